@@ -1,0 +1,198 @@
+"""What sqlrun asks of an engine: values in, values out, no engine's type crosses. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, Protocol
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Flavour = Literal["old", "new", "changes"]
+Dialect = Literal["spark", "duckdb"]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredColumn:
+    """A physical column; `type` is Spark SQL's type text, such as `decimal(18,2)` or `array<struct<a:int>>`."""
+
+    name: str
+    type: str
+    nullable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TableSpec:
+    """A Delta table: where it lies and what it holds. `name` is for messages and receipts."""
+
+    name: str
+    path: str
+    columns: tuple[StoredColumn, ...]
+    partition_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A name that a statement mentions, and the rows behind it.
+
+    `old` and `new` are the table at `version`. `changes` are the rows of the change feed of `commits`, in any
+    order, with a last column `_weight`: +1 for insert and update_postimage, -1 for delete and update_preimage.
+    `where` is a literal condition in the engine's dialect (pruning, or the public part of a table); "" is all.
+    Columns come in the order of `columns`.
+    """
+
+    name: str
+    path: str
+    columns: tuple[StoredColumn, ...]
+    flavour: Flavour
+    version: int = 0
+    commits: tuple[int, ...] = ()
+    where: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Prune:
+    """How a merge narrows what it reads of its target, as literals taken from the delta's own rows.
+
+    `partitions`: partition columns that belong to the key: `t.c IN (<distinct values in the delta>)`.
+    `ranges`: (key column, group column): an OR of `t.key BETWEEN min AND max`, one range for each distinct
+    value of the group column in the delta. Both are empty where nothing can be pruned.
+    """
+
+    partitions: tuple[str, ...] = ()
+    ranges: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """Add the rows of `sql`; its columns are the table's."""
+
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """Make the rows of `sql` the whole table, in one commit."""
+
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Make these rows of Python values the whole table, in one commit (seeds). Column order is the table's."""
+
+    rows: tuple[tuple[object, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """One MERGE: `t` is the table, `s` the rows of `delta` (at most one for each key).
+
+    Expressions are SQL in the engine's dialect over `s.` and `t.`. A matched row is deleted where `delete_when`
+    holds, else updated by `update` where `update_when` holds; an unmatched row is inserted by `insert` where
+    `insert_when` holds. "" means: never for `delete_when`, always for the other two.
+    Keys in `null_safe` match NULL with NULL; the others are never NULL.
+    """
+
+    delta: str
+    key: tuple[str, ...]
+    null_safe: tuple[str, ...]
+    update: tuple[tuple[str, str], ...]
+    insert: tuple[tuple[str, str], ...]
+    delete_when: str = ""
+    update_when: str = ""
+    insert_when: str = ""
+    prune: Prune = Prune()
+
+
+Statement = Append | Replace | Load | Merge
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One statement on one table in one tick: at most one Delta commit, which must be `base` + 1.
+
+    The commit carries the transaction id (`app_id`, `tick`) and the metadata. Nothing to change: no commit.
+    """
+
+    table: TableSpec
+    base: int
+    tick: int
+    app_id: str
+    relations: tuple[Relation, ...]
+    statement: Statement
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What one write cost. Counts are those that the engine reports; None where it can't tell."""
+
+    seconds: float
+    rows_read: int | None = None
+    bytes_read: int | None = None
+    files_read: int | None = None
+    rows_written: int | None = None
+    bytes_written: int | None = None
+    files_written: int | None = None
+    jobs: int | None = None
+    commits: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """`version` is the table's version after the write; equal to the base when nothing changed."""
+
+    version: int
+    receipt: Receipt
+
+
+@dataclass(frozen=True, slots=True)
+class Landing:
+    """Files of a source entering a table. `query` reads the relation `lines(value string, file string)`, one row a
+    line of text, and gives the table's columns; `file` is the path below `source`. `checkpoint` is a folder
+    for the engine's memory of the files that it has landed."""
+
+    table: TableSpec
+    source: str
+    checkpoint: str
+    query: str
+    app_id: str
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+class Engine(Protocol):
+    """The verbs. Paths are absolute; SQL is in `dialect`; every failure is an `EngineError`."""
+
+    @property
+    def name(self) -> str:
+        """`spark` or `duckdb`, as in a profile."""
+
+    @property
+    def dialect(self) -> Dialect:
+        """Which SQL the engine takes."""
+
+    def start(self) -> None:
+        """Open what is needed; calling it again does nothing."""
+
+    def create(self, table: TableSpec) -> None:
+        """Make the empty table, with its change feed on, as version 0; nothing if it is there."""
+
+    def head(self, path: str) -> int | None:
+        """Tell the newest version of a table; None where there is no table."""
+
+    def land(self, landing: Landing) -> Written:
+        """Land every file that is new, exactly once; the version is the table's newest."""
+
+    def write(self, write: Write) -> Written:
+        """Carry out one statement; raise if the table is not at `base` or another commit comes between."""
+
+    def restore(self, path: str, version: int) -> None:
+        """Make `version` the content of the table again, as a new commit."""
+
+    def query(self, sql: str, relations: tuple[Relation, ...]) -> pa.Table:
+        """Run a SELECT over the relations and return its rows (timestamps are UTC microseconds)."""
+
+    def close(self) -> None:
+        """Let go of everything."""

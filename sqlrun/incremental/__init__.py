@@ -1,0 +1,1 @@
+"""From a query to its change: one rule for each operator. Pure."""

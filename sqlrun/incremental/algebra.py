@@ -1,0 +1,285 @@
+"""The operators that a query is made of. Pure.
+
+A node's `columns` are its output names, in order; expressions hold columns without a table, by those names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from sqlglot import exp
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A column's type as Spark SQL text (empty: not known) and whether it may be NULL."""
+
+    text: str = ""
+    nullable: bool = True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scan:
+    """The rows of a table: a model, a seed, or a state table of the model itself.
+
+    `only_grows` says that rows of the table never leave; `grain` that these columns are unique together
+    (`repeats`: but for exact copies).
+    """
+
+    table: str
+    columns: tuple[str, ...]
+    types: tuple[Type, ...]
+    grain: tuple[str, ...] = ()
+    repeats: bool = False
+    only_grows: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Filter:
+    """The rows for which `condition` is true."""
+
+    child: Node
+    condition: exp.Expression
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Name the output columns."""
+        return self.child.columns
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Project:
+    """Each row mapped through expressions."""
+
+    child: Node
+    items: tuple[tuple[str, exp.Expression], ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Name the output columns."""
+        return tuple(name for name, _ in self.items)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Explode:
+    """Each row once for each element of an array; `position` (from 0) may be "". `outer` keeps empty arrays."""
+
+    child: Node
+    array: exp.Expression
+    element: str
+    position: str = ""
+    outer: bool = False
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Name the output columns."""
+        added = (self.position, self.element) if self.position else (self.element,)
+        return (*self.child.columns, *added)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UnionAll:
+    """The rows of all children, columns by position, names from the first."""
+
+    parts: tuple[Node, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Name the output columns."""
+        return self.parts[0].columns
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Join:
+    """Pairs of rows; `keys` are the equalities (left, right), `condition` is what else must hold, or None."""
+
+    left: Node
+    right: Node
+    kind: Literal["inner", "left"]
+    keys: tuple[tuple[exp.Expression, exp.Expression], ...]
+    condition: exp.Expression | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Name the output columns."""
+        return (*self.left.columns, *self.right.columns)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Aggregate:
+    """One row a group: `keys` are named expressions, `items` named aggregate calls."""
+
+    child: Node
+    keys: tuple[tuple[str, exp.Expression], ...]
+    items: tuple[tuple[str, exp.Expression], ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Name the output columns."""
+        return tuple(name for name, _ in (*self.keys, *self.items))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Window:
+    """Each row with window functions added; all share `partition` (columns of the child)."""
+
+    child: Node
+    partition: tuple[str, ...]
+    items: tuple[tuple[str, exp.Window], ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Name the output columns."""
+        return (*self.child.columns, *(name for name, _ in self.items))
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """One side of a temporal filter: `column <op> as_of + shift`, shift an interval expression or None for 0.
+
+    `sign` is +1 or -1: whether the shift is added or taken away.
+    """
+
+    op: Literal[">", ">=", "<", "<="]
+    shift: exp.Expression | None = None
+    sign: int = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Temporal:
+    """The rows whose `time` lies in a range that moves with as_of; a missing bound is no bound."""
+
+    child: Node
+    time: exp.Expression
+    lower: Bound | None
+    upper: Bound | None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Name the output columns."""
+        return self.child.columns
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Latest:
+    """The newest row of each key of a table that only grows; `order` must leave no tie but exact copies."""
+
+    child: Node
+    keys: tuple[str, ...]
+    order: tuple[tuple[str, bool], ...]  # (column, descending)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Name the output columns."""
+        return self.child.columns
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Touched:
+    """The rows whose `keys` (own column, column of `relation`) stand in a relation of touched keys; NULL equals NULL."""
+
+    child: Node
+    relation: str
+    keys: tuple[tuple[str, str], ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Name the output columns."""
+        return self.child.columns
+
+
+Node = Scan | Filter | Project | Explode | UnionAll | Join | Aggregate | Window | Temporal | Latest | Touched
+
+
+def children(node: Node) -> tuple[Node, ...]:
+    """List the inputs of a node."""
+    match node:
+        case Scan():
+            return ()
+        case UnionAll(parts=parts):
+            return parts
+        case Join(left=left, right=right):
+            return (left, right)
+        case _:
+            return (node.child,)
+
+
+def with_children(node: Node, inputs: tuple[Node, ...]) -> Node:
+    """Give the same operator other inputs."""
+    match node:
+        case Scan():
+            return node
+        case UnionAll():
+            return replace(node, parts=inputs)
+        case Join():
+            return replace(node, left=inputs[0], right=inputs[1])
+        case _:
+            return replace(node, child=inputs[0])
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """Visit a node and all below it, inputs first, shared ones once for each use."""
+    for child in children(node):
+        yield from walk(child)
+    yield node
+
+
+def scans(node: Node) -> tuple[str, ...]:
+    """Name the tables that a node reads, each once, in the order of first use."""
+    return tuple(dict.fromkeys(n.table for n in walk(node) if isinstance(n, Scan)))
+
+
+def column(name: str) -> exp.Column:
+    """Make a reference to a column of the input."""
+    return exp.column(exp.to_identifier(name, quoted=True))
+
+
+def columns_in(expression: exp.Expression) -> frozenset[str]:
+    """Name the input columns that an expression reads."""
+    return frozenset(c.name for c in expression.find_all(exp.Column))
+
+
+def substitute(expression: exp.Expression, values: Mapping[str, exp.Expression]) -> exp.Expression:
+    """Replace columns by expressions; names that are not in `values` stay."""
+
+    def swap(node: exp.Expression) -> exp.Expression:
+        if isinstance(node, exp.Column) and node.name in values:
+            value = values[node.name].copy()
+            needs_parens = isinstance(value, exp.Binary | exp.Case)
+            return exp.paren(value, copy=False) if needs_parens else value
+        return node
+
+    return expression.copy().transform(swap, copy=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a query is kept the way it is: a code, what stands in the way, and what to write instead."""
+
+    code: str
+    why: str
+    instead: str = ""
+    line: int = 0
+    column: int = 0
+
+
+class Refusal(Exception):
+    """An operator has no rule for this query; `reason` says why."""
+
+    def __init__(self, code: str, why: str, instead: str = "", at: exp.Expression | None = None) -> None:
+        line, column = place_of(at)
+        self.reason = Reason(code, why, instead, line, column)
+        super().__init__(f"{code} {why}")
+
+
+def place_of(expression: exp.Expression | None) -> tuple[int, int]:
+    """Find the line and column (from 1) of an expression in the SQL that was parsed; (0, 0) where unknown."""
+    if expression is not None:
+        for node in expression.walk(bfs=False):
+            if "line" in node.meta:
+                # sqlglot's column is that of the last character.
+                length = node.meta.get("end", 0) - node.meta.get("start", 0)
+                return node.meta["line"], max(node.meta["col"] - length, 1)
+    return 0, 0

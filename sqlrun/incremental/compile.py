@@ -1,0 +1,255 @@
+"""Every model of a project to the tables that keep it, with the strategy and the reason of each. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from sqlrun.engines.protocol import Dialect, StoredColumn
+from sqlrun.errors import Problem, ProjectError
+from sqlrun.incremental import shape, sql, stages, types
+from sqlrun.incremental.algebra import Aggregate, Node, Reason, Refusal, Scan, Window, scans, walk
+from sqlrun.incremental.script import Moment
+from sqlrun.incremental.stages import ORDER, Stage, Target
+from sqlrun.incremental.translate import translate
+from sqlrun.model import Column, Model, Project, Seed, Source
+from sqlrun.parse import REF, SOURCE, Query, source_place
+
+# Wrong whatever the strategy: the answer itself would not be a function of the inputs.
+ALWAYS_WRONG = {"SR501", "SR502", "SR503"}
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A model and how it is kept: `stages` in the order they are written, the model's own last; none for a view."""
+
+    query: Query
+    stages: tuple[Stage, ...]
+    source: Source | None = None
+
+    @property
+    def name(self) -> str:
+        """Name the model."""
+        return self.query.name
+
+    @property
+    def is_view(self) -> bool:
+        """Tell whether the model is written into its readers instead of kept as a table."""
+        return not self.stages
+
+    @property
+    def own(self) -> Stage:
+        """Give the stage that holds the model's own table."""
+        return self.stages[-1]
+
+
+@dataclass(slots=True)
+class _Catalog:
+    """What a query may read, growing as models are compiled in graph order."""
+
+    nouns: Project
+    nodes: dict[str, Node]
+    sources: dict[str, Source]
+    views: dict[str, Query]
+
+    def resolve(self, database: str, name: str) -> Node:
+        if database == SOURCE:
+            source = self.sources[name]
+            known = tuple(types.Type(c.type, c.nullable) for c in source.columns)
+            return Scan(name, tuple(c.name for c in source.columns), known, only_grows=True)
+        return self.nodes[name]
+
+
+def project(queries: Iterable[Query], nouns: Project) -> tuple[Compiled, ...]:
+    """Compile models given in graph order; raise one `ProjectError` for all refusals that no strategy can mend."""
+    catalog = _Catalog(nouns, {}, {source.table: source for source in nouns.sources}, {})
+    for seed in nouns.seeds:
+        catalog.nodes[seed.name] = _scan(seed, only_grows=False)
+    done: list[Compiled] = []
+    problems: list[Problem] = []
+    for query in queries:
+        try:
+            compiled = model(query, catalog)
+        except ProjectError as error:
+            problems.extend(error.problems)
+            grows = False
+        else:
+            done.append(compiled)
+            grows = bool(compiled.stages) and compiled.own.strategy == "append"
+        if query.name not in catalog.nodes:
+            catalog.nodes[query.name] = _scan(query.rendered.model, only_grows=grows)
+    if problems:
+        raise ProjectError(problems)
+    return tuple(done)
+
+
+def _scan(noun: Model | Seed, *, only_grows: bool) -> Scan:
+    known = tuple(types.Type(c.type, c.nullable) for c in noun.columns)
+    repeats = isinstance(noun, Model) and noun.repeats
+    return Scan(noun.name, tuple(c.name for c in noun.columns), known, noun.grain, repeats, only_grows)
+
+
+def model(query: Query, catalog: _Catalog) -> Compiled:
+    """Compile one model."""
+    contract = query.rendered.model
+    if query.rendered.sources:
+        return _landing(query, catalog)
+    target = Target(_stored(contract.columns), contract.grain, query.rendered.config.partition_by)
+    try:
+        root = shape.newest_per_key(translate(query.tree, catalog.resolve))
+        shape.check_orders(root)
+        if query.rendered.config.materialized == "view":
+            catalog.nodes[query.name] = _typed(root, contract)
+            catalog.views[query.name] = query
+            return Compiled(query, ())
+        rest, hidden = stages.split(query.name, root)
+        made = [stages.hidden_stage(name, query.name, node) for name, node in hidden]
+        made.append(stages.own_stage(query.name, query.name, rest, target))
+    except Refusal as refusal:
+        if refusal.reason.code in ALWAYS_WRONG or query.rendered.config.materialized == "view":
+            raise ProjectError([_problem(query, refusal.reason)]) from None
+        made = [_full(query, target, refusal.reason, catalog)]
+    compiled = Compiled(query, tuple(made))
+    _check_contract(compiled)
+    return compiled
+
+
+def _stored(columns: tuple[Column, ...]) -> tuple[StoredColumn, ...]:
+    return tuple(StoredColumn(c.name, c.type, c.nullable) for c in columns)
+
+
+def _typed(root: Node, contract: Model) -> Node:
+    """Give a view's columns the types of its contract."""
+    items = []
+    for name in root.columns:
+        declared = contract.column(name)
+        value: exp.Expression = exp.column(exp.to_identifier(name, quoted=True))
+        if declared is not None and types.of_node(root)[name].text != declared.type:
+            value = exp.cast(value, exp.DataType.build(declared.type, dialect="databricks"))
+        items.append((name, value))
+    from sqlrun.incremental.algebra import Project as Projection
+
+    return Projection(root, tuple(items))
+
+
+def _landing(query: Query, catalog: _Catalog) -> Compiled:
+    contract = query.rendered.model
+    try:
+        root = translate(query.tree, catalog.resolve)
+    except Refusal as refusal:
+        raise ProjectError([_problem(query, refusal.reason)]) from None
+    read = scans(root)
+    if len(read) != 1 or not shape.only_grows(root) or any(isinstance(n, Aggregate | Window) for n in walk(root)):
+        why = Reason("SR531", "a model that reads a source lands its rows: it may only filter and rename them")
+        instead = "Read one source here, and join or group in a model that refs this one."
+        raise ProjectError([_problem(query, Reason(why.code, why.why, instead, 1, 1))])
+    reason = Reason("SR546", "the rows of new files are added as they come")
+    columns = _stored(contract.columns)
+    stage = Stage(
+        query.name,
+        query.name,
+        "append",
+        "land",
+        reason,
+        columns,
+        root,
+        read,
+        contract.grain,
+        (),
+        query.rendered.config.partition_by,
+        False,
+    )
+    catalog.nodes[query.name] = _scan(contract, only_grows=True)
+    return Compiled(query, (stage,), catalog.sources[read[0]])
+
+
+def _full(query: Query, target: Target, reason: Reason, catalog: _Catalog) -> Stage:
+    inputs = tuple(dict.fromkeys(_tables(query, catalog)))
+    key = target.grain
+    null_safe = tuple(c.name for c in target.columns if c.name in key and c.nullable)
+    clock = query.tree.find(exp.CurrentTimestamp, exp.CurrentDate) is not None
+    return Stage(
+        query.name,
+        query.name,
+        "full",
+        "full",
+        reason,
+        target.columns,
+        None,
+        inputs,
+        key,
+        null_safe,
+        target.partition_by,
+        clock,
+    )
+
+
+def _tables(query: Query, catalog: _Catalog) -> Iterable[str]:
+    for name in query.rendered.refs:
+        if name in catalog.views:
+            yield from _tables(catalog.views[name], catalog)
+        else:
+            yield name
+
+
+def _problem(query: Query, reason: Reason) -> Problem:
+    place, excerpt = source_place(query.rendered, reason.line or 1, reason.column or 1)
+    return Problem(reason.code, place, reason.why, reason.instead, excerpt)
+
+
+def _check_contract(compiled: Compiled) -> None:
+    """Hold a model to its `at_worst` (SR530)."""
+    allowed = compiled.query.rendered.config.at_worst
+    limit = ORDER.index(allowed) if allowed in ORDER else len(ORDER)  # type: ignore[arg-type]
+    for stage in compiled.stages:
+        if ORDER.index(stage.strategy) > limit:
+            reason = stage.reason
+            message = f"{compiled.name} is kept by `{stage.strategy}`, its contract says at_worst: {allowed}"
+            hint = f"{reason.code}: {reason.why}. {reason.instead}".rstrip()
+            place, excerpt = source_place(compiled.query.rendered, reason.line or 1, reason.column or 1)
+            raise ProjectError([Problem("SR530", place, message, hint, excerpt)])
+
+
+def whole_query(
+    compiled: Mapping[str, Query],
+    name: str,
+    views: Iterable[str],
+    moment: Moment,
+    dialect: Dialect,
+    relation: str = "{name}__new",
+) -> str:
+    """Write a model's query as the analyst wrote it: the oracle.
+
+    Refs read the relations named by `relation`, views are written out, and as_of is a literal.
+    """
+    written = frozenset(views)
+
+    def swap(node: exp.Expression) -> exp.Expression:
+        if isinstance(node, exp.Table) and node.db == REF and node.name in written:
+            inner = compiled[node.name].tree.copy().transform(swap, copy=False)
+            return exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(node.alias_or_name)))
+        if isinstance(node, exp.Table) and node.db in (REF, SOURCE):
+            table = (
+                exp.to_table(None)
+                if False
+                else exp.Table(this=exp.to_identifier(relation.format(name=node.name), quoted=True))
+            )
+            table.set("alias", exp.TableAlias(this=exp.to_identifier(node.alias_or_name)))
+            for key in ("joins", "laterals"):
+                if node.args.get(key):
+                    table.set(key, node.args[key])
+            return table
+        return _clock(node, moment)
+
+    return sql.expression(compiled[name].tree.copy().transform(swap, copy=False), dialect)
+
+
+def _clock(node: exp.Expression, moment: Moment) -> exp.Expression:
+    if isinstance(node, exp.CurrentTimestamp):
+        text = moment.as_of.strftime("%Y-%m-%d %H:%M:%S.%f") + "+00:00"
+        return exp.cast(exp.Literal.string(text), exp.DataType.build("timestamp", dialect="databricks"))
+    if isinstance(node, exp.CurrentDate):
+        return exp.cast(exp.Literal.string(moment.as_of.strftime("%Y-%m-%d")), "date")
+    return node

@@ -1,0 +1,119 @@
+"""One tick's query under construction: named parts, each a flavour of a node. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from sqlglot import exp
+
+from sqlrun.engines.protocol import Dialect
+from sqlrun.incremental import sql
+from sqlrun.incremental.algebra import Node
+
+WEIGHT = "_weight"
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """The tick's time and that of the tick before (None: there is none), both UTC."""
+
+    as_of: datetime
+    previous: datetime | None
+
+
+@dataclass(slots=True)
+class Script:
+    """Collects the parts of one statement; each (node, flavour) is written once and named.
+
+    `changed` names the tables whose changes are not empty. `fresh` treats every row of `new` as a change that
+    came: the first build of a table.
+    """
+
+    dialect: Dialect
+    moment: Moment
+    changed: frozenset[str]
+    fresh: bool = False
+    parts: list[tuple[str, str]] = field(default_factory=list)
+    _names: dict[tuple[int, str], str | None] = field(default_factory=dict)
+    _nodes: list[Node] = field(default_factory=list)
+    used: set[tuple[str, str]] = field(default_factory=set)
+
+    def rows(self, node: Node, flavour: str) -> str:
+        """Name the part that holds a node's rows, `old` or `new`."""
+        from sqlrun.incremental import rules
+
+        key = (id(node), flavour)
+        if key not in self._names:
+            self._nodes.append(node)  # ids stay unique only while the nodes live
+            self._names[key] = self.part(rules.rows(node, self, flavour), flavour)
+        name = self._names[key]
+        assert name is not None
+        return name
+
+    def changes(self, node: Node) -> str | None:
+        """Name the part that holds a node's changes; None where nothing can have changed."""
+        from sqlrun.incremental import rules
+
+        key = (id(node), "changes")
+        if key not in self._names:
+            self._nodes.append(node)
+            if self.fresh:
+                columns = self.names(node.columns)
+                pieces = [f"select {columns}, 1 as {WEIGHT} from {self.rows(node, 'new')}"]
+            else:
+                pieces = rules.changes(node, self)
+            self._names[key] = self.union(pieces, "changes")
+        return self._names[key]
+
+    def union(self, pieces: Iterable[str], name: str) -> str | None:
+        """Make one part of several SELECTs; None where there is none."""
+        texts = list(pieces)
+        return self.part("\nunion all\n".join(texts), name) if texts else None
+
+    def part(self, text: str, name: str) -> str:
+        """Add a SELECT and give its name."""
+        unique = f"_{name}_{len(self.parts) + 1}"
+        self.parts.append((unique, text))
+        return unique
+
+    def table(self, table: str, flavour: str) -> str:
+        """Name a relation that the engine supplies."""
+        self.used.add((table, flavour))
+        return sql.identifier(f"{table}__{flavour}", self.dialect)
+
+    def text(self, final: str) -> str:
+        """Write the statement that ends in the SELECT `final`."""
+        if not self.parts:
+            return final
+        body = ",\n".join(f"{name} as (\n{_indent(text)}\n)" for name, text in self.parts)
+        return f"with\n{body}\n{final}"
+
+    def names(self, columns: Iterable[str], table: str = "") -> str:
+        """Quote names and join them by commas."""
+        return sql.names(columns, self.dialect, table)
+
+    def name(self, column: str) -> str:
+        """Quote one name."""
+        return sql.identifier(column, self.dialect)
+
+    def expr(self, expression: exp.Expression) -> str:
+        """Write an expression in the engine's SQL."""
+        return sql.expression(expression, self.dialect)
+
+    def same(self, left: str, right: str) -> str:
+        """Compare two expressions, NULL equal to NULL."""
+        word = "<=>" if self.dialect == "spark" else "is not distinct from"
+        return f"{left} {word} {right}"
+
+    def semi_join(self, left: str, relation: str, keys: Iterable[tuple[str, str]]) -> str:
+        """Write FROM for the rows of `left` whose keys stand in `relation`, NULL equal to NULL."""
+        word = "left semi join" if self.dialect == "spark" else "semi join"
+        pairs = [(f"l.{self.name(a)}", f"r.{self.name(b)}") for a, b in keys]
+        condition = " and ".join(self.same(a, b) for a, b in pairs) or "true"
+        return f"{left} as l {word} {relation} as r on {condition}"
+
+
+def _indent(text: str) -> str:
+    return "\n".join("    " + line for line in text.splitlines())

@@ -1,0 +1,130 @@
+"""Expressions as text in an engine's dialect. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timezone
+
+from sqlglot import exp
+
+from sqlrun.engines.protocol import Dialect
+
+
+def identifier(name: str, dialect: Dialect) -> str:
+    """Quote a name.
+
+    >>> identifier("a", "spark"), identifier("a", "duckdb")
+    ('`a`', '"a"')
+    """
+    mark = "`" if dialect == "spark" else '"'
+    return mark + name.replace(mark, mark + mark) + mark
+
+
+def names(columns: Iterable[str], dialect: Dialect, table: str = "") -> str:
+    """Quote names and join them by commas, each with the table's alias before it where one is given."""
+    prefix = f"{table}." if table else ""
+    return ", ".join(prefix + identifier(name, dialect) for name in columns)
+
+
+def timestamp(moment: datetime, dialect: Dialect) -> str:
+    """Write a UTC time as a literal."""
+    text = moment.astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M:%S.%f")
+    if dialect == "spark":
+        return f"timestamp '{text}Z'"
+    return f"timestamptz '{text}+00'"
+
+
+def string(text: str, dialect: Dialect) -> str:
+    """Write a string literal; Spark reads backslashes as escapes, DuckDB doesn't."""
+    if dialect == "spark":
+        text = text.replace("\\", "\\\\").replace("'", "\\'")
+    else:
+        text = text.replace("'", "''")
+    return f"'{text}'"
+
+
+def expression(tree: exp.Expression, dialect: Dialect) -> str:
+    """Write an expression or a query in the engine's SQL."""
+    if dialect == "spark":
+        return tree.sql("spark")
+    return _for_duckdb(tree).sql("duckdb")
+
+
+def type_name(spark_type: str, dialect: Dialect) -> str:
+    """Write a Spark SQL type in the engine's words."""
+    kind = exp.DataType.build(spark_type, dialect="databricks")
+    return kind.sql("spark" if dialect == "spark" else "duckdb")
+
+
+def cast(text: str, spark_type: str, dialect: Dialect) -> str:
+    """Cast the text of an expression to a Spark SQL type."""
+    return f"cast({text} as {type_name(spark_type, dialect)})"
+
+
+def _for_duckdb(tree: exp.Expression) -> exp.Expression:
+    """Mend what sqlglot leaves: functions without an equal name, and NULL instead of an empty list."""
+    return tree.copy().transform(_mend, copy=False)
+
+
+def _mend(node: exp.Expression) -> exp.Expression:
+    match node:
+        case exp.Anonymous():
+            return _mend_call(node)
+        case exp.CurrentTimestamp() | exp.CurrentDate():
+            raise AssertionError("as_of must be a literal before a query reaches an engine")
+        case exp.CountIf():
+            counted = exp.Count(this=exp.Star())  # DuckDB's own count_if is NULL over NULLs alone
+            return exp.Filter(this=counted, expression=exp.Where(this=node.this))
+        case exp.Select() if node.args.get("laterals"):
+            return _mend_laterals(node)
+        case exp.ArrayAgg() if not isinstance(node.parent, exp.Coalesce):
+            return exp.Coalesce(this=node, expressions=[exp.Array(expressions=[])])
+        case _:
+            return node
+
+
+def _mend_laterals(select: exp.Select) -> exp.Select:
+    """Write LATERAL VIEW as a lateral join, under the view's own alias; positions count from 0."""
+    joins = list(select.args.get("joins") or ())
+    for lateral in select.args["laterals"]:
+        call, alias = lateral.this, lateral.args["alias"]
+        array = call.this
+        names = [identifier.copy() for identifier in alias.columns]
+        items: list[exp.Expression] = [exp.alias_(exp.Anonymous(this="unnest", expressions=[array.copy()]), names[-1])]
+        if isinstance(call, exp.Posexplode):
+            index = exp.Anonymous(this="generate_subscripts", expressions=[array.copy(), exp.Literal.number(1)])
+            counted = exp.cast(exp.Sub(this=index, expression=exp.Literal.number(1)), "int")
+            items.insert(0, exp.alias_(counted, names[0]))
+        inner = exp.Lateral(this=exp.Subquery(this=exp.select(*items)), alias=exp.TableAlias(this=alias.this))
+        outer = lateral.args.get("outer") or isinstance(call, exp.ExplodeOuter | exp.PosexplodeOuter)
+        joins.append(exp.Join(this=inner, side="LEFT" if outer else None, on=exp.true()))
+    select.set("laterals", None)
+    select.set("joins", joins)
+    return select
+
+
+def _mend_call(node: exp.Anonymous) -> exp.Expression:
+    arguments = node.expressions
+    match node.name.lower():
+        case "timestamp_seconds":
+            return exp.Anonymous(this="to_timestamp", expressions=arguments)
+        case "timestamp_micros":
+            made = exp.Anonymous(this="make_timestamptz", expressions=arguments)
+            return made
+        case "timestamp_millis":
+            micros = exp.Mul(this=exp.paren(arguments[0]), expression=exp.Literal.number(1000))
+            return exp.Anonymous(this="make_timestamptz", expressions=[micros])
+        case "unix_micros":
+            return exp.Anonymous(this="epoch_us", expressions=arguments)
+        case "array_min":
+            return exp.Anonymous(this="list_min", expressions=arguments)
+        case "array_max":
+            return exp.Anonymous(this="list_max", expressions=arguments)
+        case "array_distinct":
+            return exp.Anonymous(this="list_distinct", expressions=arguments)
+        case "exists":
+            filtered = exp.Anonymous(this="list_filter", expressions=arguments)
+            length = exp.Anonymous(this="len", expressions=[filtered])
+            return exp.GT(this=length, expression=exp.Literal.number(0))
+        case _:
+            return node

@@ -1,0 +1,299 @@
+"""A model's query parted into tables that are each kept by one statement a tick. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from sqlglot import exp
+
+from sqlrun.engines.protocol import StoredColumn
+from sqlrun.incremental import shape, types
+from sqlrun.incremental.algebra import (
+    Aggregate,
+    Latest,
+    Node,
+    Project,
+    Reason,
+    Refusal,
+    Scan,
+    children,
+    column,
+    scans,
+    with_children,
+)
+from sqlrun.incremental.translate import inline
+
+Strategy = Literal["append", "merge", "keys", "partitions", "full"]
+Method = Literal["land", "append", "additive", "newest", "rows", "keys", "full"]
+ORDER: tuple[Strategy, ...] = ("append", "merge", "keys", "partitions", "full")
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One table of a model: its own, or a hidden one that holds an inner result.
+
+    `node` gives the public columns; None for `full`, where the query runs as the analyst wrote it. `key` is what a
+    MERGE matches by, `null_safe` those of it that may be NULL.
+    """
+
+    name: str
+    model: str
+    strategy: Strategy
+    method: Method
+    reason: Reason
+    columns: tuple[StoredColumn, ...]
+    node: Node | None
+    inputs: tuple[str, ...]
+    key: tuple[str, ...] = ()
+    null_safe: tuple[str, ...] = ()
+    partition_by: tuple[str, ...] = ()
+    moves: bool = False
+
+    @property
+    def public(self) -> tuple[StoredColumn, ...]:
+        """List the columns that readers see."""
+        return tuple(c for c in self.columns if not c.name.startswith("_"))
+
+    @property
+    def is_hidden(self) -> bool:
+        """Tell whether the table is a state table beside the model's own."""
+        return self.name != self.model
+
+
+def split(model: str, root: Node) -> tuple[Node, tuple[tuple[str, Node], ...]]:
+    """Replace inner additive aggregates and inner newest-per-key by scans of hidden tables, innermost first."""
+    hidden: list[tuple[str, Node]] = []
+    replaced: dict[int, Node] = {}  # a CTE that is used twice stays one node
+
+    def visit(node: Node, at_root: bool) -> Node:
+        if id(node) in replaced:
+            return replaced[id(node)]
+        keeps_root = at_root and isinstance(node, Project)
+        made = with_children(node, tuple(visit(child, keeps_root) for child in children(node)))
+        kept = (isinstance(made, Aggregate) and shape.is_additive(made)) or isinstance(made, Latest)
+        if at_root:
+            return made
+        if not kept:
+            replaced[id(node)] = made
+            return made
+        name = f"{model}__state_{len(hidden) + 1}"
+        hidden.append((name, made))
+        replaced[id(node)] = scan_of(name, made)
+        return replaced[id(node)]
+
+    return visit(root, True), tuple(hidden)
+
+
+def scan_of(name: str, node: Node) -> Scan:
+    """Read a hidden table in place of the node that it holds."""
+    known = types.of_node(node)
+    for output, kind in known.items():
+        if not kind.text:
+            raise Refusal(
+                "SR524",
+                f"sqlrun can't tell the type of `{output}`, which has to be kept between ticks",
+                "Cast it: cast(... as decimal(18, 2)).",
+            )
+    return Scan(name, node.columns, tuple(known.values()), grain=shape.grain(node))
+
+
+Declared = Callable[[str], StoredColumn | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What the contract says of a model's own table: its columns in order, grain and partitioning."""
+
+    columns: tuple[StoredColumn, ...]
+    grain: tuple[str, ...]
+    partition_by: tuple[str, ...]
+
+
+def hidden_stage(name: str, model: str, node: Node) -> Stage:
+    """Make the stage of an inner aggregate or an inner newest-per-key."""
+    known = types.of_node(node)
+    columns = tuple(StoredColumn(c, known[c].text, known[c].nullable) for c in node.columns)
+    target = Target(columns, shape.grain(node), ())
+    projected = Project(node, tuple((c, column(c)) for c in node.columns))
+    reason = Reason("SR540", "an inner result that the model's query reads again")
+    return own_stage(name, model, projected, target, reason)
+
+
+def own_stage(name: str, model: str, root: Node, target: Target, reason: Reason | None = None) -> Stage:
+    """Choose the cheapest way to keep a query whose inner results are tables already."""
+    shape.check_orders(root)
+    top, below = collapse(root)
+    inputs, moving = scans(root), shape.moves(root)
+
+    def stage(method: Method, strategy: Strategy, why: Reason, columns: tuple[StoredColumn, ...] | None = None,
+              node: Node = root, key: tuple[str, ...] = (), null_safe: tuple[str, ...] = ()) -> Stage:  # fmt: skip
+        return Stage(
+            name, model, strategy, method, reason or why, columns or target.columns, node, inputs,
+            key, null_safe, target.partition_by, moving,
+        )  # fmt: skip
+
+    if isinstance(below, Aggregate) and shape.is_additive(below):
+        state = additive(top, below, target)
+        why = Reason("SR541", "sums and counts add up: the change of a group is added to its stored row")
+        return stage("additive", "merge", why, state.columns, Project(below, top), state.key, state.null_safe)
+    if isinstance(below, Latest):
+        state = newest(top, below, target)
+        why = Reason("SR542", "the newest version wins against the stored row")
+        return stage("newest", "merge", why, state.columns, Project(below, top), state.key, state.null_safe)
+    if shape.is_linear(root) and shape.only_grows(root):
+        return stage("append", "append", Reason("SR543", "each input row gives its own rows, and none ever leaves"))
+    key = target.grain or shape.grain(root)
+    null_safe = tuple(c.name for c in target.columns if c.name in key and c.nullable)
+    if not key:
+        why = Reason("SR525", "the rows have no key to be found by", "Declare `grain:` in the contract.")
+        return stage("full", "full", why)
+    if shape.is_linear(root):
+        why = Reason("SR544", "each changed input row changes its own rows, found by the grain")
+        return stage("rows", "merge", why, key=key, null_safe=null_safe)
+    why = Reason("SR545", "the groups that a change touches are computed again from their inputs")
+    return stage("keys", "keys", why, key=key, null_safe=null_safe)
+
+
+def collapse(root: Node) -> tuple[tuple[tuple[str, exp.Expression], ...], Node]:
+    """Merge the projections at the top into one over what lies below them."""
+    if not isinstance(root, Project):
+        return tuple((c, column(c)) for c in root.columns), root
+    items, below = root.items, root.child
+    while isinstance(below, Project):
+        items, below = inline(items, below.items), below.child
+    return items, below
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The stored columns of a kept query, hidden ones last, and its key."""
+
+    columns: tuple[StoredColumn, ...]
+    key: tuple[str, ...]
+    null_safe: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A sum kept as state: column `name` adds up `argument` (None: the weights themselves) where it is not NULL."""
+
+    name: str
+    type: str
+    argument: exp.Expression | None
+    counts: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """The kept terms of an additive aggregate, and each item's value in terms of their columns."""
+
+    terms: tuple[Term, ...]
+    values: dict[str, exp.Expression]
+
+
+def sums(node: Aggregate) -> Sums:
+    """Part sum, count, count_if and avg into terms that add up, with a count for each argument that may be NULL."""
+    inner = types.of_node(node.child)
+    terms: dict[tuple[str, bool], Term] = {}
+    values: dict[str, exp.Expression] = {}
+
+    def term(argument: exp.Expression, counts: bool, kind: str) -> exp.Expression:
+        key = (argument.sql("databricks"), counts)
+        if key not in terms:
+            prefix = "_count" if counts else "_sum"
+            terms[key] = Term(f"{prefix}_{len(terms) + 1}", kind, argument, counts)
+        return column(terms[key].name)
+
+    for name, raw in node.items:
+        call, argument = _argument(raw)
+        if isinstance(call, exp.CountIf):
+            values[name] = term(exp.case().when(argument, "1").else_("0"), False, "bigint")
+        elif isinstance(call, exp.Count):
+            nullable = argument is not None and types.of(argument, inner).nullable
+            values[name] = term(argument, True, "bigint") if nullable else column("_n")
+        else:
+            values[name] = _sum_value(call, argument, inner, term)
+    return Sums((Term("_n", "bigint", None, True), *terms.values()), values)
+
+
+def _argument(raw: exp.Expression) -> tuple[exp.Expression, exp.Expression | None]:
+    call = raw.this if isinstance(raw, exp.Filter) else raw
+    argument = (
+        None
+        if isinstance(call.this, exp.Star) or (isinstance(call.this, exp.Literal) and isinstance(call, exp.Count))
+        else call.this
+    )
+    if isinstance(raw, exp.Filter):
+        condition = raw.expression.this
+        argument = exp.case().when(condition, argument if argument is not None else exp.Literal.number(1))
+    return call, argument
+
+
+def _sum_value(
+    call: exp.Expression,
+    argument: exp.Expression | None,
+    inner: dict[str, types.Type],
+    term: Callable[[exp.Expression, bool, str], exp.Expression],
+) -> exp.Expression:
+    assert argument is not None
+    kind = types.of(argument, inner)
+    size = types.decimal(kind)
+    if size is None:
+        text = argument.sql("databricks")
+        if kind.text in ("double", "float", "real"):
+            why, instead = f"a sum over {kind.text} drifts: 0.1 + 0.2 - 0.2 is not 0.1", "Cast it to a decimal."
+            raise Refusal("SR503", why, instead, call)
+        why = f"sqlrun can't tell the type of `{text}`, which has to be summed up exactly"
+        raise Refusal("SR524", why, f"Cast it: cast({text} as decimal(18, 2)).", call)
+    total_type = "bigint" if types.is_integer(kind) else f"decimal(38,{size[1]})"
+    total = term(argument, False, total_type)
+    count = term(argument, True, "bigint") if kind.nullable else column("_n")
+    value = total if isinstance(call, exp.Sum) else exp.Div(this=total, expression=count)
+    if not kind.nullable:
+        return value
+    return exp.case().when(exp.GT(this=count.copy(), expression=exp.Literal.number(0)), value)
+
+
+def additive(top: tuple[tuple[str, exp.Expression], ...], node: Aggregate, target: Target) -> State:
+    """Lay out the table of an additive aggregate: its columns, group keys that it doesn't show, and the sums."""
+    inner = types.of_node(node.child)
+    shown = {item.name: name for name, item in reversed(top) if isinstance(item, exp.Column)}
+    hidden, key, null_safe = [], [], []
+    for name, expression in node.keys:
+        kind = types.of(expression, inner)
+        stored = shown.get(name, f"_key_{name}")
+        key.append(stored)
+        if kind.nullable:
+            null_safe.append(stored)
+        if name not in shown:
+            if not kind.text:
+                why = f"sqlrun can't tell the type of the group key `{name}`"
+                raise Refusal("SR524", why, "Show it in the select list, or cast it.", expression)
+            hidden.append(StoredColumn(stored, kind.text, kind.nullable))
+    groups = {name for name, _ in node.keys}
+    for name, item in top:
+        if name in target.partition_by and name not in key and types._columns(item) <= groups:
+            key.append(name)
+            null_safe.append(name)
+    kept = sums(node)
+    terms = [StoredColumn(t.name, t.type, False) for t in kept.terms]
+    return State((*target.columns, *hidden, *terms), tuple(key), tuple(null_safe))
+
+
+def newest(top: tuple[tuple[str, exp.Expression], ...], node: Latest, target: Target) -> State:
+    """Lay out the table of a newest-per-key query: its columns, and what of key and order it doesn't show."""
+    inner = types.of_node(node.child)
+    shown = {item.name: name for name, item in reversed(top) if isinstance(item, exp.Column)}
+    hidden = []
+    for name in dict.fromkeys([*node.keys, *(name for name, _ in node.order)]):
+        if name not in shown:
+            kind = inner[name]
+            if not kind.text:
+                raise Refusal("SR524", f"sqlrun can't tell the type of `{name}`", "Show it in the select list.")
+            shown[name] = f"_{name}" if not name.startswith("_") else name
+            hidden.append(StoredColumn(shown[name], kind.text, kind.nullable))
+    key = tuple(shown[name] for name in node.keys)
+    null_safe = tuple(shown[name] for name in node.keys if inner[name].nullable)
+    return State((*target.columns, *hidden), key, null_safe)

@@ -1,0 +1,320 @@
+"""A stage and a tick to the one statement that brings the stage's table up to date. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from sqlrun.engines.protocol import Append, Dialect, Merge, Prune, Replace, Statement, StoredColumn
+from sqlrun.incremental import latest, sql, types
+from sqlrun.incremental.algebra import Aggregate, Latest, substitute
+from sqlrun.incremental.script import WEIGHT, Moment, Script
+from sqlrun.incremental.stages import Stage, collapse, sums
+from sqlrun.incremental.touched import restrict, support
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """What a stage sees of a tick: the clock, which inputs changed, and whether its table is new or to be rebuilt."""
+
+    moment: Moment
+    changed: frozenset[str]
+    fresh: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A statement and the relations that it reads: (table, flavour)."""
+
+    statement: Statement
+    reads: tuple[tuple[str, str], ...]
+
+
+def prepare(stage: Stage, tick: Tick, dialect: Dialect, full_query: str) -> Prepared | None:
+    """Write the statement for a tick; None where nothing can have changed.
+
+    `full_query` is the analyst's query over the relations `x__new`, for the method `full`.
+    """
+    if not tick.fresh and not tick.changed & set(stage.inputs) and not _time_moved(stage, tick):
+        return None
+    script = Script(dialect, tick.moment, tick.changed, tick.fresh)
+    match stage.method:
+        case "append":
+            statement: Statement | None = _append(stage, script)
+        case "additive":
+            statement = _additive(stage, script)
+        case "newest":
+            statement = _newest(stage, script)
+        case "rows":
+            statement = _rows(stage, script)
+        case "keys":
+            statement = _keys(stage, script)
+        case "full" | "land":
+            statement = _full(stage, script, full_query)
+    if statement is None:
+        return None
+    return Prepared(statement, tuple(sorted(script.used)))
+
+
+def _time_moved(stage: Stage, tick: Tick) -> bool:
+    return stage.moves and tick.moment.as_of != tick.moment.previous
+
+
+def _cast(script: Script, text: str, column: StoredColumn) -> str:
+    return f"{sql.cast(text, column.type, script.dialect)} as {script.name(column.name)}"
+
+
+def _append(stage: Stage, script: Script) -> Statement | None:
+    assert stage.node is not None
+    source = script.changes(stage.node)
+    if source is None:
+        return None
+    items = ", ".join(_cast(script, script.name(c.name), c) for c in stage.columns)
+    return Append(script.text(f"select {items} from {source}"))
+
+
+def _additive(stage: Stage, script: Script) -> Statement | None:
+    assert stage.node is not None
+    top, node = collapse(stage.node)
+    assert isinstance(node, Aggregate)
+    source = script.changes(node.child)
+    if source is None:
+        return None
+    kept = sums(node)
+    terms = {term.name for term in kept.terms}
+    values = [(name, substitute(item, kept.values)) for name, item in top]
+    from_key = [(name, value) for name, value in values if not _reads(value, terms)]
+    from_state = [(name, value) for name, value in values if _reads(value, terms)]
+    delta = script.text(_delta(stage, script, node, source, from_key))
+    columns = {c.name: c for c in stage.columns}
+
+    def public(plus: bool) -> list[tuple[str, str]]:
+        """Write the public columns over s.* alone, or over s.* added to t.*."""
+        pairs = []
+        for name, value in from_state:
+            swapped = substitute(value, {t: _term(t, plus) for t in terms})
+            pairs.append((name, sql.cast(_qualified(script, swapped), columns[name].type, script.dialect)))
+        return pairs
+
+    added = [(t, f"t.{script.name(t)} + s.{script.name(t)}") for t in sorted(terms)]
+    first = [(c.name, f"s.{script.name(c.name)}") for c in stage.columns if c.name not in dict(from_state)]
+    count = script.name("_n")
+    return Merge(
+        delta=delta,
+        key=stage.key,
+        null_safe=stage.null_safe,
+        update=tuple([*public(plus=True), *_cast_terms(added, columns, script)]),
+        insert=tuple([*public(plus=False), *first]),
+        delete_when=f"t.{count} + s.{count} = 0",
+        insert_when=f"s.{count} > 0",
+        prune=Prune(partitions=tuple(p for p in stage.partition_by if p in stage.key)),
+    )
+
+
+def _cast_terms(
+    pairs: Iterable[tuple[str, str]], columns: dict[str, StoredColumn], script: Script
+) -> list[tuple[str, str]]:
+    return [(name, sql.cast(text, columns[name].type, script.dialect)) for name, text in pairs]
+
+
+def _reads(expression: exp.Expression, names: set[str]) -> bool:
+    return any(c.name in names for c in expression.find_all(exp.Column))
+
+
+def _term(name: str, plus: bool) -> exp.Expression:
+    new = exp.column(exp.to_identifier(name, quoted=True), table="s")
+    if not plus:
+        return new
+    old = exp.column(exp.to_identifier(name, quoted=True), table="t")
+    return exp.paren(exp.Add(this=old, expression=new))
+
+
+def _qualified(script: Script, expression: exp.Expression) -> str:
+    """Write an expression whose columns without a table belong to s."""
+
+    def swap(node: exp.Expression) -> exp.Expression:
+        if isinstance(node, exp.Column) and not node.table:
+            return exp.column(exp.to_identifier(node.name, quoted=True), table="s")
+        return node
+
+    return script.expr(expression.copy().transform(swap, copy=False))
+
+
+def _delta(
+    stage: Stage, script: Script, node: Aggregate, source: str, from_key: list[tuple[str, exp.Expression]]
+) -> str:
+    """Sum up the changes by group, and name the group's columns as they are stored."""
+    keys = [(name, script.expr(key)) for name, key in node.keys]
+    terms = [(t.name, _weighted(script, t.argument, t.counts, t.type)) for t in sums(node).terms]
+    items = ", ".join(f"{text} as {script.name(name)}" for name, text in [*keys, *terms])
+    groups = ", ".join(text for _, text in keys)
+    body = script.part(f"select {items} from {source} group by {groups}", "sums")
+    columns = {c.name: c for c in stage.columns}
+    shown = [_cast(script, script.expr(value), columns[name]) for name, value in from_key]
+    hidden = [
+        _cast(script, script.name(name.removeprefix("_key_")), columns[name])
+        for name in stage.key
+        if name.startswith("_key_") and name not in dict(from_key)
+    ]
+    kept = [_cast(script, script.name(name), columns[name]) for name, _ in terms]
+    some = " or ".join(f"{script.name(name)} <> 0" for name, _ in terms)
+    return f"select {', '.join([*shown, *hidden, *kept])} from {body} where {some}"
+
+
+def _weighted(script: Script, argument: exp.Expression | None, counts: bool, kind: str) -> str:
+    """Sum the weights, or the argument times its weight, as an exact number."""
+    if argument is None:
+        return f"sum({WEIGHT})"
+    text = script.expr(argument)
+    if counts:
+        return f"sum(case when {text} is not null then {WEIGHT} else 0 end)"
+    weight = WEIGHT if kind == "bigint" else sql.cast(WEIGHT, "decimal(10,0)", script.dialect)
+    return f"coalesce(sum(({text}) * {weight}), 0)"
+
+
+def _newest(stage: Stage, script: Script) -> Statement | None:
+    assert stage.node is not None
+    top, node = collapse(stage.node)
+    assert isinstance(node, Latest)
+    source = script.changes(node.child)
+    if source is None:
+        return None
+    shown = {item.name: name for name, item in reversed(top) if isinstance(item, exp.Column)}
+    columns = {c.name: c for c in stage.columns}
+    items = [_cast(script, script.expr(value), columns[name]) for name, value in top]
+    for name in dict.fromkeys([*node.keys, *(name for name, _ in node.order)]):
+        if name not in shown:
+            shown[name] = f"_{name}" if not name.startswith("_") else name
+            items.append(_cast(script, script.name(name), columns[shown[name]]))
+    body = script.part(latest.newest(node, script, source, ()), "newest")
+    order = [(shown[name], descending, columns[shown[name]].nullable) for name, descending in node.order]
+    every = tuple((c.name, f"s.{script.name(c.name)}") for c in stage.columns)
+    ranges = tuple(
+        (stage.key[0], p) for p in stage.partition_by if p not in stage.key and stage.key[0] not in stage.null_safe
+    )
+    return Merge(
+        delta=script.text(f"select {', '.join(items)} from {body}"),
+        key=stage.key,
+        null_safe=stage.null_safe,
+        update=every,
+        insert=every,
+        update_when=_newer(script, order),
+        prune=Prune(tuple(p for p in stage.partition_by if p in stage.key), ranges[:1]),
+    )
+
+
+def _newer(script: Script, order: list[tuple[str, bool, bool]]) -> str:
+    """Compare s with t in the order, first column first; NULL is the lowest value, as Spark orders it."""
+    if not order:
+        return "false"
+    (name, descending, nullable), *rest = order
+    s, t = f"s.{script.name(name)}", f"t.{script.name(name)}"
+    high, low = (s, t) if descending else (t, s)
+    wins = f"{high} > {low}"
+    if nullable:
+        wins = f"({high} is not null and ({low} is null or {high} > {low}))"
+    if not rest:
+        return wins
+    return f"({wins} or ({script.same(s, t)} and {_newer(script, rest)}))"
+
+
+def _rows(stage: Stage, script: Script) -> Statement | None:
+    """Net the changes row by row; a key with a row left is updated, one without is deleted."""
+    assert stage.node is not None
+    source = script.changes(stage.node)
+    if source is None:
+        return None
+    public = ", ".join(_cast(script, script.name(c.name), c) for c in stage.columns)
+    names = script.names(c.name for c in stage.columns)
+    typed = script.part(f"select {public}, {WEIGHT} from {source}", "typed")
+    net = script.part(
+        f"select {names}, sum({WEIGHT}) as _net from {typed} group by {names} having sum({WEIGHT}) <> 0", "net"
+    )
+    best = f"max(_net) over (partition by {script.names(stage.key)}) as _best"
+    judged = script.part(f"select {names}, _net, {best} from {net}", "judged")
+    final = f"select {names}, cast(_net > 0 as boolean) as _stays from {judged} where _net > 0 or _best < 0"
+    return _replacing(stage, script, final)
+
+
+def _keys(stage: Stage, script: Script) -> Statement | None:
+    """Compute the touched groups again; a touched key that is gone is deleted."""
+    assert stage.node is not None
+    numbers = {key: f"k{n + 1}" for n, key in enumerate(stage.key)}
+    node = stage.node
+    old = None
+    if not script.fresh:
+        pieces = support(stage.node, stage.key, script)
+        if not pieces:
+            return None
+        touched = script.part(_distinct(pieces), "touched")
+        node = restrict(stage.node, touched, numbers)
+        old = script.part(_old_keys(stage, script, touched, numbers), "old_keys")
+    return _replacing(stage, script, _recomputed(stage, script, script.rows(node, "new"), old))
+
+
+def _distinct(pieces: list[str]) -> str:
+    return pieces[0] if len(pieces) == 1 else "\nunion\n".join(pieces)
+
+
+def _old_keys(stage: Stage, script: Script, touched: str, numbers: dict[str, str]) -> str:
+    own = script.table(stage.name, "old")
+    joined = script.semi_join(own, touched, numbers.items())
+    return f"select {script.names(stage.key, 'l')} from {joined}"
+
+
+def _recomputed(stage: Stage, script: Script, new: str, old: str | None) -> str:
+    items = ", ".join(_cast(script, script.name(c.name), c) for c in stage.columns)
+    fresh = script.part(f"select {items} from {new}", "fresh")
+    names = script.names(c.name for c in stage.columns)
+    final = f"select {names}, true as _stays from {fresh}"
+    if old is None:
+        return final
+    word = "left anti join" if script.dialect == "spark" else "anti join"
+    on = " and ".join(script.same(f"l.{script.name(k)}", f"r.{script.name(k)}") for k in stage.key)
+    gone = ", ".join(
+        f"l.{script.name(c.name)}" if c.name in stage.key else _cast(script, "null", c) for c in stage.columns
+    )
+    return f"{final}\nunion all\nselect {gone}, false as _stays from {old} as l {word} {fresh} as r on {on}"
+
+
+def _replacing(stage: Stage, script: Script, final: str) -> Merge:
+    """Merge whole rows: `_stays` parts those to write from those to delete."""
+    every = tuple((c.name, f"s.{script.name(c.name)}") for c in stage.columns)
+    differs = " or ".join(
+        f"not ({script.same(f't.{script.name(c.name)}', f's.{script.name(c.name)}')})"
+        for c in stage.columns
+        if c.name not in stage.key
+    )
+    return Merge(
+        delta=script.text(final),
+        key=stage.key,
+        null_safe=stage.null_safe,
+        update=every,
+        insert=every,
+        delete_when="not s._stays",
+        update_when=f"({differs})" if differs else "false",
+        insert_when="s._stays",
+        prune=Prune(partitions=tuple(p for p in stage.partition_by if p in stage.key)),
+    )
+
+
+def _full(stage: Stage, script: Script, full_query: str) -> Statement:
+    """Run the whole query; with a key only rows that differ are written, without one the table is replaced."""
+    for table in stage.inputs:
+        script.table(table, "new")
+    source = script.part(full_query, "query")
+    if not stage.key:
+        items = ", ".join(_cast(script, script.name(c.name), c) for c in stage.columns)
+        return Replace(script.text(f"select {items} from {source}"))
+    old = None
+    if not script.fresh:
+        own = script.table(stage.name, "old")
+        old = script.part(f"select {script.names(stage.key)} from {own}", "old_keys")
+    return _replacing(stage, script, _recomputed(stage, script, source, old))
+
+
+def known_types(stage: Stage) -> dict[str, types.Type]:
+    """Tell the types of a stage's public columns, as its readers see them."""
+    return {c.name: types.Type(c.type, c.nullable) for c in stage.public}

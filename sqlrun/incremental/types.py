@@ -1,0 +1,259 @@
+"""What type an expression has and whether it can be NULL, as far as that matters for kept state. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from sqlrun.incremental.algebra import (
+    Aggregate,
+    Explode,
+    Filter,
+    Join,
+    Latest,
+    Node,
+    Project,
+    Scan,
+    Temporal,
+    Touched,
+    Type,
+    UnionAll,
+    Window,
+)
+
+UNKNOWN = Type("", True)
+BIGINT = Type("bigint", False)
+# Functions that are NULL only where an argument is NULL.
+STRICT = (
+    exp.Cast,
+    exp.Add,
+    exp.Sub,
+    exp.Mul,
+    exp.IntDiv,
+    exp.Neg,
+    exp.Paren,
+    exp.TimestampTrunc,
+    exp.DateTrunc,
+    exp.TsOrDsToDate,
+    exp.Date,
+    exp.Lower,
+    exp.Upper,
+    exp.Trim,
+    exp.Concat,
+    exp.Floor,
+    exp.Ceil,
+    exp.Abs,
+    exp.UnixMicros,
+    exp.UnixSeconds,
+)
+STRICT_NAMES = {
+    "timestamp_seconds",
+    "timestamp_micros",
+    "unix_micros",
+    "unix_seconds",
+    "date_trunc",
+}
+
+
+def of_node(node: Node) -> dict[str, Type]:
+    """Tell the type of every output column of a node; an unknown one has an empty text."""
+    match node:
+        case Scan():
+            return dict(zip(node.columns, node.types, strict=True))
+        case Project():
+            inner = of_node(node.child)
+            return {name: of(item, inner) for name, item in node.items}
+        case Explode():
+            return _exploded(node)
+        case UnionAll(parts=parts):
+            return _united([of_node(part) for part in parts])
+        case Join():
+            right = of_node(node.right)
+            if node.kind == "left":
+                right = {name: Type(t.text, True) for name, t in right.items()}
+            return of_node(node.left) | right
+        case Aggregate():
+            inner = of_node(node.child)
+            return {name: of(item, inner) for name, item in (*node.keys, *node.items)}
+        case Window():
+            return of_node(node.child) | {name: BIGINT for name, _ in node.items}
+        case Filter() | Temporal() | Latest() | Touched():
+            return of_node(node.child)
+
+
+def _exploded(node: Explode) -> dict[str, Type]:
+    inner = of_node(node.child)
+    array = parse(of(node.array, inner).text)
+    element = array.expressions[0] if array is not None and array.expressions else None
+    added = {node.element: Type(text(element) if isinstance(element, exp.DataType) else "", True)}
+    if node.position:
+        added[node.position] = Type("int", node.outer)
+    return inner | added
+
+
+def _united(parts: list[dict[str, Type]]) -> dict[str, Type]:
+    columns = list(zip(*(part.values() for part in parts), strict=True))
+    merged = [_widest(list(column)) for column in columns]
+    return dict(zip(parts[0], merged, strict=True))
+
+
+def _widest(types: list[Type]) -> Type:
+    nullable = any(t.nullable for t in types)
+    texts = {t.text for t in types}
+    if len(texts) == 1:
+        return Type(texts.pop(), nullable)
+    if texts <= {"int", "bigint", "smallint", "tinyint"}:
+        return Type("bigint", nullable)
+    decimals = [decimal(t) for t in types]
+    if all(decimals):
+        known = [d for d in decimals if d]
+        scale = max(s for _, s in known)
+        return Type(f"decimal({min(38, max(p - s for p, s in known) + scale)},{scale})", nullable)
+    return Type("", nullable)
+
+
+def parse(type_text: str) -> exp.DataType | None:
+    """Read a Spark SQL type; None for the empty text."""
+    return exp.DataType.build(type_text, dialect="databricks") if type_text else None
+
+
+def text(data_type: exp.DataType) -> str:
+    """Write a type as Spark SQL, lower case."""
+    return data_type.sql("spark").lower()
+
+
+def decimal(column: Type) -> tuple[int, int] | None:
+    """Tell precision and scale of an exact number; an integer counts as a decimal of scale 0; None for others."""
+    known = parse(column.text)
+    if known is None:
+        return None
+    match known.this:
+        case exp.DataType.Type.DECIMAL:
+            sizes = [int(p.name) for p in known.expressions]
+            return (sizes[0], sizes[1] if len(sizes) > 1 else 0) if sizes else (10, 0)
+        case exp.DataType.Type.TINYINT | exp.DataType.Type.SMALLINT | exp.DataType.Type.INT:
+            return (10, 0)
+        case exp.DataType.Type.BIGINT:
+            return (19, 0)
+        case _:
+            return None
+
+
+def is_integer(column: Type) -> bool:
+    """Tell whether a type is a whole number type."""
+    return column.text in {"tinyint", "smallint", "int", "integer", "bigint", "long"}
+
+
+def of(expression: exp.Expression, columns: Mapping[str, Type]) -> Type:
+    """Infer the type of an expression over these input columns; unknown ones have an empty text."""
+    match expression:
+        case exp.Column():
+            return columns.get(expression.name, UNKNOWN)
+        case exp.Paren() | exp.Neg() | exp.Abs():
+            return of(expression.this, columns)
+        case exp.Alias():
+            return of(expression.this, columns)
+        case exp.Cast():
+            nullable = of(expression.this, columns).nullable or isinstance(expression, exp.TryCast)
+            return Type(text(expression.to), nullable)
+        case exp.Literal():
+            return Type(_literal(expression), False)
+        case exp.Dot():
+            return _field(expression, columns)
+        case exp.Sum() | exp.Avg() | exp.Min() | exp.Max():
+            return _aggregate(expression, columns)
+        case exp.Count() | exp.CountIf():
+            return BIGINT
+        case exp.Coalesce():
+            parts = [of(part, columns) for part in (expression.this, *expression.expressions)]
+            return Type(_widest(parts).text, all(part.nullable for part in parts))
+        case exp.Add() | exp.Sub() | exp.Mul():
+            return _arithmetic(expression, columns)
+        case exp.Case():
+            return _case(expression, columns)
+        case exp.If():
+            branches = [of(e, columns) for e in (expression.args["true"], expression.args.get("false")) if e]
+            return Type(_widest(branches).text, len(branches) < 2 or any(b.nullable for b in branches))
+        case _:
+            return _other(expression, columns)
+
+
+def _literal(expression: exp.Literal) -> str:
+    if expression.is_string:
+        return "string"
+    whole, _, part = expression.name.partition(".")
+    if not part:
+        return "int" if len(whole) < 10 else "bigint"
+    return f"decimal({len(whole.lstrip('0')) + len(part)},{len(part)})"
+
+
+def _field(expression: exp.Dot, columns: Mapping[str, Type]) -> Type:
+    outer = parse(of(expression.this, columns).text)
+    if outer is not None:
+        for field in outer.expressions:
+            if isinstance(field, exp.ColumnDef) and field.name == expression.name:
+                return Type(text(field.args["kind"]), True)
+    return UNKNOWN
+
+
+def _aggregate(expression: exp.Expression, columns: Mapping[str, Type]) -> Type:
+    argument = of(expression.this, columns)
+    if isinstance(expression, exp.Min | exp.Max):
+        return Type(argument.text, True)
+    if isinstance(expression, exp.Sum):
+        if is_integer(argument):
+            return Type("bigint", True)
+        size = decimal(argument)
+        return Type(f"decimal(38,{size[1]})" if size else "", True)
+    return UNKNOWN
+
+
+def _arithmetic(expression: exp.Binary, columns: Mapping[str, Type]) -> Type:
+    left, right = of(expression.this, columns), of(expression.expression, columns)
+    nullable = left.nullable or right.nullable
+    if is_integer(left) and is_integer(right):
+        return Type("bigint" if "bigint" in {left.text, right.text} else "int", nullable)
+    a, b = decimal(left), decimal(right)
+    if a is None or b is None:
+        return Type("timestamp" if "timestamp" in {left.text, right.text} else "", nullable)
+    if isinstance(expression, exp.Mul):
+        return Type(f"decimal({min(38, a[0] + b[0] + 1)},{a[1] + b[1]})", nullable)
+    scale = max(a[1], b[1])
+    return Type(f"decimal({min(38, max(a[0] - a[1], b[0] - b[1]) + scale + 1)},{scale})", nullable)
+
+
+def _case(expression: exp.Case, columns: Mapping[str, Type]) -> Type:
+    branches = [of(branch.args["true"], columns) for branch in expression.args["ifs"]]
+    default = expression.args.get("default")
+    if default is not None and not isinstance(default, exp.Null):
+        branches.append(of(default, columns))
+    closed = default is not None and not isinstance(default, exp.Null)
+    return Type(_widest(branches).text, not closed or any(b.nullable for b in branches))
+
+
+def _other(expression: exp.Expression, columns: Mapping[str, Type]) -> Type:
+    strict = isinstance(expression, STRICT) or (
+        isinstance(expression, exp.Anonymous) and expression.name.lower() in STRICT_NAMES
+    )
+    nullable = not strict or any(columns.get(name, UNKNOWN).nullable for name in _columns(expression))
+    match expression:
+        case exp.TimestampTrunc() | exp.DateTrunc():
+            return Type("timestamp", nullable)
+        case exp.Date() | exp.TsOrDsToDate():
+            return Type("date", nullable)
+        case exp.IntDiv() | exp.UnixMicros() | exp.UnixSeconds():
+            return Type("bigint", nullable)
+        case exp.Anonymous() if expression.name.lower().startswith("timestamp_"):
+            return Type("timestamp", nullable)
+        case exp.Condition() if isinstance(expression, exp.Predicate | exp.Connector | exp.Not):
+            return Type("boolean", True)
+        case _:
+            return Type("", nullable)
+
+
+def _columns(expression: exp.Expression) -> set[str]:
+    # A field of a struct may be NULL although the struct is not.
+    if expression.find(exp.Dot):
+        return {""}
+    return {column.name for column in expression.find_all(exp.Column)}

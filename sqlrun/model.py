@@ -1,0 +1,186 @@
+"""The nouns of a project, as frozen values. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sqlrun.errors import Place
+
+# What a YAML or TOML scalar, list or mapping becomes: plain Python values.
+Value = object
+Row = Mapping[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a contract. `type` is Spark SQL's type text in lower case; `nullable` is the contract's word."""
+
+    name: str
+    type: str
+    description: str
+    place: Place
+    unit: str = ""
+    nullable: bool = True
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """How a model is kept: folder settings from pyproject.toml, then its YAML, then `config()` in its SQL."""
+
+    materialized: str = "table"  # table | view
+    partition_by: tuple[str, ...] = ()
+    at_worst: str = "full"  # append | merge | keys | partitions | full
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """One input of a unit test: `input` is the text `ref('x')` or `source('a', 'b')`; rows are partial."""
+
+    input: str
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UnitTest:
+    """dbt's unit test: rows given, rows expected; `as_of` is the tick's time (UTC text), if the query asks for it."""
+
+    name: str
+    model: str
+    given: tuple[Given, ...]
+    expect: tuple[Row, ...]
+    place: Place
+    description: str = ""
+    as_of: str = ""
+    vars: Row = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """One SELECT and its contract. `sql` is the analyst's text; `grain` names the columns that are unique together.
+
+    `repeats` says that rows equal in the grain are exact copies of each other (a source that sends twice).
+    """
+
+    name: str
+    file: str
+    sql: str
+    contract_file: str
+    description: str
+    grain: tuple[str, ...]
+    repeats: bool
+    columns: tuple[Column, ...]
+    config: Config
+    unit_tests: tuple[UnitTest, ...]
+
+    def column(self, name: str) -> Column | None:
+        """Find a column by name; None where there is none."""
+        return next((column for column in self.columns if column.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A stream of files that others write: `source(group, name)`. `path` is a folder relative to the project."""
+
+    group: str
+    name: str
+    format: str  # json: one JSON object a line
+    path: str
+    columns: tuple[Column, ...]
+    description: str
+    place: Place
+
+    @property
+    def table(self) -> str:
+        """The one-word name of the source in compiled SQL."""
+        return f"{self.group}__{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Seed:
+    """A small lookup table from a CSV file: rows of text in the order of `columns`, None for an empty field."""
+
+    name: str
+    file: str
+    contract_file: str
+    description: str
+    grain: tuple[str, ...]
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[str | None, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Macro:
+    """One Jinja macro in a file of its own name."""
+
+    name: str
+    file: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """One declared check: Great Expectations' type and arguments, and what follows when it fails.
+
+    `severity`: critical (the tick isn't published), warning or info (told). `on_fail`: fail, warn, or
+    quarantine (rows leave at landing). `kwargs` holds Great Expectations' own arguments, `mostly` included.
+    """
+
+    type: str
+    kwargs: Mapping[str, Value]
+    severity: str
+    on_fail: str
+    description: str
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """The expectations of one materialized table."""
+
+    model: str
+    file: str
+    expectations: tuple[Expectation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """Everything that the analyst wrote, read once. Names are unique over models and seeds together."""
+
+    root: str
+    name: str
+    profile: str
+    vars: Row
+    models: tuple[Model, ...]
+    seeds: tuple[Seed, ...]
+    sources: tuple[Source, ...]
+    macros: tuple[Macro, ...]
+    suites: tuple[Suite, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A model's SQL after Jinja. Refs stand as `ref`.`name`, sources as `source`.`group__name` (backticks included).
+
+    `lines[i]` is the line of the analyst's file that line i + 1 of `sql` came from.
+    """
+
+    model: Model
+    sql: str
+    refs: tuple[str, ...]
+    sources: tuple[str, ...]
+    lines: tuple[int, ...]
+    config: Config
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Where and with what a project runs. `settings` go to the engine as they are."""
+
+    name: str
+    engine: str  # spark | duckdb
+    warehouse: str
+    threads: int
+    settings: Mapping[str, str]

@@ -1,0 +1,280 @@
+"""Runs compiled stages on in-memory DuckDB tables: the change queries without files, ledger or clock."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Any
+
+import duckdb
+from sqlglot import exp
+
+from sqlrun.engines.protocol import Append, Merge, Replace
+from sqlrun.errors import Place
+from sqlrun.incremental import compile as compiler
+from sqlrun.incremental.compile import Compiled
+from sqlrun.incremental.script import Moment
+from sqlrun.incremental.sql import identifier, type_name
+from sqlrun.incremental.statements import Tick, prepare
+from sqlrun.model import Column, Config, Model, Project, Rendered
+from sqlrun.parse import DIALECT, Query, query, schema_of
+
+START = datetime(2026, 1, 1, tzinfo=timezone.utc)
+Bag = Counter[tuple[Any, ...]]
+
+
+@dataclass
+class Table:
+    """An input of a test: `grows` says that only additions will come."""
+
+    name: str
+    columns: tuple[tuple[str, str], ...]
+    grain: tuple[str, ...] = ()
+    grows: bool = False
+
+
+@dataclass
+class View:
+    """A model of a test, its query over plain table names."""
+
+    name: str
+    sql: str
+    grain: tuple[str, ...] = ()
+    materialized: str = "table"
+
+
+def connect() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect()
+    connection.execute("set TimeZone = 'UTC'")
+    connection.execute("set threads = 1")
+    return connection
+
+
+def frozen(value: Any) -> Any:
+    """Make a value of a result hashable."""
+    if isinstance(value, list):
+        return tuple(frozen(v) for v in value)
+    if isinstance(value, dict):
+        return tuple((k, frozen(v)) for k, v in value.items())
+    return value
+
+
+def bag(connection: duckdb.DuckDBPyConnection, sql: str) -> Bag:
+    rows = connection.execute(sql).fetchall()
+    return Counter(tuple(frozen(v) for v in row) for row in rows)
+
+
+@dataclass
+class Memory:
+    """Models over input tables; `step` applies changes and brings every model up to date."""
+
+    tables: list[Table]
+    views: list[View]
+    connection: duckdb.DuckDBPyConnection = field(default_factory=connect)
+    previous: datetime | None = None
+    compiled: tuple[Compiled, ...] = ()
+
+    def __post_init__(self) -> None:
+        for table in self.tables:
+            columns = ", ".join(f"{identifier(n, 'duckdb')} {type_name(t, 'duckdb')}" for n, t in table.columns)
+            for suffix in ("old", "new"):
+                self.connection.execute(f'create table "{table.name}__{suffix}" ({columns})')
+            self.connection.execute(f'create table "{table.name}__changes" ({columns}, _weight bigint)')
+        self.compiled = self._compile()
+        self.queries = {c.name: c.query for c in self.compiled}
+        for model in self.compiled:
+            for stage in model.stages:
+                columns = ", ".join(
+                    f"{identifier(c.name, 'duckdb')} {type_name(c.type, 'duckdb')}" for c in stage.columns
+                )
+                public = ", ".join(
+                    f"{identifier(c.name, 'duckdb')} {type_name(c.type, 'duckdb')}" for c in stage.columns
+                )
+                self.connection.execute(f'create table "{stage.name}" ({columns})')
+                self.connection.execute(f'create table "{stage.name}__old" ({columns})')
+                self.connection.execute(f'create view "{stage.name}__new" as from "{stage.name}"')
+                self.connection.execute(f'create table "{stage.name}__changes" ({public}, _weight bigint)')
+
+    def _compile(self) -> tuple[Compiled, ...]:
+        models: list[Model] = [
+            self._model(t.name, "", tuple(Column(n, k, "", Place(t.name)) for n, k in t.columns), t.grain, "table")
+            for t in self.tables
+        ]
+        catalog = compiler._Catalog(self._nouns(models), {}, {}, {})
+        for table, model in zip(self.tables, models, strict=True):
+            catalog.nodes[table.name] = compiler._scan(model, only_grows=table.grows)
+        done: list[Compiled] = []
+        for view in self.views:
+            names = [m.name for m in models]
+            sql = self._with_refs(view.sql, names)
+            bare = self._model(view.name, sql, (), view.grain, view.materialized)
+            columns = self._describe(bare, names, models, {c.name: c.query for c in done})
+            model = self._model(view.name, sql, columns, view.grain, view.materialized)
+            models.append(model)
+            compiled = compiler.model(self._query(model, names, models), catalog)
+            done.append(compiled)
+            if view.name not in catalog.nodes:
+                grows = compiled.own.strategy == "append"
+                catalog.nodes[view.name] = compiler._scan(model, only_grows=grows)
+        return tuple(done)
+
+    def _nouns(self, models: list[Model]) -> Project:
+        return Project("", "test", "", {}, tuple(models), (), (), (), ())
+
+    def _model(self, name: str, sql: str, columns: tuple[Column, ...], grain: tuple[str, ...], kind: str) -> Model:
+        return Model(name, f"{name}.sql", sql, f"{name}.yml", "", grain, False, columns, Config(kind), ())
+
+    def _with_refs(self, sql: str, names: list[str]) -> str:
+        import sqlglot
+
+        tree = sqlglot.parse_one(sql, read=DIALECT)
+        ctes = {cte.alias for cte in tree.find_all(exp.CTE)}
+        for table in tree.find_all(exp.Table):
+            if table.name in names and table.name not in ctes:
+                alias = table.alias_or_name
+                table.set("db", exp.to_identifier("ref"))
+                table.set("alias", exp.TableAlias(this=exp.to_identifier(alias)))
+        return tree.sql(DIALECT)
+
+    def _query(self, model: Model, names: list[str], models: list[Model]) -> Query:
+        lines = tuple(range(1, model.sql.count("\n") + 2))
+        used = tuple(n for n in names if f"ref.{n}" in model.sql)
+        rendered = Rendered(model, model.sql, used, (), lines, model.config)
+        return query(rendered, schema_of(self._nouns(models)))
+
+    def _describe(
+        self, model: Model, names: list[str], models: list[Model], queries: dict[str, Query]
+    ) -> tuple[Column, ...]:
+        """Take the contract's types from DuckDB's own answer to the query."""
+        from sqlrun.parse import _parse, _qualify
+
+        rendered = Rendered(model, model.sql, (), (), tuple(range(1, model.sql.count("\n") + 2)), model.config)
+        tree = _qualify(_parse(rendered), rendered, schema_of(self._nouns(models)))
+        bare = Query(rendered, tree, ())
+        views = [v.name for v in self.views if v.materialized == "view"]
+        text = compiler.whole_query({**queries, model.name: bare}, model.name, views, Moment(START, None), "duckdb")
+        columns = []
+        for name, kind, *_ in self.connection.execute(f"describe {text}").fetchall():
+            kind = kind.replace("HUGEINT", "BIGINT")
+            spark = exp.DataType.build(kind, dialect="duckdb").sql("spark").lower()
+            columns.append(Column(name, "timestamp" if "time zone" in kind.lower() else spark, "", Place(name)))
+        return tuple(columns)
+
+    def change(self, table: str, rows: Iterable[tuple[int, tuple[str | None, ...]]]) -> None:
+        """Record changes of an input for the next step: weight and values as text."""
+        spec = next(t for t in self.tables if t.name == table)
+        for weight, values in rows:
+            texts = ", ".join(
+                f"cast({'null' if v is None else chr(39) + v.replace(chr(39), chr(39) * 2) + chr(39)}"
+                f" as {type_name(kind, 'duckdb')})"
+                for v, (_, kind) in zip(values, spec.columns, strict=True)
+            )
+            self.connection.execute(f'insert into "{table}__changes" values ({texts}, {weight})')
+
+    def step(self, as_of: datetime) -> None:
+        """Carry out one tick over the recorded changes."""
+        changed = set()
+        for table in self.tables:
+            if self._apply(table):
+                changed.add(table.name)
+        fresh = self.previous is None
+        for model in self.compiled:
+            for stage in model.stages:
+                self.connection.execute(f'delete from "{stage.name}__old"')
+                self.connection.execute(f'insert into "{stage.name}__old" from "{stage.name}"')
+                self.connection.execute(f'delete from "{stage.name}__changes"')
+                tick = Tick(Moment(as_of, self.previous), frozenset(changed), fresh)
+                prepared = prepare(stage, tick, "duckdb", self.full(model.name, as_of))
+                if prepared is not None:
+                    self._execute(stage.name, prepared.statement)
+                if self._record(stage):
+                    changed.add(stage.name)
+        for table in self.tables:
+            self.connection.execute(f'delete from "{table.name}__changes"')
+        self.previous = as_of
+
+    def _apply(self, table: Table) -> bool:
+        name = table.name
+        names = [n for n, _ in table.columns]
+        listed = ", ".join(identifier(n, "duckdb") for n in names)
+        self.connection.execute(f'delete from "{name}__old"')
+        self.connection.execute(f'insert into "{name}__old" from "{name}__new"')
+        changes = self.connection.execute(f'select * from "{name}__changes"').fetchall()
+        for *values, weight in changes:
+            marks = ", ".join("?" for _ in values)
+            for _ in range(abs(weight)):
+                if weight > 0:
+                    self.connection.execute(f'insert into "{name}__new" ({listed}) values ({marks})', values)
+                else:
+                    same = " and ".join(f"{identifier(n, 'duckdb')} is not distinct from ?" for n in names)
+                    self.connection.execute(
+                        f'delete from "{name}__new" where rowid = (select min(rowid) from "{name}__new" where {same})',
+                        values,
+                    )
+        return bool(changes)
+
+    def _execute(self, name: str, statement: Any) -> None:
+        match statement:
+            case Append(sql=sql):
+                self.connection.execute(f'insert into "{name}" {sql}')
+            case Replace(sql=sql):
+                self.connection.execute(f"create or replace temp table _result as {sql}")
+                self.connection.execute(f'delete from "{name}"')
+                self.connection.execute(f'insert into "{name}" from _result')
+            case Merge():
+                self.connection.execute(merge_text(name, statement))
+
+    def _record(self, stage: Any) -> bool:
+        names = ", ".join(identifier(c.name, "duckdb") for c in stage.columns)
+        self.connection.execute(
+            f'insert into "{stage.name}__changes" '
+            f'select {names}, 1 from (select {names} from "{stage.name}" except all select {names} from "{stage.name}__old") '
+            f'union all select {names}, -1 from (select {names} from "{stage.name}__old" except all select {names} from "{stage.name}")'
+        )
+        count = self.connection.execute(f'select count(*) from "{stage.name}__changes"').fetchone()
+        return bool(count and count[0])
+
+    def full(self, name: str, as_of: datetime) -> str:
+        """Write the oracle: the model's whole query over the new tables."""
+        views = [c.name for c in self.compiled if c.is_view]
+        return compiler.whole_query(self.queries, name, views, Moment(as_of, None), "duckdb")
+
+    def kept(self, name: str) -> Bag:
+        model = next(c for c in self.compiled if c.name == name)
+        return bag(self.connection, f"select {self._public(model)} from \"{name}\"")
+
+    def oracle(self, name: str, as_of: datetime) -> Bag:
+        model = next(c for c in self.compiled if c.name == name)
+        items = ", ".join(
+            f"cast({identifier(c.name, 'duckdb')} as {type_name(c.type, 'duckdb')})" for c in model.own.public
+        )
+        return bag(self.connection, f"select {items} from ({self.full(name, as_of)})")
+
+    def _public(self, model: Compiled) -> str:
+        return ", ".join(identifier(c.name, "duckdb") for c in model.own.public)
+
+
+def merge_text(name: str, merge: Merge) -> str:
+    """Write a Merge as DuckDB's MERGE INTO."""
+
+    def quote(column: str) -> str:
+        return identifier(column, "duckdb")
+
+    on = " and ".join(
+        f"t.{quote(k)} {'is not distinct from' if k in merge.null_safe else '='} s.{quote(k)}" for k in merge.key
+    )
+    clauses = []
+    if merge.delete_when:
+        clauses.append(f"when matched and {merge.delete_when} then delete")
+    if merge.update:
+        condition = f" and {merge.update_when}" if merge.update_when else ""
+        sets = ", ".join(f"{quote(c)} = {e}" for c, e in merge.update if c not in merge.key)
+        if sets:
+            clauses.append(f"when matched{condition} then update set {sets}")
+    condition = f" and {merge.insert_when}" if merge.insert_when else ""
+    columns = ", ".join(quote(c) for c, _ in merge.insert)
+    values = ", ".join(e for _, e in merge.insert)
+    clauses.append(f"when not matched{condition} then insert ({columns}) values ({values})")
+    return f'merge into "{name}" as t using ({merge.delta}) as s on {on} ' + " ".join(clauses)
