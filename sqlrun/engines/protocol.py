@@ -38,7 +38,8 @@ class Relation:
 
     `old` and `new` are the table at `version`. `changes` are the rows of the change feed of `commits`, in any
     order, with a last column `_weight`: +1 for insert and update_postimage, -1 for delete and update_preimage.
-    `where` is a literal condition in the engine's dialect (pruning, or the public part of a table); "" is all.
+    `where` is a literal condition in the engine's dialect (pruning, or the public part of a table); "" is all. It
+    is applied to the stored rows and may read columns that are not among `columns`.
     Columns come in the order of `columns`.
     """
 

@@ -72,6 +72,10 @@ def _mend(node: exp.Expression) -> exp.Expression:
             return _mend_call(node)
         case exp.CurrentTimestamp() | exp.CurrentDate():
             raise AssertionError("as_of must be a literal before a query reaches an engine")
+        case exp.ArrayAny() | exp.Exists() if node.args.get("expression") is not None:
+            met = exp.Anonymous(this="list_filter", expressions=[node.this, node.expression])
+            length = exp.Anonymous(this="len", expressions=[met])
+            return exp.paren(exp.GT(this=length, expression=exp.Literal.number(0)))
         case exp.CountIf():
             counted = exp.Count(this=exp.Star())  # DuckDB's own count_if is NULL over NULLs alone
             return exp.Filter(this=counted, expression=exp.Where(this=node.this))
@@ -122,9 +126,5 @@ def _mend_call(node: exp.Anonymous) -> exp.Expression:
             return exp.Anonymous(this="list_max", expressions=arguments)
         case "array_distinct":
             return exp.Anonymous(this="list_distinct", expressions=arguments)
-        case "exists":
-            filtered = exp.Anonymous(this="list_filter", expressions=arguments)
-            length = exp.Anonymous(this="len", expressions=[filtered])
-            return exp.GT(this=length, expression=exp.Literal.number(0))
         case _:
             return node

@@ -54,7 +54,10 @@ class Stage:
     @property
     def public(self) -> tuple[StoredColumn, ...]:
         """List the columns that readers see."""
-        return tuple(c for c in self.columns if not c.name.startswith("_"))
+        if self.node is None:
+            return self.columns
+        shown = set(self.node.columns)
+        return tuple(c for c in self.columns if c.name in shown)
 
     @property
     def is_hidden(self) -> bool:

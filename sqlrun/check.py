@@ -1,0 +1,100 @@
+"""Each table's checks on the rows that a tick changed. Shell: the engine, Great Expectations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlrun.engines.protocol import Relation
+from sqlrun.events import CheckResult
+from sqlrun.expectations import from_contract, scope
+from sqlrun.incremental.compile import Compiled
+from sqlrun.incremental.sql import identifier
+from sqlrun.maintain import Progress
+from sqlrun.model import Expectation
+from sqlrun.plan import QUARANTINED_ROWS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def expectations_of(progress: Progress, model: Compiled) -> tuple[Expectation, ...]:
+    """List what is expected of a model: its contract's keys and nulls, then its suite."""
+    contract = model.query.rendered.model
+    suite = progress.space.suites.get(model.name)
+    return (*from_contract(contract), *(suite.expectations if suite else ()))
+
+
+def check(progress: Progress, model: Compiled) -> tuple[int, int, tuple[CheckResult, ...]]:
+    """Check a model's changed rows; give how many came or changed, how many were quarantined, and the results."""
+    before = progress.plan.tables[model.name].state
+    after = progress.states[model.name].version
+    commits = progress.commits(model.name, before.version if before else 0, after)
+    if not commits:
+        return 0, 0, ()
+    expectations = expectations_of(progress, model)
+    changed = _changed(progress, model, commits, _columns(expectations, model))
+    quarantined = _quarantined(progress, model, commits)
+    if not changed.num_rows or not expectations:
+        return changed.num_rows, quarantined, ()
+    from sqlrun.quality import run_checks
+
+    contract = model.query.rendered.model
+    keyed = None
+    if any(scope(e) == "key" for e in expectations):
+        keyed = _keyed(progress, model, commits)
+
+    def whole() -> pa.Table:
+        table = progress.plan.tables[model.name]
+        held = Relation("whole", table.spec.path, table.public, "new", version=after, where=table.where)
+        return progress.engine.query("select * from whole", (held,))
+
+    results = run_checks(contract, expectations, changed, keyed, whole, progress.plan.as_of)
+    return changed.num_rows, quarantined, results
+
+
+def _columns(expectations: tuple[Expectation, ...], model: Compiled) -> tuple[str, ...]:
+    """Name the columns that the checks look at: all, as samples show whole rows."""
+    del expectations
+    return tuple(column.name for column in model.own.public)
+
+
+def _feed(progress: Progress, model: Compiled, commits: tuple[int, ...], where: str) -> Relation:
+    table = progress.plan.tables[model.name]
+    return Relation("feed", table.spec.path, table.public, "changes", commits=commits, where=where)
+
+
+def _changed(progress: Progress, model: Compiled, commits: tuple[int, ...], columns: tuple[str, ...]) -> pa.Table:
+    names = ", ".join(identifier(c, progress.engine.dialect) for c in columns)
+    feed = _feed(progress, model, commits, progress.plan.tables[model.name].where)
+    return progress.engine.query(f"select {names} from feed where _weight > 0", (feed,))
+
+
+def _quarantined(progress: Progress, model: Compiled, commits: tuple[int, ...]) -> int:
+    if model.source is None:
+        return 0
+    counted = progress.engine.query(
+        "select count(*) as n from feed", (_feed(progress, model, commits, QUARANTINED_ROWS),)
+    )
+    return int(counted.to_pylist()[0]["n"])
+
+
+def _keyed(progress: Progress, model: Compiled, commits: tuple[int, ...]) -> pa.Table:
+    """Read the rows of the table that share the grain with a changed row."""
+    dialect = progress.engine.dialect
+    table = progress.plan.tables[model.name]
+    grain = model.query.rendered.model.grain
+    word = "left semi join" if dialect == "spark" else "semi join"
+    same = "<=>" if dialect == "spark" else "is not distinct from"
+    on = " and ".join(f"l.{identifier(k, dialect)} {same} r.{identifier(k, dialect)}" for k in grain)
+    names = ", ".join(f"l.{identifier(k, dialect)}" for k in grain)
+    version = progress.states[model.name].version
+    whole = Relation("held", table.spec.path, table.public, "new", version=version, where=table.where)
+    feed = _feed(progress, model, commits, table.where)
+    sql = f"select {names} from held as l {word} (select * from feed where _weight > 0) as r on {on}"
+    return progress.engine.query(sql, (whole, feed))
+
+
+def blocks(results: tuple[CheckResult, ...]) -> bool:
+    """Tell whether a result keeps the tick from being published."""
+    return any(result.status in ("fail", "error") for result in results)
+

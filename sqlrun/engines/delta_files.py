@@ -1,0 +1,176 @@
+"""Delta tables without a JVM: create, head, history, change feed, restore. Shell: Delta files through delta-rs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from sqlrun.engines.protocol import StoredColumn, TableSpec
+from sqlrun.errors import EngineError
+from sqlrun.incremental import types
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties
+
+# A ledger, a restore and a verify read old versions for as long as this.
+PROPERTIES = {
+    "delta.enableChangeDataFeed": "true",
+    "delta.logRetentionDuration": "interval 60 days",
+    "delta.deletedFileRetentionDuration": "interval 30 days",
+    "delta.setTransactionRetentionDuration": "interval 3650 days",
+}
+
+
+def open_table(path: str, version: int | None = None) -> DeltaTable:
+    """Open a table at a version, the newest by default."""
+    from deltalake import DeltaTable
+
+    try:
+        return DeltaTable(path, version=version)
+    except Exception as error:
+        raise EngineError(f"{path} can't be read at version {version}: {error}") from error
+
+
+def head(path: str) -> int | None:
+    """Tell the newest version of a table; None where there is no table."""
+    from deltalake import DeltaTable
+
+    if not (Path(path) / "_delta_log").is_dir() or not DeltaTable.is_deltatable(path):
+        return None
+    return open_table(path).version()
+
+
+def create(table: TableSpec, properties: Mapping[str, str] = PROPERTIES) -> None:
+    """Make the empty table as version 0; nothing if it is there."""
+    from deltalake import DeltaTable, Schema
+
+    if head(table.path) is not None:
+        return
+    schema = Schema.from_json(json.dumps(struct_of(table.columns)))
+    DeltaTable.create(
+        table.path,
+        schema=schema,
+        mode="ignore",
+        partition_by=list(table.partition_by) or None,
+        configuration=dict(properties),
+    )
+
+
+def struct_of(columns: Iterable[StoredColumn]) -> dict[str, object]:
+    """Describe columns as Delta's schema JSON (Delta protocol, "Schema Serialization Format")."""
+    fields = [
+        {"name": c.name, "type": _delta_type(types.parse(c.type)), "nullable": True, "metadata": {}} for c in columns
+    ]
+    return {"type": "struct", "fields": fields}
+
+
+def _delta_type(kind: exp.DataType | None) -> object:
+    assert kind is not None
+    match kind.this:
+        case exp.DataType.Type.ARRAY | exp.DataType.Type.LIST:
+            return {"type": "array", "elementType": _delta_type(kind.expressions[0]), "containsNull": True}
+        case exp.DataType.Type.MAP:
+            key, value = kind.expressions
+            return {
+                "type": "map",
+                "keyType": _delta_type(key),
+                "valueType": _delta_type(value),
+                "valueContainsNull": True,
+            }
+        case exp.DataType.Type.STRUCT:
+            parts = [StoredColumn(f.name, types.text(f.args["kind"])) for f in kind.expressions]
+            return struct_of(parts)
+        case _:
+            names = {"int": "integer", "bigint": "long", "smallint": "short", "tinyint": "byte"}
+            text = types.text(kind).replace(" ", "")
+            return names.get(text, "decimal(10,0)" if text == "decimal" else text)
+
+
+def commit(app_id: str, tick: int, metadata: Mapping[str, str]) -> CommitProperties:
+    """Carry the transaction id and the metadata in a commit; a commit that comes between is a conflict."""
+    from deltalake import CommitProperties, Transaction
+
+    return CommitProperties(
+        custom_metadata={**metadata, "sqlrun.tick": str(tick)},
+        max_commit_retries=0,
+        app_transactions=[Transaction(app_id, tick)],
+    )
+
+
+def hooks() -> PostCommitHookProperties:
+    """Keep the log: what is cleaned up is decided by maintenance, not by a commit."""
+    from deltalake import PostCommitHookProperties
+
+    return PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
+
+
+def restore(path: str, version: int) -> None:
+    """Make `version` the content of the table again, as a new commit."""
+    table = open_table(path)
+    if table.version() != version:
+        table.restore(version, post_commithook_properties=hooks())
+
+
+def actions(path: str, version: int) -> list[dict[str, Any]]:
+    """Read one commit's actions from the log."""
+    file = Path(path) / "_delta_log" / f"{version:020d}.json"
+    try:
+        return [json.loads(line) for line in file.read_text().splitlines() if line.strip()]
+    except FileNotFoundError as error:
+        raise EngineError(f"commit {version} of {path} is gone from its log") from error
+
+
+def effective_commits(path: str, after: int, until: int) -> tuple[int, ...]:
+    """List the commits in (after, until] that still count: those that a RESTORE undid are left out, with it.
+
+    Raises: EngineError if a RESTORE goes back to before `after`.
+    """
+    kept: list[int] = []
+    for version in range(after + 1, until + 1):
+        info = next((a["commitInfo"] for a in actions(path, version) if "commitInfo" in a), {})
+        if info.get("operation") != "RESTORE":
+            if info.get("operation") != "OPTIMIZE":
+                kept.append(version)
+            continue
+        parameters = info.get("operationParameters") or {}
+        target = int(str(parameters.get("version")))
+        if target < after:
+            raise EngineError(f"{path} was restored to version {target}, before version {after} that a tick has read")
+        kept = [v for v in kept if v <= target]
+    return tuple(kept)
+
+
+def change_feed(path: str, commits: tuple[int, ...], columns: list[str] | None) -> list[pa.Table]:
+    """Read the change feed of the listed commits, with `_change_type`; runs of commits are read together.
+
+    `columns` None: all of them.
+    """
+    import pyarrow as pa
+
+    table = open_table(path)
+    tables = []
+    wanted = [*columns, "_change_type"] if columns is not None else None
+    for first, last in _runs(commits):
+        feed = table.load_cdf(starting_version=first, ending_version=last, columns=wanted)
+        tables.append(pa.table(feed.read_all()))
+    return tables
+
+
+def _runs(commits: tuple[int, ...]) -> list[tuple[int, int]]:
+    runs: list[tuple[int, int]] = []
+    for version in sorted(commits):
+        if runs and runs[-1][1] == version - 1:
+            runs[-1] = (runs[-1][0], version)
+        else:
+            runs.append((version, version))
+    return runs
+
+
+def compact(path: str) -> None:
+    """Put a table's small files together; its rows stay."""
+    open_table(path).optimize.compact(post_commithook_properties=hooks())

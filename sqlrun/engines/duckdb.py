@@ -1,0 +1,169 @@
+"""The engine without a JVM: DuckDB computes, delta-rs commits. Shell: DuckDB and Delta files."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from sqlrun.engines import delta_files, duckdb_files, duckdb_landing, duckdb_merge
+from sqlrun.engines.protocol import (
+    Append,
+    Dialect,
+    Landing,
+    Load,
+    Merge,
+    Receipt,
+    Relation,
+    Replace,
+    TableSpec,
+    Write,
+    Written,
+)
+from sqlrun.errors import EngineError
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+
+class DuckDBEngine:
+    """Runs change queries in DuckDB over the tables' Parquet files and commits with delta-rs."""
+
+    name = "duckdb"
+    dialect: Dialect = "duckdb"
+
+    def __init__(self, settings: dict[str, str] | None = None) -> None:
+        self._settings = dict(settings or {})
+        self._root: duckdb.DuckDBPyConnection | None = None
+        self._lock = threading.Lock()
+        self._numbers = itertools.count(1)
+
+    def start(self) -> None:
+        """Open the in-memory database; calling it again does nothing."""
+        import duckdb
+
+        with self._lock:
+            if self._root is None:
+                self._root = duckdb.connect(config=dict(self._settings))
+                self._root.execute("set TimeZone = 'UTC'")
+                self._root.execute("set preserve_insertion_order = false")
+
+    def _session(self) -> duckdb.DuckDBPyConnection:
+        self.start()
+        assert self._root is not None
+        session = self._root.cursor()
+        session.execute("set TimeZone = 'UTC'")
+        return session
+
+    def create(self, table: TableSpec) -> None:
+        """Make the empty table as version 0; nothing if it is there."""
+        delta_files.create(table)
+
+    def head(self, path: str) -> int | None:
+        """Tell the newest version of a table; None where there is no table."""
+        return delta_files.head(path)
+
+    def restore(self, path: str, version: int) -> None:
+        """Make `version` the content of the table again, as a new commit."""
+        delta_files.restore(path, version)
+
+    def land(self, landing: Landing) -> Written:
+        """Land the files that no batch holds yet; a batch that was planned and not committed is replayed."""
+        started = time.perf_counter()
+        session = self._session()
+        try:
+            rows = duckdb_landing.land(session, landing)
+        except self._errors() as error:
+            raise self._wrapped(error, landing.table.name, landing.query) from error
+        finally:
+            session.close()
+        version = delta_files.head(landing.table.path)
+        assert version is not None
+        seconds = time.perf_counter() - started
+        return Written(version, Receipt(seconds, rows_written=rows, commits=1 if rows else 0))
+
+    def write(self, write: Write) -> Written:
+        """Carry out one statement and assert that its commit is the one after `base`."""
+        started = time.perf_counter()
+        table = delta_files.open_table(write.table.path)
+        if table.version() != write.base:
+            raise EngineError(
+                f"{write.table.name} is at version {table.version()}, this tick began at {write.base}: "
+                "another writer was here",
+                model=write.table.name,
+            )
+        session = self._session()
+        reads = duckdb_files.Reads()
+        try:
+            duckdb_files.register(session, write.relations, reads)
+            written = self._carry_out(session, table, write, reads)
+        except self._errors() as error:
+            raise self._wrapped(error, write.table.name, _text(write)) from error
+        finally:
+            session.close()
+        table.update_incremental()
+        if table.version() != write.base + (1 if written else 0):
+            raise EngineError(
+                f"{write.table.name} is at version {table.version()} after the write, expected {write.base + 1}",
+                model=write.table.name,
+            )
+        receipt = Receipt(
+            time.perf_counter() - started,
+            rows_read=reads.rows,
+            bytes_read=reads.bytes,
+            files_read=reads.files,
+            rows_written=written,
+            commits=1 if written else 0,
+        )
+        return Written(table.version(), receipt)
+
+    def _carry_out(self, session: Any, table: Any, write: Write, reads: duckdb_files.Reads) -> int:
+        """Run the statement; give the number of rows written, 0 for no commit."""
+        commit = delta_files.commit(write.app_id, write.tick, write.metadata)
+        match write.statement:
+            case Append(sql=sql):
+                return duckdb_merge.append(session, table, sql, commit)
+            case Replace(sql=sql):
+                return duckdb_merge.replace(session, table, sql, commit)
+            case Load(rows=rows):
+                return duckdb_merge.load(table, rows, commit)
+            case Merge():
+                return duckdb_merge.merge(session, table, write, write.statement, commit, reads)
+
+    def query(self, sql: str, relations: tuple[Relation, ...]) -> pa.Table:
+        """Run a SELECT over the relations and return its rows."""
+        session = self._session()
+        try:
+            duckdb_files.register(session, relations, duckdb_files.Reads())
+            return session.sql(sql).to_arrow_table()
+        except self._errors() as error:
+            raise self._wrapped(error, "", sql) from error
+        finally:
+            session.close()
+
+    def close(self) -> None:
+        """Let go of the database."""
+        with self._lock:
+            if self._root is not None:
+                self._root.close()
+                self._root = None
+
+    def _errors(self) -> tuple[type[Exception], ...]:
+        import duckdb
+        from deltalake.exceptions import DeltaError
+
+        return (duckdb.Error, DeltaError, OSError)
+
+    def _wrapped(self, error: Exception, model: str, statement: str) -> EngineError:
+        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        return EngineError(f"{type(error).__name__}: {first}", model=model, statement=statement)
+
+
+def _text(write: Write) -> str:
+    match write.statement:
+        case Merge(delta=sql) | Append(sql=sql) | Replace(sql=sql):
+            return sql
+        case Load():
+            return ""

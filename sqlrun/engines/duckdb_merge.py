@@ -1,0 +1,177 @@
+"""Statements on DuckDB: what a MERGE would do is computed there, delta-rs writes it. Shell: DuckDB and Delta files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlrun.engines import delta_files, duckdb_files
+from sqlrun.engines.protocol import Merge, Write
+from sqlrun.incremental.sql import identifier
+
+
+def append(session: Any, table: Any, sql: str, commit: Any) -> int:
+    """Add the rows of a query."""
+    session.execute(f"create or replace temp table _rows as {sql}")
+    count = _count(session, "_rows")
+    if count:
+        _write(table, _reader(session, "select * from _rows"), "append", commit)
+    return count
+
+
+def replace(session: Any, table: Any, sql: str, commit: Any) -> int:
+    """Make the rows of a query the whole table."""
+    session.execute(f"create or replace temp table _rows as {sql}")
+    _write(table, _reader(session, "select * from _rows"), "overwrite", commit)
+    return max(1, _count(session, "_rows"))
+
+
+def load(table: Any, rows: tuple[tuple[object, ...], ...], commit: Any) -> int:
+    """Make these rows of Python values the whole table."""
+    import pyarrow as pa
+
+    schema = pa.schema(table.schema().to_arrow())
+    columns = list(zip(*rows, strict=True)) if rows else [() for _ in schema]
+    arrays = [pa.array(list(column), field.type) for column, field in zip(columns, schema, strict=True)]
+    _write(table, pa.table(arrays, schema=schema), "overwrite", commit)
+    return max(1, len(rows))
+
+
+def merge(session: Any, table: Any, write: Write, statement: Merge, commit: Any, reads: duckdb_files.Reads) -> int:
+    """Carry out a MERGE: join the delta with the target in DuckDB, then write what really differs."""
+    session.execute(f"create or replace temp table s as {statement.delta}")
+    if not _count(session, "s"):
+        return 0
+    ranges = _ranges(session, statement)
+    session.execute(f"create or replace temp table _apply as {_applied(session, table, write, statement, ranges, reads)}")
+    kinds = dict(session.execute("select _op, count(*) from _apply group by _op").fetchall())
+    if not kinds:
+        return 0
+    if set(kinds) == {"i"}:
+        _write(table, _reader(session, "select * exclude (_op) from _apply"), "append", commit)
+        return int(kinds["i"])
+    _merge(table, session.sql("select * from _apply").to_arrow_table(), write, statement, ranges, commit)
+    return int(sum(kinds.values()))
+
+
+def _applied(
+    session: Any, table: Any, write: Write, statement: Merge, ranges: list[tuple[str, Any, Any]], reads: Any
+) -> str:
+    """Write each row's new values and what to do with it: i(nsert), u(pdate), d(elete)."""
+    columns = write.table.columns
+    if table.version() == 0:
+        target = duckdb_files.empty(columns)
+    else:
+        target = duckdb_files.scan(session, table, columns, reads, "_target", "", _keeper(session, write, statement, ranges))
+    on = " and ".join(_equal(key, key in statement.null_safe) for key in statement.key)
+    updates, inserts = dict(statement.update), dict(statement.insert)
+    items = []
+    for column in columns:
+        name = identifier(column.name, "duckdb")
+        kept = f"t.{name}" if column.name not in statement.key else f"s.{name}"
+        items.append(
+            f"case when t._there is null then {inserts.get(column.name, 'null')} "
+            f"else {updates.get(column.name, kept)} end as {name}"
+        )
+    op = (
+        f"case when t._there is null then case when {statement.insert_when or 'true'} then 'i' end "
+        f"when {statement.delete_when or 'false'} then 'd' "
+        f"when {statement.update_when or 'true'} then 'u' end"
+    )
+    joined = f"from s left join (select *, true as _there from ({target})) as t on {on}"
+    return f"select * from (select {', '.join(items)}, {op} as _op {joined}) where _op is not null"
+
+
+def _equal(key: str, null_safe: bool) -> str:
+    name = identifier(key, "duckdb")
+    return f"t.{name} {'is not distinct from' if null_safe else '='} s.{name}"
+
+
+def _ranges(session: Any, statement: Merge) -> list[tuple[str, Any, Any]]:
+    """Find the ranges of key values to look at: (key column, least, greatest) for each value of the group column."""
+    found = []
+    for key, group in statement.prune.ranges:
+        k, g = identifier(key, "duckdb"), identifier(group, "duckdb")
+        for low, high in session.execute(f"select min({k}), max({k}) from s group by {g}").fetchall():
+            found.append((key, low, high))
+    return found
+
+
+def _keeper(session: Any, write: Write, statement: Merge, ranges: list[tuple[str, Any, Any]]) -> Any:
+    """Tell by partition values and statistics whether a file can hold a touched row."""
+    partitions = {}
+    for column in statement.prune.partitions:
+        name = identifier(column, "duckdb")
+        values = session.execute(f"select distinct {name} from s").fetchall()
+        partitions[column] = {_comparable(value) for (value,) in values}
+
+    def keep(row: dict[str, Any]) -> bool:
+        for column, values in partitions.items():
+            if _comparable(row.get(f"partition.{column}")) not in values:
+                return False
+        if not ranges:
+            return True
+        for key, low, high in ranges:
+            least, greatest = row.get(f"min.{key}"), row.get(f"max.{key}")
+            if least is None or greatest is None or (least <= high and low <= greatest):
+                return True
+        return False
+
+    return keep
+
+
+def _comparable(value: Any) -> Any:
+    """Compare times by their instant: statistics come without a zone, in UTC."""
+    if hasattr(value, "tzinfo"):
+        from datetime import timezone
+
+        return value.replace(tzinfo=timezone.utc) if value.tzinfo is None else value.astimezone(timezone.utc)
+    return value
+
+
+def _merge(table: Any, source: Any, write: Write, statement: Merge, ranges: list[tuple[str, Any, Any]], commit: Any) -> None:
+    null_safe = set(statement.null_safe)
+    predicate = " and ".join(_equal(key, key in null_safe) for key in statement.key)
+    literals = [_between(key, low, high) for key, low, high in ranges]
+    if literals and all(literals):
+        predicate += f" and ({' or '.join(str(text) for text in literals)})"
+    names = [c.name for c in write.table.columns]
+    values = {identifier(n, "duckdb"): f"s.{identifier(n, 'duckdb')}" for n in names}
+    updates = {n: e for n, e in values.items() if n.strip('"') not in statement.key}
+    (
+        table.merge(
+            source.select([*names, "_op"]),
+            predicate,
+            source_alias="s",
+            target_alias="t",
+            commit_properties=commit,
+            post_commithook_properties=delta_files.hooks(),
+        )
+        .when_matched_delete("s._op = 'd'")
+        .when_matched_update(updates, "s._op = 'u'")
+        .when_not_matched_insert(values, "s._op = 'i'")
+        .execute()
+    )
+
+
+def _between(key: str, low: Any, high: Any) -> str | None:
+    name = f"t.{identifier(key, 'duckdb')}"
+    if isinstance(low, str) and isinstance(high, str):
+        quoted = [value.replace("'", "''") for value in (low, high)]
+        return f"{name} between '{quoted[0]}' and '{quoted[1]}'"
+    if isinstance(low, int) and isinstance(high, int):
+        return f"{name} between {low} and {high}"
+    return None
+
+
+def _write(table: Any, data: Any, mode: Any, commit: Any) -> None:
+    from deltalake import write_deltalake
+
+    write_deltalake(table, data, mode=mode, commit_properties=commit, post_commithook_properties=delta_files.hooks())
+
+
+def _reader(session: Any, sql: str) -> Any:
+    return session.sql(sql).to_arrow_reader(100_000)
+
+
+def _count(session: Any, name: str) -> int:
+    return int(session.execute(f"select count(*) from {name}").fetchall()[0][0])

@@ -1,0 +1,96 @@
+"""What a build tells while it runs, and what it leaves at the end. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+from sqlrun.engines.protocol import Receipt
+from sqlrun.errors import Place
+
+Status = Literal["success", "error", "skipped", "no-op", "pass", "warn", "fail"]
+
+
+CheckStatus = Literal["pass", "fail", "warn", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What one check said. `unexpected` counts rows (0 where a statistic failed); samples are rows as text.
+
+    fail: a critical check failed, the tick isn't published. warn: it failed and is told. error: it could not be
+    evaluated, which is never a pass. `seconds` is the check's share of the run that it was part of.
+    """
+
+    model: str
+    type: str
+    columns: tuple[str, ...]
+    severity: str
+    status: CheckStatus
+    evaluated: int
+    unexpected: int
+    samples: tuple[str, ...]
+    seconds: float
+    message: str
+    description: str
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A step began: `index` of `total`."""
+
+    index: int
+    total: int
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class StageReceipt:
+    """What one table cost in one tick."""
+
+    table: str
+    strategy: str
+    reason: str
+    rows_changed: int
+    version: int
+    receipt: Receipt
+
+
+@dataclass(frozen=True, slots=True)
+class NodeResult:
+    """One model, seed or landing of a tick. `kind`: seed, landing, or the strategy."""
+
+    index: int
+    total: int
+    name: str
+    kind: str
+    status: Status
+    seconds: float
+    rows: int = 0
+    quarantined: int = 0
+    message: str = ""
+    stages: tuple[StageReceipt, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TickResult:
+    """A whole tick. `published` is False where readers still see the tick before."""
+
+    tick: int
+    as_of: datetime
+    published: bool
+    seconds: float
+    nodes: tuple[NodeResult, ...]
+    checks: tuple[CheckResult, ...] = field(default=())
+
+    @property
+    def ok(self) -> bool:
+        """Tell whether nothing failed."""
+        return self.published
+
+
+Event = Started | NodeResult | CheckResult
+Listener = Callable[[Event], None]

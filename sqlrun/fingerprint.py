@@ -1,0 +1,48 @@
+"""A model's meaning as a short hash: equal meaning, equal hash. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+
+from sqlrun.incremental.compile import Compiled
+from sqlrun.landing import Rule
+from sqlrun.model import Column, Seed
+
+# Raised when the same query would be stored in another way.
+LAYOUT = 1
+
+
+def of_seed(seed: Seed) -> str:
+    """Hash a seed's columns; its rows are data, not meaning."""
+    return _hash([LAYOUT, "seed", seed.name, _columns(seed.columns)])
+
+
+def of_content(seed: Seed) -> str:
+    """Hash a seed's rows."""
+    return _hash([list(row) for row in seed.rows])
+
+
+def of_model(compiled: Compiled, inputs: Mapping[str, str], rules: Iterable[Rule] = ()) -> str:
+    """Hash a model's query, columns, layout and all that it reads; comments and formatting change nothing."""
+    source = compiled.source
+    return _hash(
+        [
+            LAYOUT,
+            compiled.query.tree.sql("databricks", comments=False),
+            [[c.name, c.type] for s in compiled.stages for c in s.columns],
+            [[s.name, s.method, list(s.key), list(s.partition_by)] for s in compiled.stages],
+            sorted(inputs.items()),
+            [source.path, source.format, _columns(source.columns)] if source else None,
+            [[rule.reason, rule.passes] for rule in rules],
+        ]
+    )
+
+
+def _columns(columns: tuple[Column, ...]) -> list[list[object]]:
+    return [[c.name, c.type, c.nullable] for c in columns]
+
+
+def _hash(value: object) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:12]

@@ -1,0 +1,233 @@
+"""Lines of a source to typed rows or quarantined ones, as one query. Pure.
+
+A line becomes text fields first, the same on both engines; each field must look like its type before it is cast, so
+that no engine's lenient reading of JSON decides what a number is. What fails keeps its text, file and reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import sqlglot
+from sqlglot import exp
+
+from sqlrun.engines.protocol import Dialect, StoredColumn
+from sqlrun.incremental import sql, types
+from sqlrun.incremental.algebra import Filter, Node, Project, Scan
+from sqlrun.incremental.stages import Stage, collapse
+from sqlrun.model import Source
+
+REASON, RAW, FILE, LANDED_AT = "_reason", "_raw", "_file", "_landed_at"
+HIDDEN = (
+    StoredColumn(REASON, "string"),
+    StoredColumn(RAW, "string"),
+    StoredColumn(FILE, "string"),
+    StoredColumn(LANDED_AT, "timestamp"),
+)
+# What a value's text must look like before it is cast; the same strictness on every engine.
+LOOKS = {
+    "int": "^[+-]?[0-9]{1,10}$",
+    "bigint": "^[+-]?[0-9]{1,19}$",
+    "smallint": "^[+-]?[0-9]{1,5}$",
+    "tinyint": "^[+-]?[0-9]{1,3}$",
+    "boolean": "^(true|false)$",
+    "double": "^[+-]?[0-9]+([.][0-9]+)?([eE][+-]?[0-9]{1,3})?$",
+    "date": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
+    "timestamp": "^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?(Z|[+-][0-9]{2}:[0-9]{2})?$",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A row-level expectation that quarantines: `passes` is Spark SQL over the model's columns, true for good rows."""
+
+    reason: str
+    passes: str
+
+
+def query(
+    stage: Stage, source: Source, rules: Sequence[Rule], dialect: Dialect, landed_at: datetime
+) -> str:
+    """Write the landing query over `lines(value, file)`; its columns are the stage's and the hidden ones."""
+    parts = [
+        ("_parsed", _parsed(source, dialect)),
+        ("_typed", _dialect(_typed(source), dialect)),
+        ("_modelled", _modelled(stage, dialect)),
+        ("_judged", _dialect(_judged(stage, rules), dialect)),
+    ]
+    ctes = ",\n".join(f"{name} as (\n{text}\n)" for name, text in parts)
+    return f"with\n{ctes}\n{_final(stage, dialect, landed_at)}"
+
+
+def columns_of(stage: Stage) -> tuple[StoredColumn, ...]:
+    """List the columns of the landing table: the model's, then where a row came from and why it is set aside."""
+    return (*stage.columns, *HIDDEN)
+
+
+def _dialect(text: str, dialect: Dialect) -> str:
+    return text if dialect == "spark" else sql.expression(sqlglot.parse_one(text, read="databricks"), dialect)
+
+
+def _parsed(source: Source, dialect: Dialect) -> str:
+    """Read each line as a JSON object whose leaves are text; `_json` is NULL where the line isn't one."""
+    if dialect == "spark":
+        fields = ", ".join(f"{sql.identifier(c.name, dialect)} {_as_text(types.parse(c.type))}" for c in source.columns)
+        options = "map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '_corrupt', 'allowSingleQuotes', 'false')"
+        schema = sql.string(f"{fields}, _corrupt string", dialect)
+        return (
+            f"select value as _raw, file as _file, case when _object._corrupt is null then _object end as _json\n"
+            f"from (select value, file, from_json(value, {schema}, {options}) as _object from lines)\n"
+            "where trim(value) <> ''"
+        )
+    shape = "{" + ", ".join(f'"{c.name}": {_as_json(types.parse(c.type))}' for c in source.columns) + "}"
+    structure = sql.string(shape, dialect)
+    return (
+        "select value as _raw, file as _file,\n"
+        f"    case when json_valid(value) and json_type(try_cast(value as json)) = 'OBJECT'\n"
+        f"        then try(from_json(value, {structure})) end as _json\n"
+        "from lines where trim(value) <> ''"
+    )
+
+
+def _as_text(kind: exp.DataType | None) -> str:
+    """Write a type with all its leaves as string, in Spark SQL."""
+    assert kind is not None
+    match kind.this:
+        case exp.DataType.Type.ARRAY | exp.DataType.Type.LIST:
+            return f"array<{_as_text(kind.expressions[0])}>"
+        case exp.DataType.Type.STRUCT:
+            return "struct<" + ", ".join(f"`{f.name}`: {_as_text(f.args['kind'])}" for f in kind.expressions) + ">"
+        case _:
+            return "string"
+
+
+def _as_json(kind: exp.DataType | None) -> str:
+    """Write a type with all its leaves as text, as DuckDB's JSON structure."""
+    assert kind is not None
+    match kind.this:
+        case exp.DataType.Type.ARRAY | exp.DataType.Type.LIST:
+            return f"[{_as_json(kind.expressions[0])}]"
+        case exp.DataType.Type.STRUCT:
+            return "{" + ", ".join(f'"{f.name}": {_as_json(f.args["kind"])}' for f in kind.expressions) + "}"
+        case _:
+            return '"VARCHAR"'
+
+
+def _typed(source: Source) -> str:
+    """Cast the text fields and say what is wrong with the first one that doesn't fit."""
+    reasons = ["when _json is null then 'not a JSON object'"]
+    items = []
+    for column in source.columns:
+        text = f"_json.{sql.identifier(column.name, 'spark')}"
+        kind = types.parse(column.type)
+        assert kind is not None
+        value = typed(text, kind)
+        if not column.nullable:
+            reasons.append(f"when {text} is null then '{column.name}: missing'")
+        for path, wrong in _wrong(text, kind, column.name):
+            reasons.append(f"when {wrong} then '{path}'")
+        items.append(f"{value} as {sql.identifier(column.name, 'spark')}")
+    return f"select _raw, _file, case {' '.join(reasons)} end as {REASON}, {', '.join(items)} from _parsed"
+
+
+def typed(text: str, kind: exp.DataType, depth: int = 0) -> str:
+    """Write the typed value of a text field, NULL where the text doesn't look like its type."""
+    name = types.text(kind)
+    match kind.this:
+        case exp.DataType.Type.ARRAY | exp.DataType.Type.LIST:
+            element = f"e{depth}"
+            return f"transform({text}, {element} -> {typed(element, kind.expressions[0], depth + 1)})"
+        case exp.DataType.Type.STRUCT:
+            fields = ", ".join(
+                f"{typed(f'{text}.`{f.name}`', f.args['kind'], depth)} as `{f.name}`" for f in kind.expressions
+            )
+            return f"struct({fields})"
+        case _ if name in ("string", "varchar"):
+            return text
+        case _:
+            return f"case when {text} rlike '{_looks(kind)}' then try_cast({text} as {name}) end"
+
+
+def _looks(kind: exp.DataType) -> str:
+    size = types.decimal(types.Type(types.text(kind)))
+    if kind.this == exp.DataType.Type.DECIMAL and size is not None:
+        fraction = f"([.][0-9]{{1,{size[1]}}})?" if size[1] else ""
+        return f"^[+-]?[0-9]{{1,{max(1, size[0] - size[1])}}}{fraction}$"
+    return LOOKS.get(types.text(kind), "^.*$")
+
+
+def _wrong(text: str, kind: exp.DataType, path: str, depth: int = 0) -> list[tuple[str, str]]:
+    """List (reason, condition) for the ways in which a field doesn't fit its type."""
+    name = types.text(kind)
+    match kind.this:
+        case exp.DataType.Type.ARRAY | exp.DataType.Type.LIST:
+            element, inner = f"e{depth}", kind.expressions[0]
+            found = [(f"{path}: an element is missing", f"exists({text}, {element} -> {element} is null)")]
+            for reason, condition in _wrong_element(element, inner, f"{path}[]", depth + 1):
+                found.append((reason, f"exists({text}, {element} -> {condition})"))
+            return found
+        case exp.DataType.Type.STRUCT:
+            return [
+                pair
+                for f in kind.expressions
+                for pair in _wrong_element(f"{text}.`{f.name}`", f.args["kind"], f"{path}.{f.name}", depth)
+            ]
+        case _ if name in ("string", "varchar"):
+            return []
+        case _:
+            return [(f"{path}: not of type {name}", f"{text} is not null and {typed(text, kind)} is null")]
+
+
+def _wrong_element(text: str, kind: exp.DataType, path: str, depth: int) -> list[tuple[str, str]]:
+    if kind.this == exp.DataType.Type.STRUCT:
+        return _wrong(text, kind, path, depth)
+    return [(f"{path}: missing", f"{text} is null"), *_wrong(text, kind, path, depth)]
+
+
+def _modelled(stage: Stage, dialect: Dialect) -> str:
+    """Apply the analyst's query to the typed rows; an expression that fails is NULL, not the end of the tick."""
+    assert stage.node is not None
+    top, below = collapse(stage.node)
+    condition = _condition(below)
+    kinds = {c.name: c.type for c in stage.columns}
+    items = []
+    for name, value in top:
+        text = sql.cast(sql.expression(value, dialect), kinds[name], dialect)
+        # On Spark the landing session runs without ANSI errors, which has the same effect.
+        items.append(f"{f'try({text})' if dialect == 'duckdb' else text} as {sql.identifier(name, dialect)}")
+    where = f" where ({sql.expression(condition, dialect)}) or {REASON} is not null" if condition is not None else ""
+    return f"select {REASON}, _raw, _file, {', '.join(items)} from _typed{where}"
+
+
+def _condition(node: Node) -> exp.Expression | None:
+    """Collect the filters between the analyst's projection and the source."""
+    match node:
+        case Scan():
+            return None
+        case Filter():
+            below = _condition(node.child)
+            return node.condition if below is None else exp.and_(node.condition, below)
+        case Project() if all(isinstance(item, exp.Column) and item.name == name for name, item in node.items):
+            return _condition(node.child)
+        case _:
+            raise AssertionError("a landing query only filters and projects")
+
+
+def _judged(stage: Stage, rules: Sequence[Rule]) -> str:
+    """Add the reasons that the contract and the quarantine expectations give."""
+    reasons = [f"when {REASON} is not null then {REASON}"]
+    reasons += [f"when `{c.name}` is null then '{c.name}: no value'" for c in stage.columns if not c.nullable]
+    for rule in rules:
+        reasons.append(f"when not ({rule.passes}) then {sql.string(rule.reason, 'spark')}")
+    names = sql.names((c.name for c in stage.columns), "spark")
+    return f"select {names}, case {' '.join(reasons)} end as {REASON}, _raw, _file from _modelled"
+
+
+def _final(stage: Stage, dialect: Dialect, landed_at: datetime) -> str:
+    names = sql.names((c.name for c in stage.columns), dialect)
+    return (
+        f"select {names}, {REASON}, case when {REASON} is not null then _raw end as {RAW}, _file as {FILE}, "
+        f"{sql.timestamp(landed_at, dialect)} as {LANDED_AT} from _judged"
+    )

@@ -1,0 +1,123 @@
+"""Ticks planned and ticks published, as rows of a Delta table. Shell: Delta files.
+
+A row `pinned` is written before any table of a tick is; a row `published` after all of them are checked. Both carry
+the transaction id (project, tick), so of two builds that began at the same time one fails to commit. A tick's
+number is used once, published or not.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from sqlrun.engines import delta_files
+from sqlrun.engines.protocol import StoredColumn, TableSpec
+from sqlrun.errors import LockedError
+from sqlrun.ticks import Published, TableState, from_json, to_json
+
+COLUMNS = (
+    StoredColumn("tick", "bigint", False),
+    StoredColumn("kind", "string", False),
+    StoredColumn("as_of", "timestamp", False),
+    StoredColumn("written_at", "timestamp", False),
+    StoredColumn("holder", "string", False),
+    StoredColumn("tables", "string", False),
+)
+COMPACT_EVERY = 100
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What has happened: the newest published tick (None: there is none) and the highest number ever used."""
+
+    published: Published | None
+    last_tick: int
+
+
+class Ledger:
+    """The ledger of one warehouse."""
+
+    def __init__(self, warehouse: str, project: str) -> None:
+        self._warehouse = warehouse
+        self._path = str(Path(warehouse) / "_sqlrun" / "ledger")
+        self._project = project
+
+    def read(self) -> History:
+        """Read the newest published tick and the highest number in use."""
+        if delta_files.head(self._path) is None:
+            return History(None, 0)
+        import pyarrow as pa
+
+        table = delta_files.open_table(self._path)
+        rows = pa.table(table.scan(columns=["tick", "kind"]).read_all()).to_pylist()
+        done = [row["tick"] for row in rows if row["kind"] == "published"]
+        last = max((row["tick"] for row in rows), default=0)
+        return History(self.published(max(done)) if done else None, last)
+
+    def published(self, tick: int) -> Published | None:
+        """Read one published tick; None if there is no such."""
+        import pyarrow as pa
+
+        if delta_files.head(self._path) is None:
+            return None
+        predicate = f"tick = {tick} and kind = 'published'"
+        found = pa.table(delta_files.open_table(self._path).scan(predicate=predicate).read_all()).to_pylist()
+        if not found:
+            return None
+        return Published(tick, found[0]["as_of"], from_json(found[0]["tables"]))
+
+    def pin(self, tick: int, as_of: datetime, tables: Mapping[str, TableState], at: datetime, holder: str) -> None:
+        """Write down what a tick will read, before it writes anything."""
+        self._append(tick, "pinned", as_of, tables, at, holder)
+
+    def publish(self, tick: int, as_of: datetime, tables: Mapping[str, TableState], at: datetime, holder: str) -> None:
+        """Make a tick the one that readers see: first the tables are made durable, then the row."""
+        sync(self._warehouse)
+        self._append(tick, "published", as_of, tables, at, holder)
+        sync(self._warehouse)
+        if tick % COMPACT_EVERY == 0:
+            delta_files.compact(self._path)
+
+    def _append(
+        self, tick: int, kind: str, as_of: datetime, tables: Mapping[str, TableState], at: datetime, holder: str
+    ) -> None:
+        import pyarrow as pa
+        from deltalake import write_deltalake
+        from deltalake.exceptions import CommitFailedError
+
+        delta_files.create(TableSpec("ledger", self._path, COLUMNS))
+        table = delta_files.open_table(self._path)
+        app_id = f"{self._project}.{kind}"
+        used = table.transaction_version(app_id)
+        if used is not None and used >= tick:
+            raise LockedError(f"tick {tick} is taken by another build; nothing was written")
+        row = [tick, kind, as_of, at, holder, to_json(tables)]
+        schema = pa.schema(table.schema().to_arrow())
+        data = pa.table([pa.array([v], f.type) for v, f in zip(row, schema, strict=True)], schema=schema)
+        try:
+            write_deltalake(
+                table,
+                data,
+                mode="append",
+                commit_properties=delta_files.commit(app_id, tick, {}),
+                post_commithook_properties=delta_files.hooks(),
+            )
+        except CommitFailedError as error:
+            raise LockedError(f"tick {tick} was taken by another build at the same moment") from error
+
+
+def sync(folder: str) -> None:
+    """Make everything written to the folder's file system durable; Spark and Delta call no fsync themselves."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        syncfs = getattr(ctypes.CDLL(None), "syncfs", None)
+        if syncfs is not None:
+            syncfs(descriptor)
+        else:
+            os.sync()
+    finally:
+        os.close(descriptor)

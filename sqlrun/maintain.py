@@ -1,0 +1,143 @@
+"""One model brought up to date: relations bound to pinned versions, one statement a table. Shell: the engine."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sqlrun.engines import delta_files
+from sqlrun.engines.protocol import Engine, Flavour, Load, Receipt, Relation, Write, Written
+from sqlrun.errors import EngineError
+from sqlrun.events import StageReceipt
+from sqlrun.incremental.compile import Compiled, whole_query
+from sqlrun.incremental.script import Moment
+from sqlrun.incremental.stages import Stage
+from sqlrun.incremental.statements import Prepared, Tick, prepare
+from sqlrun.plan import TablePlan, TickPlan, Workspace, state_after
+from sqlrun.seeds import typed_rows
+from sqlrun.ticks import TableState, parse_time
+
+
+@dataclass(slots=True)
+class Progress:
+    """Where a tick stands: what it plans, and the state of every table that it has finished or only reads.
+
+    Threads share it; `states` is written under the lock, each table by one thread.
+    """
+
+    space: Workspace
+    engine: Engine
+    plan: TickPlan
+    states: dict[str, TableState]
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def finish(self, name: str, state: TableState) -> None:
+        """Note a table's state at this tick."""
+        with self.lock:
+            self.states[name] = state
+
+    def commits(self, name: str, after: int, until: int) -> tuple[int, ...]:
+        """List the commits of a table that count between two versions."""
+        path = self.plan.tables[name].spec.path
+        return delta_files.effective_commits(path, after, until) if until > after else ()
+
+    def metadata(self) -> Mapping[str, str]:
+        """Say in a commit which tick it belongs to."""
+        return {"sqlrun.as_of": self.plan.as_of.isoformat()}
+
+
+def maintain(progress: Progress, model: Compiled) -> tuple[StageReceipt, ...]:
+    """Bring a model's tables up to date, hidden ones first."""
+    return tuple(_stage(progress, model, stage) for stage in model.stages)
+
+
+def _stage(progress: Progress, model: Compiled, stage: Stage) -> StageReceipt:
+    table = progress.plan.tables[stage.name]
+    base = table.state.version if table.state else 0
+    head = progress.engine.head(table.spec.path)
+    if head is None:
+        raise EngineError(f"{stage.name} is not at {table.path}", model=model.name)
+    base = max(base, head)  # a restore adds a commit; its content is the published one
+    tick, commits = _facts(progress, stage, table)
+    prepared = prepare(stage, tick, progress.engine.dialect, _whole(progress, model))
+    written = Written(base, Receipt(0.0))
+    if prepared is not None:
+        relations = tuple(
+            relation(progress, stage, name, flavour, base, commits)  # type: ignore[arg-type]
+            for name, flavour in prepared.reads
+        )
+        written = progress.engine.write(_write(progress, table, base, relations, prepared))
+    inputs = {name: (progress.states[name].path, progress.states[name].version) for name in stage.inputs}
+    progress.finish(stage.name, state_after(table, written.version, progress.plan.as_of, inputs))
+    return StageReceipt(stage.name, stage.strategy, stage.reason.code, 0, written.version, written.receipt)
+
+
+def _write(
+    progress: Progress, table: TablePlan, base: int, relations: tuple[Relation, ...], prepared: Prepared
+) -> Write:
+    app_id = f"{progress.space.project.name}.{table.path}"
+    number = progress.plan.number
+    return Write(table.spec, base, number, app_id, relations, prepared.statement, progress.metadata())
+
+
+def _facts(progress: Progress, stage: Stage, table: TablePlan) -> tuple[Tick, dict[str, tuple[int, ...]]]:
+    """Say what the stage sees of the tick: which inputs changed since it last read them, and through which commits."""
+    state = table.state
+    moment = Moment(progress.plan.as_of, parse_time(state.as_of) if state else None)
+    if state is None:
+        return Tick(moment, frozenset(stage.inputs), fresh=True), {}
+    commits = {}
+    for name in stage.inputs:
+        now = progress.states[name]
+        commits[name] = progress.commits(name, state.inputs[name][1], now.version)
+    changed = frozenset(name for name, versions in commits.items() if versions)
+    return Tick(moment, changed, fresh=False), commits
+
+
+def relation(
+    progress: Progress,
+    stage: Stage,
+    name: str,
+    flavour: Flavour,
+    base: int,
+    commits: Mapping[str, tuple[int, ...]],
+) -> Relation:
+    """Bind a name of the statement to a table at a pinned version, or to its changes since it was last read."""
+    table = progress.plan.tables[name]
+    label = f"{name}__{flavour}"
+    if name == stage.name:
+        return Relation(label, table.spec.path, table.spec.columns, "old", version=base)
+    state = progress.plan.tables[stage.name].state
+    if flavour == "changes":
+        return Relation(label, table.spec.path, table.public, flavour, commits=commits.get(name, ()), where=table.where)
+    version = progress.states[name].version
+    if flavour == "old" and state is not None:
+        version = state.inputs[name][1]
+    return Relation(label, table.spec.path, table.public, flavour, version=version, where=table.where)
+
+
+def _whole(progress: Progress, model: Compiled) -> str:
+    """Write the analyst's query, for the strategy full."""
+    if model.own.method != "full":
+        return ""
+    queries = {m.name: m.query for m in progress.space.models}
+    moment = Moment(progress.plan.as_of, None)
+    return whole_query(queries, model.name, progress.space.views, moment, progress.engine.dialect)
+
+
+def load_seed(progress: Progress, name: str, content: str) -> StageReceipt:
+    """Put a seed's rows into its table where they differ from what is there."""
+    table = progress.plan.tables[name]
+    head = progress.engine.head(table.spec.path) or 0
+    seed = progress.space.seed(name)
+    assert seed is not None
+    if table.state is not None and table.state.content == content:
+        progress.finish(name, table.state)
+        return StageReceipt(name, "seed", "", 0, table.state.version, Receipt(0.0))
+    app_id = f"{progress.space.project.name}.{table.path}"
+    statement = Load(typed_rows(seed))
+    write = Write(table.spec, head, progress.plan.number, app_id, (), statement, progress.metadata())
+    written = progress.engine.write(write)
+    progress.finish(name, state_after(table, written.version, progress.plan.as_of, {}, content))
+    return StageReceipt(name, "seed", "", len(seed.rows), written.version, written.receipt)

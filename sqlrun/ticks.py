@@ -1,0 +1,91 @@
+"""What the ledger says of a tick: which table is at which version, made from which inputs. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """One table at one tick. `path` is relative to the warehouse; `inputs` maps names to (path, version).
+
+    `as_of` is the time of the tick that last maintained the table (ISO, UTC); `content` the hash of a seed's rows.
+    """
+
+    path: str
+    version: int
+    as_of: str
+    inputs: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    content: str = ""
+    columns: tuple[tuple[str, str], ...] = ()
+    where: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """The tick that readers see."""
+
+    tick: int
+    as_of: datetime
+    tables: Mapping[str, TableState]
+
+
+def to_json(tables: Mapping[str, TableState]) -> str:
+    """Write table states as one line of JSON."""
+    return json.dumps(
+        {
+            name: {
+                "path": t.path,
+                "version": t.version,
+                "as_of": t.as_of,
+                "inputs": {k: list(v) for k, v in t.inputs.items()},
+                "content": t.content,
+                "columns": [list(c) for c in t.columns],
+                "where": t.where,
+            }
+            for name, t in tables.items()
+        },
+        sort_keys=True,
+    )
+
+
+def from_json(text: str) -> dict[str, TableState]:
+    """Read what `to_json` wrote.
+
+    >>> from_json(to_json({"a": TableState("a/1", 3, "")}))["a"].version
+    3
+    """
+    return {
+        name: TableState(
+            t["path"],
+            t["version"],
+            t["as_of"],
+            {k: (v[0], v[1]) for k, v in t["inputs"].items()},
+            t["content"],
+            tuple((c[0], c[1]) for c in t.get("columns", ())),
+            t.get("where", ""),
+        )
+        for name, t in json.loads(text).items()
+    }
+
+
+def floor(moment: datetime, step: timedelta) -> datetime:
+    """Round a time down to a whole step of the clock.
+
+    >>> floor(datetime(2026, 1, 1, 12, 7, tzinfo=timezone.utc), timedelta(minutes=5)).minute
+    5
+    """
+    start = datetime(2000, 1, 1, tzinfo=timezone.utc)
+    return start + (moment - start) // step * step
+
+
+def parse_time(text: str) -> datetime:
+    """Read a UTC time: ISO text, a zone is optional.
+
+    Raises: ValueError if the text is no time.
+    """
+    moment = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
+    return moment.replace(tzinfo=timezone.utc) if moment.tzinfo is None else moment.astimezone(timezone.utc)
