@@ -1,0 +1,70 @@
+"""Custom SQL of checks, run where the rows are. Shell: DuckDB, in memory and cut off from files and network."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from sqlrun.expectation_sql import BATCH, batch_query, condition_tree, literal
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+_LOCK = threading.Lock()
+
+
+@functools.cache
+def _connection() -> duckdb.DuckDBPyConnection:
+    import duckdb
+
+    connection = duckdb.connect(
+        ":memory:", config={"enable_external_access": False, "python_enable_replacements": False}
+    )
+    connection.execute("SET TimeZone = 'UTC'")
+    return connection
+
+
+def unexpected(rows: pa.Table, query: str, as_of: datetime, samples: int) -> tuple[int, list[dict[str, object]]]:
+    """Run an unexpected_rows_query over the rows: how many it returns, and the first few. Raises: ValueError."""
+    sql = _duckdb(batch_query(query), as_of)
+    counted = _fetch(rows, f"SELECT count(*) AS n FROM ({sql}) AS q").column("n")[0].as_py()
+    few = _fetch(rows, f"SELECT * FROM ({sql}) AS q LIMIT {samples}").to_pylist() if counted else []
+    return int(counted), few
+
+
+def kept(rows: pa.Table, condition: str, as_of: datetime) -> pa.Table:
+    """Keep the rows for which a `row_condition` is true. Raises: ValueError."""
+    return _fetch(rows, f"SELECT * FROM {BATCH} WHERE {_duckdb(condition_tree(condition), as_of)}")
+
+
+def _duckdb(tree: exp.Expr, as_of: datetime) -> str:
+    """Write a tree in DuckDB's SQL; the only clock is the tick's."""
+
+    def clock(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.CurrentDate):
+            return literal(as_of.date(), "date")
+        named_now = isinstance(node, exp.Anonymous) and node.name.lower() == "now"
+        if isinstance(node, exp.CurrentTimestamp) or named_now:
+            return literal(as_of, "timestamp")
+        return node
+
+    return tree.transform(clock).sql(dialect="duckdb")
+
+
+def _fetch(rows: pa.Table, sql: str) -> pa.Table:
+    import duckdb
+
+    with _LOCK:
+        connection = _connection()
+        connection.register(BATCH, rows)
+        try:
+            return connection.sql(sql).to_arrow_table()
+        except duckdb.Error as error:
+            raise ValueError(str(error).splitlines()[0]) from error
+        finally:
+            connection.unregister(BATCH)

@@ -1,0 +1,190 @@
+"""Great Expectations' core expectations: arguments of each, and which rows it has to see. Pure."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import Literal
+
+# row: each row by itself. key: the rows that share a key. table: the whole table. schema: names alone.
+Scope = Literal["row", "key", "table", "schema"]
+QUERY = "unexpected_rows_expectation"
+
+_CONDITION = ("row_condition", "condition_parser")
+_MOSTLY = ("mostly", *_CONDITION)
+_BOUNDS = ("min_value", "max_value", "strict_min", "strict_max")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One expectation type. `columns` are the arguments that name columns; `refused` says why sqlrun can't run it."""
+
+    name: str
+    scope: Scope
+    columns: tuple[str, ...]
+    required: tuple[str, ...]
+    optional: tuple[str, ...]
+    refused: str = ""
+
+    @property
+    def allowed(self) -> tuple[str, ...]:
+        """Every argument that may stand in `kwargs`."""
+        return self.columns + self.required + self.optional
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether the expectation counts unexpected rows (a map expectation), so that `mostly` means something."""
+        return "mostly" in self.optional
+
+
+def _kind(name: str, scope: Scope, columns: str, required: str = "", optional: str = "", refused: str = "") -> Kind:
+    words = optional.replace("BOUNDS", " ".join(_BOUNDS)).replace("MOSTLY", " ".join(_MOSTLY))
+    words = words.replace("CONDITION", " ".join(_CONDITION))
+    return Kind(name, scope, tuple(columns.split()), tuple(required.split()), tuple(words.split()), refused)
+
+
+def _values(name: str, scope: Scope = "row", required: str = "", optional: str = "") -> Kind:
+    refused = _REFUSED.get(name, "")
+    return _kind(f"expect_column_{name}", scope, "column", required, f"MOSTLY {optional}", refused)
+
+
+def _aggregate(name: str, required: str = "", optional: str = "BOUNDS") -> Kind:
+    return _kind(f"expect_column_{name}", "table", "column", required, f"CONDITION {optional}")
+
+
+_LIKE = "LIKE patterns have no pandas implementation in Great Expectations; write the pattern as a regex"
+_TYPES = "types are the contract's: every tick is written with them"
+_ORDER = "the rows of a table have no order"
+_REFUSED = {
+    "values_to_match_like_pattern": _LIKE,
+    "values_to_not_match_like_pattern": _LIKE,
+    "values_to_match_like_pattern_list": _LIKE,
+    "values_to_not_match_like_pattern_list": _LIKE,
+    "values_to_be_of_type": _TYPES,
+    "values_to_be_in_type_list": _TYPES,
+    "values_to_be_increasing": _ORDER,
+    "values_to_be_decreasing": _ORDER,
+}
+
+_ALL = (
+    _values("values_to_not_be_null"),
+    _values("values_to_be_null"),
+    _values("values_to_be_between", optional="BOUNDS"),
+    _values("values_to_be_in_set", required="value_set"),
+    _values("values_to_not_be_in_set", required="value_set"),
+    _values("values_to_match_regex", required="regex"),
+    _values("values_to_not_match_regex", required="regex"),
+    _values("values_to_match_regex_list", required="regex_list", optional="match_on"),
+    _values("values_to_not_match_regex_list", required="regex_list"),
+    _values("values_to_match_like_pattern", required="like_pattern", optional="escape"),
+    _values("values_to_not_match_like_pattern", required="like_pattern", optional="escape"),
+    _values(
+        "values_to_match_like_pattern_list",
+        required="like_pattern_list",
+        optional="match_on escape",
+    ),
+    _values("values_to_not_match_like_pattern_list", required="like_pattern_list", optional="escape"),
+    _values("value_lengths_to_be_between", optional="BOUNDS"),
+    _values("value_lengths_to_equal", required="value"),
+    _values("values_to_be_dateutil_parseable"),
+    _values("values_to_be_json_parseable"),
+    _values("values_to_match_json_schema", required="json_schema"),
+    _values("values_to_match_strftime_format", required="strftime_format"),
+    _values("values_to_be_of_type", required="type_"),
+    _values("values_to_be_in_type_list", required="type_list"),
+    _values("values_to_be_increasing", optional="strictly"),
+    _values("values_to_be_decreasing", optional="strictly"),
+    _values("values_to_be_unique", "key"),
+    # What is far out depends on all the other values.
+    _values("values_to_not_be_outliers", "table", optional="method multiplier"),
+    _values("value_z_scores_to_be_less_than", "table", required="threshold double_sided"),
+    _kind(
+        "expect_column_pair_values_to_be_equal",
+        "row",
+        "column_A column_B",
+        "",
+        "MOSTLY ignore_row_if",
+    ),
+    _kind(
+        "expect_column_pair_values_a_to_be_greater_than_b",
+        "row",
+        "column_A column_B",
+        "",
+        "MOSTLY ignore_row_if or_equal",
+    ),
+    _kind(
+        "expect_column_pair_values_to_be_in_set",
+        "row",
+        "column_A column_B",
+        "value_pairs_set",
+        "MOSTLY ignore_row_if",
+    ),
+    _kind("expect_compound_columns_to_be_unique", "key", "column_list", "", "MOSTLY ignore_row_if"),
+    _kind(
+        "expect_select_column_values_to_be_unique_within_record",
+        "row",
+        "column_list",
+        "",
+        "MOSTLY ignore_row_if",
+    ),
+    _kind("expect_multicolumn_values_to_be_equal", "row", "column_list", "", "MOSTLY ignore_row_if"),
+    _kind("expect_multicolumn_sum_to_equal", "row", "column_list", "sum_total", "MOSTLY ignore_row_if"),
+    _aggregate("sum_to_be_between"),
+    _aggregate("min_to_be_between"),
+    _aggregate("max_to_be_between"),
+    _aggregate("mean_to_be_between"),
+    _aggregate("median_to_be_between"),
+    _aggregate("stdev_to_be_between"),
+    _aggregate("proportion_of_unique_values_to_be_between"),
+    _aggregate("proportion_of_non_null_values_to_be_between"),
+    _aggregate("unique_value_count_to_be_between"),
+    _aggregate("quantile_values_to_be_between", "quantile_ranges", "allow_relative_error"),
+    _aggregate("distinct_values_to_be_in_set", "value_set", ""),
+    _aggregate("distinct_values_to_contain_set", "value_set", ""),
+    _aggregate("distinct_values_to_equal_set", "value_set", ""),
+    _aggregate("most_common_value_to_be_in_set", "value_set", "ties_okay"),
+    _aggregate(
+        "kl_divergence_to_be_less_than",
+        "partition_object threshold",
+        "internal_weight_holdout tail_weight_holdout bucketize_data min_value max_value",
+    ),
+    _kind("expect_table_row_count_to_be_between", "table", "", "", "BOUNDS CONDITION"),
+    _kind("expect_table_row_count_to_equal", "table", "", "value", "CONDITION"),
+    _kind(
+        "expect_table_row_count_to_equal_other_table",
+        "table",
+        "",
+        "other_table_name",
+        "CONDITION",
+        "a check sees one table; compare the two in a model and check its rows",
+    ),
+    _kind(
+        "expect_query_results_to_match_comparison",
+        "table",
+        "",
+        "base_query comparison_data_source_name comparison_query",
+        "mostly",
+        "a check sees one table; compare the two in a model and check its rows",
+    ),
+    # `column` may name what isn't there: that is what these ask.
+    _kind("expect_column_to_exist", "schema", "", "column", "column_index"),
+    _kind("expect_column_type_to_be", "schema", "column", "type_", "", _TYPES),
+    _kind("expect_table_column_count_to_equal", "schema", "", "value"),
+    _kind("expect_table_column_count_to_be_between", "schema", "", "", "min_value max_value"),
+    _kind("expect_table_columns_to_match_ordered_list", "schema", "", "column_list"),
+    _kind("expect_table_columns_to_match_set", "schema", "", "column_set", "exact_match"),
+    _kind(QUERY, "table", "", "unexpected_rows_query"),
+)
+CATALOGUE = {kind.name: kind for kind in _ALL}
+
+
+def near(name: str, names: tuple[str, ...]) -> str:
+    """Say what was perhaps meant, or list the names where they are few; "" where nothing helps.
+
+    >>> near("statu", ("order_id", "status"))
+    'Did you mean `status`?'
+    """
+    close = difflib.get_close_matches(name, names, 2, 0.6)
+    if close:
+        return "Did you mean " + " or ".join(f"`{found}`" for found in close) + "?"
+    return "There are: " + ", ".join(names) + "." if 0 < len(names) <= 12 else ""
