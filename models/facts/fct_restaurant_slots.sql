@@ -1,0 +1,22 @@
+with orders as (
+    select * from {{ ref('stg_orders') }}
+    where not is_cancelled
+),
+
+orders_in_slots as (
+    select
+        restaurant_id,
+        order_total,
+        {{ five_minute_slot('ordered_at') }} as slot_at,
+        {{ hour_of(five_minute_slot('ordered_at')) }} as slot_hour
+    from orders
+)
+
+select
+    restaurant_id,
+    count(*) as n_orders,
+    cast(sum(order_total) as decimal(18, 2)) as total_sales,
+    slot_hour,
+    slot_at
+from orders_in_slots
+group by slot_hour, slot_at, restaurant_id
