@@ -1,0 +1,88 @@
+"""What a simulated world looks like: its size, its seed and how often things go wrong. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields
+from datetime import datetime, timedelta, timezone
+
+from sqlrun.errors import UsageError
+
+MINUTES_PER_DAY = 24 * 60
+_UNITS = {"m": 1, "h": 60, "d": MINUTES_PER_DAY}
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that decides the content of the events: equal settings give equal bytes.
+
+    Rates are shares between 0 and 1. Corrections, cancellations, deliveries and future dates are drawn per
+    order; late arrival, repeats and broken lines per event.
+    """
+
+    seed: int = 1
+    orders_per_day: float = 2000.0
+    restaurants: int = 50
+    zipf: float = 1.0
+    repeat_rate: float = 0.01
+    late_rate: float = 0.02
+    correction_rate: float = 0.01
+    cancellation_rate: float = 0.005
+    broken_rate: float = 0.0005
+    future_rate: float = 0.001
+    delivered_rate: float = 0.3
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name.endswith("_rate") and not 0 <= value <= 1:
+                raise UsageError(f"{field.name} is {value}; a rate is a share between 0 and 1.")
+        if not 0 <= self.seed < 2**64:
+            raise UsageError(f"The seed is {self.seed}; it must be a whole number from 0 to 2^64 - 1.")
+        if not 1 <= self.restaurants <= 9_999:
+            raise UsageError(f"There are {self.restaurants} restaurants; ids like r0001 allow 1 to 9999.")
+        # An order's number has six digits for its place in its hour; the dinner peak is below a fifth of the day.
+        if not 0 < self.orders_per_day <= 5_000_000:
+            raise UsageError(f"{self.orders_per_day} orders a day; order numbers allow more than 0, up to 5,000,000.")
+        if not 0 <= self.zipf <= 5:
+            raise UsageError(f"The Zipf exponent is {self.zipf}; it must be from 0 (all alike) to 5.")
+
+
+def to_minute(moment: datetime) -> int:
+    """Count the whole minutes from 1970 to a moment that carries its zone."""
+    return int((moment - _EPOCH) // timedelta(minutes=1))
+
+
+def from_minute(minute: int) -> datetime:
+    """Turn a count of minutes since 1970 into a moment in UTC."""
+    return _EPOCH + timedelta(minutes=minute)
+
+
+def parse_duration(text: str) -> int:
+    """Read `5m`, `1h` or `1d` as minutes.
+
+    Raises: UsageError for anything else, and for what does not divide a day: files must fall on the same
+    times every day.
+
+    >>> parse_duration("1h")
+    60
+    """
+    match = re.fullmatch(r"([0-9]{1,6})([mhd])", text)
+    minutes = int(match[1]) * _UNITS[match[2]] if match else 0
+    if not minutes or MINUTES_PER_DAY % minutes:
+        raise UsageError(f"`{text}` is no step: write minutes, hours or a day that divide a day, like 5m, 1h or 1d.")
+    return minutes
+
+
+def parse_moment(text: str) -> datetime:
+    """Read an ISO date or timestamp; without a zone it is UTC.
+
+    >>> parse_moment("2026-11-21T12:05Z").isoformat()
+    '2026-11-21T12:05:00+00:00'
+    """
+    try:
+        moment = datetime.fromisoformat(re.sub("[Zz]$", "+00:00", text.strip()))
+    except ValueError:
+        raise UsageError(f"`{text}` is no time: write it like 2026-11-21 or 2026-11-21T12:05:00Z.") from None
+    return moment.replace(tzinfo=moment.tzinfo or timezone.utc).astimezone(timezone.utc)
