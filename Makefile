@@ -1,0 +1,48 @@
+# `make` alone shows the targets.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+export PIP_NO_INPUT := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help build test test-fast lint clean java again
+
+help: ## Show the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: java $(INSTALLED) ## Install, write a week of sample orders if there are none, and build all models
+	@if ! ls data/orders/* >/dev/null 2>&1; then $(BIN)/sqlrun simulate --out data/orders; fi
+	$(BIN)/sqlrun build
+
+test: java $(INSTALLED) ## Run all tests, those on Spark included
+	$(BIN)/python -m pytest
+
+test-fast: $(INSTALLED) ## Run the tests that need no Java
+	$(BIN)/python -m pytest -m "not spark"
+
+lint: $(INSTALLED) ## Check style, format and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+clean: ## Remove what was installed and built; data/ stays, it may be yours
+	rm -rf $(VENV) warehouse target dist build spark-warehouse metastore_db derby.log *.egg-info
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find sqlrun tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+java:
+	@.ci/require java
+
+# Installing takes a minute, so it is done again only after pyproject.toml changed. An environment that can't
+# import sqlrun from this folder (moved, half made, its Python gone) is made anew.
+ifneq ($(shell $(BIN)/python -I -c 'import os, sqlrun; print(os.path.samefile(*sqlrun.__path__, "sqlrun"))' 2>/dev/null),True)
+CLEAR := --clear
+$(INSTALLED): again
+endif
+$(INSTALLED): pyproject.toml
+	@.ci/require python $(PYTHON)
+	$(PYTHON) -m venv $(CLEAR) $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
