@@ -41,19 +41,36 @@ class Query:
 
 def project(rendered: Iterable[Rendered], nouns: Project) -> tuple[Query, ...]:
     """Parse and check every model; raise one `ProjectError` with all problems (SR3xx)."""
-    schema = schema_of(nouns)
-    queries: list[Query] = []
-    problems: list[Problem] = [*type_problems(nouns)]
+    queries, problems = attempt(rendered, nouns)
     if problems:
         raise ProjectError(problems)
+    return queries
+
+
+def attempt(rendered: Iterable[Rendered], nouns: Project) -> tuple[tuple[Query, ...], tuple[Problem, ...]]:
+    """Parse what can be parsed and list what is wrong with the rest."""
+    schema = schema_of(nouns)
+    queries: list[Query] = []
+    problems: list[Problem] = list(type_problems(nouns))
+    if problems:
+        return (), tuple(problems)
     for item in rendered:
         try:
             queries.append(query(item, schema))
         except ProjectError as error:
             problems.extend(error.problems)
-    if problems:
-        raise ProjectError(problems)
-    return tuple(queries)
+    return tuple(queries), tuple(problems)
+
+
+def syntax_problems(rendered: Iterable[Rendered]) -> tuple[Problem, ...]:
+    """List the syntax errors alone: all that can be said while contracts are missing."""
+    problems: list[Problem] = []
+    for item in rendered:
+        try:
+            _parse(item)
+        except ProjectError as error:
+            problems.extend(error.problems)
+    return tuple(problems)
 
 
 def query(rendered: Rendered, schema: Schema) -> Query:

@@ -179,3 +179,8 @@ def state_after(
     """Describe a table after the tick."""
     columns = tuple((c.name, c.type) for c in plan.public)
     return TableState(plan.path, version, as_of.isoformat(), dict(inputs), content, columns, plan.where)
+
+
+def own_tables(tables: Mapping[str, TableState]) -> dict[str, TableState]:
+    """Leave out the hidden tables that hold models' inner results."""
+    return {name: state for name, state in tables.items() if "__state_" not in name}

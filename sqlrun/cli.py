@@ -1,0 +1,164 @@
+"""The command line: arguments in, text and exit code out. Shell: the terminal, the clock, the engines."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from datetime import datetime, timezone
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sqlrun import __version__
+from sqlrun.cli_simulate import command as simulate_command
+from sqlrun.errors import SqlrunError
+
+SELECT = click.option("--select", "-s", "select", multiple=True, metavar="SELECTOR", help="What to choose: a name, stg_*, +name, name+, a folder, tag:x, path:x, source:x.")  # fmt: skip
+EXCLUDE = click.option("--exclude", multiple=True, metavar="SELECTOR", help="What to leave out.")
+PROFILE = click.option("--profile", metavar="NAME", help="profiles/NAME.yml; the project's default otherwise.")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="sqlrun")
+@click.option("--project-dir", type=click.Path(file_okay=False, path_type=Path), default=".", help="The project's folder.")
+@click.pass_context
+def main(context: click.Context, project_dir: Path) -> None:
+    """Write the query over all of history; sqlrun keeps its answer true every tick, at the cost of what changed."""
+    context.obj = project_dir
+
+
+def fails_plainly(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Turn sqlrun's own errors into their text and exit code."""
+
+    @wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except SqlrunError as error:
+            from sqlrun.console import Console
+
+            Console().problem(error)
+            sys.exit(error.exit_code)
+
+    return wrapped
+
+
+def utc_now() -> datetime:
+    """Read the clock."""
+    return datetime.now(timezone.utc)
+
+
+@main.command()
+@SELECT
+@EXCLUDE
+@PROFILE
+@click.option("--as-of", metavar="TIME", help="Tick at this time (UTC, ISO) instead of now.")
+@click.option("--every", metavar="STEP", help="Stay and tick on the clock, as in --every 5m, until SIGINT or SIGTERM.")
+@click.option("--replay", nargs=2, metavar="FROM TO", help="Tick through history from one time to another.")
+@click.option("--step", default="5m", show_default=True, help="The step of --replay, and what now is rounded down to.")
+@click.option("--full-refresh", is_flag=True, help="Build the selected models anew, beside what readers see.")
+@click.option("--threads", type=click.IntRange(1, 256), help="How many models are maintained at once.")
+@click.option("--skip-tests", is_flag=True, help="Don't run the unit tests of the selected models first.")
+@click.option("--receipts", is_flag=True, help="Print what each table cost.")
+@click.option("--quiet", "-q", is_flag=True, help="Print failures alone.")
+@click.pass_obj
+@fails_plainly
+def build(root: Path, **options: Any) -> None:
+    """Land what is new, bring the models up to date, check them, publish the tick."""
+    from sqlrun.commands import build_command
+
+    sys.exit(build_command(root, options, utc_now))
+
+
+@main.command("test")
+@SELECT
+@EXCLUDE
+@click.option("--quiet", "-q", is_flag=True, help="Print failures alone.")
+@click.pass_obj
+@fails_plainly
+def test_command(root: Path, select: tuple[str, ...], exclude: tuple[str, ...], quiet: bool) -> None:
+    """Run the unit tests of the models on DuckDB, without a JVM."""
+    from sqlrun.commands import run_unit_tests
+
+    sys.exit(run_unit_tests(root, select, exclude, quiet))
+
+
+@main.command("compile")
+@SELECT
+@EXCLUDE
+@PROFILE
+@click.pass_obj
+@fails_plainly
+def compile_command(root: Path, select: tuple[str, ...], exclude: tuple[str, ...], profile: str | None) -> None:
+    """Check the whole project and write each model's SQL under target/, ready to paste."""
+    from sqlrun.commands import write_compiled
+
+    sys.exit(write_compiled(root, select, exclude, profile, utc_now()))
+
+
+@main.command()
+@click.argument("model")
+@PROFILE
+@click.pass_obj
+@fails_plainly
+def explain(root: Path, model: str, profile: str | None) -> None:
+    """Show how MODEL is kept: strategy, reason, tables, and the query of its change."""
+    from sqlrun.commands import explain_model
+
+    sys.exit(explain_model(root, model, profile, utc_now()))
+
+
+@main.command("ls")
+@SELECT
+@EXCLUDE
+@click.option("--output", type=click.Choice(["text", "json"]), default="text")
+@click.pass_obj
+@fails_plainly
+def list_command(root: Path, select: tuple[str, ...], exclude: tuple[str, ...], output: str) -> None:
+    """List models, seeds and sources in graph order."""
+    from sqlrun.commands import list_nodes
+
+    sys.exit(list_nodes(root, select, exclude, output))
+
+
+@main.command()
+@click.argument("model")
+@PROFILE
+@click.option("--where", default="", help="A condition in SQL, as in \"restaurant_id = 'r0001'\".")
+@click.option("--limit", type=click.IntRange(0), default=20, show_default=True, help="How many rows; 0 is all.")
+@click.option("--output", type=click.Choice(["table", "json", "csv"]), default="table")
+@click.pass_obj
+@fails_plainly
+def show(root: Path, model: str, profile: str | None, where: str, limit: int, output: str) -> None:
+    """Show rows of MODEL as the published tick has them; MODEL__quarantine shows what was set aside."""
+    from sqlrun.commands import show_rows
+
+    sys.exit(show_rows(root, model, profile, where, limit, output))
+
+
+@main.command()
+@PROFILE
+@click.pass_obj
+@fails_plainly
+def debug(root: Path, profile: str | None) -> None:
+    """Tell versions, Java, jars and profile, and try to read and write the warehouse."""
+    from sqlrun.debug import debug_command
+
+    sys.exit(debug_command(root, profile))
+
+
+@main.command()
+@click.option("--warehouse", is_flag=True, help="Delete the profile's tables, ledger and checkpoints too.")
+@PROFILE
+@click.pass_obj
+@fails_plainly
+def clean(root: Path, warehouse: bool, profile: str | None) -> None:
+    """Delete target/, and with --warehouse everything that was built."""
+    from sqlrun.commands import clean_up
+
+    sys.exit(clean_up(root, warehouse, profile))
+
+
+main.add_command(simulate_command)

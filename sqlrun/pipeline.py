@@ -1,0 +1,84 @@
+"""The straight line above the engines: load, render, parse, graph, incremental, in one go. Shell: the project folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlrun import expectations, graph, load, parse, plan, render
+from sqlrun.errors import Problem, ProjectError
+from sqlrun.graph import Graph
+from sqlrun.incremental import compile as compiler
+from sqlrun.incremental.compile import Compiled
+from sqlrun.landing import Rule
+from sqlrun.model import Project
+from sqlrun.parse import Query
+from sqlrun.plan import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A project that is right: its nouns, graph, queries and how each model is kept."""
+
+    nouns: Project
+    graph: Graph
+    queries: tuple[Query, ...]
+    space: Workspace
+
+
+def prepare(root: Path) -> Prepared:
+    """Read, check and compile a project, without any engine.
+
+    Raises: ProjectError with everything that is wrong, in file order.
+    """
+    loaded = load.read(root)
+    nouns = loaded.project
+    rendered, problems = render.attempt(nouns)
+    problems = (*loaded.problems, *problems)
+    if loaded.problems:
+        raise ProjectError([*problems, *parse.syntax_problems(rendered)])
+    queries, wrong = parse.attempt(rendered, nouns)
+    problems = (*problems, *wrong, *_suite_problems(nouns, queries))
+    try:
+        made = graph.build(nouns, rendered)
+    except ProjectError as error:
+        raise ProjectError([*problems, *error.problems]) from None
+    if problems:
+        raise ProjectError(problems)
+    by_name = {query.name: query for query in queries}
+    ordered = tuple(by_name[name] for name in made.order if name in by_name)
+    compiled = compiler.project(ordered, nouns)
+    space = plan.workspace(nouns, compiled, {m.name: rules_of(nouns, m) for m in compiled})
+    return Prepared(nouns, made, ordered, space)
+
+
+def _suite_problems(nouns: Project, queries: tuple[Query, ...]) -> tuple[Problem, ...]:
+    lands = {query.name for query in queries if query.rendered.sources}
+    models = {model.name: model for model in nouns.models}
+    found: list[Problem] = []
+    for suite in nouns.suites:
+        found.extend(expectations.problems(suite, models[suite.model], lands=suite.model in lands))
+    return tuple(found)
+
+
+def rules_of(nouns: Project, model: Compiled) -> tuple[Rule, ...]:
+    """Turn the quarantine expectations of a landing model into predicates."""
+    if model.source is None:
+        return ()
+    suite = next((s for s in nouns.suites if s.model == model.name), None)
+    if suite is None:
+        return ()
+    contract = model.query.rendered.model
+    quarantine, _ = expectations.split(suite.expectations)
+    rules = []
+    for expectation in quarantine:
+        predicate = expectations.passes(expectation, contract.columns)
+        assert predicate is not None, "problems() refuses a quarantine without a predicate"
+        rules.append(Rule(_reason(expectation.type, expectation.kwargs, expectation.description), predicate))
+    return tuple(rules)
+
+
+def _reason(kind: str, kwargs: object, description: str) -> str:
+    column = kwargs.get("column") if isinstance(kwargs, dict) else None
+    subject = f"{column}: " if column else ""
+    return f"{subject}{description or kind}"

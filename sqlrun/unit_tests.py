@@ -1,0 +1,193 @@
+"""The analysts' unit tests, offline: rows given, the model's whole query, rows expected. Shell: DuckDB."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlglot import exp
+
+from sqlrun.errors import EngineError, Place
+from sqlrun.incremental import types
+from sqlrun.incremental.compile import whole_query
+from sqlrun.incremental.script import Moment
+from sqlrun.incremental.sql import identifier, string, type_name
+from sqlrun.model import Column, Project, Row, UnitTest
+from sqlrun.parse import Query
+from sqlrun.ticks import parse_time
+
+# The time of a test that doesn't say one and whose model doesn't ask.
+NO_TIME = "2000-01-01 00:00:00"
+
+
+@dataclass(frozen=True, slots=True)
+class TestResult:
+    """What one unit test said. `missing` and `unexpected` are rows as text, over `columns`."""
+
+    name: str
+    model: str
+    place: Place
+    status: str  # pass | fail | error
+    seconds: float
+    columns: tuple[str, ...] = ()
+    missing: tuple[tuple[str, ...], ...] = ()
+    unexpected: tuple[tuple[str, ...], ...] = ()
+    message: str = ""
+
+    __test__ = False  # pytest would take the name for a test class
+
+
+def run(nouns: Project, queries: Mapping[str, Query], tests: Iterable[tuple[UnitTest, Query]]) -> Iterable[TestResult]:
+    """Run tests one by one; each comes with its model's query (rendered with the test's own vars)."""
+    import duckdb
+
+    connection = duckdb.connect()
+    connection.execute("set TimeZone = 'UTC'")
+    connection.execute("set threads = 1")
+    for test, query in tests:
+        yield _one(connection, nouns, {**queries, query.name: query}, test, query)
+    connection.close()
+
+
+def _one(connection: Any, nouns: Project, queries: Mapping[str, Query], test: UnitTest, query: Query) -> TestResult:
+    started = time.perf_counter()
+
+    def result(status: str, **details: Any) -> TestResult:
+        return TestResult(test.name, test.model, test.place, status, time.perf_counter() - started, **details)
+
+    clock = query.tree.find(exp.CurrentTimestamp, exp.CurrentDate) is not None
+    if clock and not test.as_of:
+        return result("error", message="the model asks for the tick's time: give the test an `as_of`")
+    moment = Moment(parse_time(test.as_of or NO_TIME), None)
+    try:
+        _give(connection, nouns, query, test)
+        text = whole_query(queries, query.name, (), moment, "duckdb")
+        columns = expected_columns(test, query)
+        actual = _actual(connection, text, columns, query)
+        expected = _expected(connection, test, columns, query)
+    except (duckdb_error(), ValueError, EngineError) as error:
+        return result("error", message=str(error).strip().splitlines()[0])
+    missing, unexpected = expected - actual, actual - expected
+    if not missing and not unexpected:
+        return result("pass")
+    return result("fail", columns=columns, missing=_shown(missing), unexpected=_shown(unexpected))
+
+
+def duckdb_error() -> type[Exception]:
+    """Name DuckDB's errors without importing it before it is used."""
+    import duckdb
+
+    return duckdb.Error
+
+
+def _give(connection: Any, nouns: Project, query: Query, test: UnitTest) -> None:
+    """Make each input of the model a table: the rows given, or none."""
+    given = {_input_name(g.input): g.rows for g in test.given}
+    for name, columns in _inputs(nouns, query):
+        kinds = [(c.name, types.parse(c.type)) for c in columns]
+        shape = ", ".join(f"{identifier(c.name, 'duckdb')} {type_name(c.type, 'duckdb')}" for c in columns)
+        table = identifier(f"{name}__new", "duckdb")
+        connection.execute(f"create or replace temp table {table} ({shape})")
+        rows = given.get(name, ())
+        if rows:
+            values = ", ".join("(" + ", ".join(literal(row.get(n), k) for n, k in kinds) + ")" for row in rows)
+            connection.execute(f"insert into {table} values {values}")
+
+
+def _input_name(text: str) -> str:
+    """Turn `ref('x')` into x and `source('a', 'b')` into a__b."""
+    inner = text[text.index("(") + 1 : text.rindex(")")]
+    return "__".join(part.strip().strip("'\"") for part in inner.split(","))
+
+
+def _inputs(nouns: Project, query: Query) -> Iterable[tuple[str, tuple[Column, ...]]]:
+    known: dict[str, tuple[Column, ...]] = {}
+    known.update({m.name: m.columns for m in nouns.models})
+    known.update({s.name: s.columns for s in nouns.seeds})
+    for name in query.rendered.refs:
+        yield name, known[name]
+    for source in nouns.sources:
+        if source.table in query.rendered.sources:
+            yield source.table, source.columns
+
+
+def literal(value: object, kind: exp.DataType | None) -> str:
+    """Write a YAML value as a DuckDB literal of a Spark SQL type.
+
+    >>> literal("1.50", types.parse("decimal(10,2)"))
+    "cast('1.50' as DECIMAL(10, 2))"
+    """
+    assert kind is not None
+    name = type_name(types.text(kind), "duckdb")
+    match value:
+        case None:
+            return f"cast(null as {name})"
+        case list() | tuple() if kind.expressions:
+            return f"cast([{', '.join(literal(v, kind.expressions[0]) for v in value)}] as {name})"
+        case dict():
+            fields = {f.name: f.args["kind"] for f in kind.expressions}
+            unknown = sorted(set(value) - set(fields))
+            if unknown:
+                raise ValueError(f"a struct has no field `{unknown[0]}`; it has {', '.join(fields)}")
+            items = ", ".join(f"{string(n, 'duckdb')}: {literal(value.get(n), k)}" for n, k in fields.items())
+            return f"{{{items}}}"
+        case bool():
+            return str(value).lower()
+        case _:
+            return f"cast({string(str(value), 'duckdb')} as {name})"
+
+
+def expected_columns(test: UnitTest, query: Query) -> tuple[str, ...]:
+    """List the columns to compare: those that any expected row names, in the query's order; all if none does."""
+    named = {name for row in test.expect for name in row}
+    return tuple(c for c in query.columns if c in named) or query.columns
+
+
+def _actual(connection: Any, text: str, columns: tuple[str, ...], query: Query) -> Counter[tuple[str, ...]]:
+    model = query.rendered.model
+    items = []
+    for name in columns:
+        column = model.column(name)
+        assert column is not None
+        items.append(f"cast({identifier(name, 'duckdb')} as {type_name(column.type, 'duckdb')})")
+    rows = connection.execute(f"select {', '.join(items)} from ({text})").fetchall()
+    return Counter(tuple(shown(v) for v in row) for row in rows)
+
+
+def _expected(connection: Any, test: UnitTest, columns: tuple[str, ...], query: Query) -> Counter[tuple[str, ...]]:
+    kinds = {c.name: types.parse(c.type) for c in query.rendered.model.columns}
+    found: Counter[tuple[str, ...]] = Counter()
+    for row in test.expect:
+        values = ", ".join(literal(_value(row, name), kinds[name]) for name in columns)
+        found[tuple(shown(v) for v in connection.execute(f"select {values}").fetchall()[0])] += 1
+    return found
+
+
+def _value(row: Row, name: str) -> object:
+    return row.get(name)
+
+
+def shown(value: object) -> str:
+    """Write a value of a result as text; equal values have equal texts."""
+    match value:
+        case None:
+            return "NULL"
+        case dict():
+            return "{" + ", ".join(f"{k}: {shown(v)}" for k, v in value.items()) + "}"
+        case list() | tuple():
+            return "[" + ", ".join(shown(v) for v in value) + "]"
+        case bool():
+            return str(value).lower()
+        case float():
+            return f"{value:.12g}"
+        case _ if hasattr(value, "strftime") and hasattr(value, "hour"):
+            return value.strftime("%Y-%m-%d %H:%M:%S.%f").removesuffix(".000000")
+        case _:
+            return str(value)
+
+
+def _shown(rows: Counter[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
+    return tuple(sorted(rows.elements()))

@@ -1,0 +1,64 @@
+"""The reference project in a folder of a test's own, and ticks of it."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from sqlrun.build import Request, tick
+from sqlrun.engines.protocol import Engine
+from sqlrun.events import TickResult
+from sqlrun.ledger import Ledger
+from sqlrun.pipeline import Prepared, prepare
+from sqlrun.published import query, relation
+
+ROOT = Path(__file__).parent.parent
+ROOMS = ("models", "macros", "seeds", "expectations", "profiles")
+
+
+def copy_project(folder: Path) -> Path:
+    """Copy what the analyst wrote; data and tables are the test's own."""
+    for room in ROOMS:
+        shutil.copytree(ROOT / room, folder / room)
+    shutil.copy(ROOT / "pyproject.toml", folder / "pyproject.toml")
+    (folder / "data" / "orders").mkdir(parents=True)
+    return folder
+
+
+@dataclass
+class Site:
+    """A project, a warehouse and an engine."""
+
+    root: Path
+    engine: Engine
+    prepared: Prepared = field(init=False)
+    events: list[Any] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.prepared = prepare(self.root)
+        self.warehouse = str(self.root / "warehouse")
+        Path(self.warehouse).mkdir(exist_ok=True)
+        self.ledger = Ledger(self.warehouse, self.prepared.nouns.name)
+
+    @property
+    def orders(self) -> Path:
+        return self.root / "data" / "orders"
+
+    def tick(self, as_of: datetime, select: tuple[str, ...] = (), refresh: bool = False) -> TickResult:
+        names = select or tuple(n for n in self.prepared.graph.order if not n.startswith("source:"))
+        request = Request(
+            self.warehouse, as_of, names, refresh, 2, "test", lambda: datetime.now(timezone.utc)
+        )
+        return tick(self.prepared.space, self.engine, self.ledger, request, self.events.append)
+
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        published = self.ledger.read().published
+        assert published is not None
+        bound = relation(self.warehouse, name, published.tables[name])
+        return query(f'select * from "{name}"', [bound]).to_pylist()
+
+    def write(self, name: str, lines: list[str]) -> None:
+        (self.orders / name).write_text("".join(line + "\n" for line in lines))
