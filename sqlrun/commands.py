@@ -1,0 +1,172 @@
+"""What each command does, between the project and the console. Shell: the project, the terminal, the engines."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from sqlrun import explain, load, pipeline, profile, render, report
+from sqlrun.console import Console
+from sqlrun.engines.choice import DIALECTS
+from sqlrun.errors import ProjectError, UsageError
+from sqlrun.graph import select as select_nodes
+from sqlrun.model import Profile, UnitTest
+from sqlrun.parse import Query, query, schema_of
+from sqlrun.pipeline import Prepared
+
+Clock = Callable[[], datetime]
+
+
+def profile_of(root: Path, prepared: Prepared, name: str | None) -> Profile:
+    """Load the profile that was asked for, or the project's own."""
+    return profile.load(root, name or prepared.nouns.profile)
+
+
+def chosen(prepared: Prepared, select: tuple[str, ...], exclude: tuple[str, ...]) -> tuple[str, ...]:
+    """Name the selected models and seeds."""
+    return select_nodes(prepared.graph, select, exclude)
+
+
+def build_command(root: Path, options: dict[str, Any], clock: Clock) -> int:
+    """Carry out `sqlrun build`: unit tests first, then one tick or many."""
+    from sqlrun.ticking import Session
+
+    console = Console(quiet=options["quiet"])
+    prepared = pipeline.prepare(root)
+    missing = load.missing_sources(prepared.nouns)
+    if missing:
+        raise ProjectError(missing)
+    target = profile_of(root, prepared, options["profile"])
+    if options["threads"]:
+        target = replace(target, threads=options["threads"])
+    names = chosen(prepared, options["select"], options["exclude"])
+    console.lines(report.opening(prepared, target))
+    if not options["skip_tests"] and not unit_tests(prepared, names, console, brief=True):
+        console.lines(["", "The unit tests failed; nothing was built."])
+        return 1
+    session = Session(root, prepared, target, names, console, clock, options["receipts"])
+    return session.run(options)
+
+
+def run_unit_tests(root: Path, select: tuple[str, ...], exclude: tuple[str, ...], quiet: bool) -> int:
+    """Carry out `sqlrun test`."""
+    prepared = pipeline.prepare(root)
+    return 0 if unit_tests(prepared, chosen(prepared, select, exclude), Console(quiet=quiet), brief=False) else 1
+
+
+def unit_tests(prepared: Prepared, names: tuple[str, ...], console: Console, *, brief: bool) -> bool:
+    """Run the unit tests of models; tell whether all passed."""
+    from sqlrun.unit_tests import run
+
+    tests = [(t, test_query(prepared, q, t)) for q in prepared.queries if q.name in names for t in q.rendered.model.unit_tests]
+    queries = {q.name: q for q in prepared.queries}
+    results = list(run(prepared.nouns, queries, tests))
+    console.lines(report.unit_tests(results, brief=brief))
+    return all(result.status == "pass" for result in results)
+
+
+def test_query(prepared: Prepared, plain: Query, test: UnitTest) -> Query:
+    """Render a model with the test's own vars, where it has any."""
+    if not test.vars:
+        return plain
+    rendered = render.with_vars(prepared.nouns, plain.rendered.model, test.vars)
+    return query(rendered, schema_of(prepared.nouns))
+
+
+def write_compiled(
+    root: Path, select: tuple[str, ...], exclude: tuple[str, ...], name: str | None, now: datetime
+) -> int:
+    """Carry out `sqlrun compile`."""
+    prepared = pipeline.prepare(root)
+    target = profile_of(root, prepared, name)
+    names = chosen(prepared, select, exclude)
+    folder = root / "target" / "compiled" / target.name
+    lines = []
+    for model in prepared.space.models:
+        if model.name in names:
+            file = folder / model.query.rendered.model.file
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(explain.compiled(prepared.space, model, target, DIALECTS[target.engine], now) + "\n")
+            lines.append(f"{model.query.rendered.model.file} -> {file.relative_to(root)}")
+    Console().lines([*lines, f"Compiled {len(lines)} models for {target.engine}; nothing was run."])
+    return 0
+
+
+def explain_model(root: Path, model: str, name: str | None, now: datetime) -> int:
+    """Carry out `sqlrun explain`."""
+    prepared = pipeline.prepare(root)
+    target = profile_of(root, prepared, name)
+    known = {m.name: m for m in prepared.space.models}
+    if model not in known:
+        select_nodes(prepared.graph, (model,))  # says what is near
+        raise UsageError(f"{model} is not a model; explain takes one model")
+    Console().lines(explain.explained(prepared.space, known[model], DIALECTS[target.engine], now))
+    return 0
+
+
+def list_nodes(root: Path, select: tuple[str, ...], exclude: tuple[str, ...], output: str) -> int:
+    """Carry out `sqlrun ls`."""
+    prepared = pipeline.prepare(root)
+    names = chosen(prepared, select, exclude)
+    rows = explain.listed(prepared, names)
+    if output == "json":
+        Console().raw(json.dumps(rows, indent=2))
+    else:
+        Console().lines(report.table(("name", "kind", "strategy", "reads", "file"), [tuple(r.values()) for r in rows]))
+    return 0
+
+
+def show_rows(root: Path, model: str, name: str | None, where: str, limit: int, output: str) -> int:
+    """Carry out `sqlrun show`."""
+    from sqlrun.ledger import Ledger
+    from sqlrun.published import find, query as run_query
+    from sqlrun.where import condition
+
+    prepared = pipeline.prepare(root)
+    target = profile_of(root, prepared, name)
+    published = Ledger(target.warehouse, prepared.nouns.name).read().published
+    if published is None:
+        raise UsageError(f"nothing is published in {target.warehouse} yet. Run: sqlrun build --profile {target.name}")
+    relation = find(published, target.warehouse, model)
+    columns = ", ".join(f'"{c.name}"' for c in relation.columns)
+    sql = f'select {columns} from "{relation.name}"'
+    sql += f" where {condition(where, [c.name for c in relation.columns])}" if where else ""
+    keys = [c.name for c in relation.columns if "<" not in c.type]
+    sql += " order by " + ", ".join(f'"{key}"' for key in keys) if keys else ""
+    rows = run_query(sql + (f" limit {limit + 1}" if limit else ""), [relation]).to_pylist()
+    more = bool(limit) and len(rows) > limit
+    rows = rows[:limit] if limit else rows
+    console = Console()
+    if output == "json":
+        console.raw(report.as_json(rows))
+    elif output == "csv":
+        console.raw(report.as_csv([c.name for c in relation.columns], rows))
+    else:
+        names = tuple(c.name for c in relation.columns)
+        console.lines(report.table(names, [tuple(r.values()) for r in rows]))
+        told = f"first {len(rows)} rows" if more else f"{len(rows)} rows"
+        console.lines([f"{told} of {model} at tick {published.tick}, as_of {published.as_of:%Y-%m-%d %H:%M} UTC"])
+    return 0
+
+
+def clean_up(root: Path, warehouse: bool, name: str | None) -> int:
+    """Carry out `sqlrun clean`."""
+    folders = [root / "target"]
+    if warehouse:
+        settings = load.read(root).project
+        target = profile.load(root, name or settings.profile)
+        held = Path(target.warehouse)
+        if held.exists() and not (held / "_sqlrun").is_dir():
+            raise UsageError(f"{held} is not a warehouse of sqlrun (it has no _sqlrun folder); it is left alone")
+        folders.append(held)
+    console = Console()
+    for folder in folders:
+        if folder.exists():
+            shutil.rmtree(folder)
+            console.lines([f"deleted {folder}"])
+    return 0
