@@ -155,13 +155,13 @@ def change_feed(path: str, commits: tuple[int, ...], columns: list[str] | None) 
     table = open_table(path)
     tables = []
     wanted = [*columns, "_change_type"] if columns is not None else None
-    for first, last in _runs(commits):
+    for first, last in runs(commits):
         feed = table.load_cdf(starting_version=first, ending_version=last, columns=wanted)
         tables.append(pa.table(feed.read_all()))
     return tables
 
 
-def _runs(commits: tuple[int, ...]) -> list[tuple[int, int]]:
+def runs(commits: tuple[int, ...]) -> list[tuple[int, int]]:
     runs: list[tuple[int, int]] = []
     for version in sorted(commits):
         if runs and runs[-1][1] == version - 1:

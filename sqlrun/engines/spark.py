@@ -1,0 +1,228 @@
+"""The default engine: Spark computes and commits, on one machine or a cluster. Shell: Spark."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import queue
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from sqlrun.engines import delta_files, spark_landing, spark_merge, spark_receipts
+from sqlrun.engines.protocol import (
+    Append,
+    Dialect,
+    Landing,
+    Load,
+    Merge,
+    Receipt,
+    Relation,
+    Replace,
+    TableSpec,
+    Write,
+    Written,
+)
+from sqlrun.errors import EngineError
+from sqlrun.incremental.sql import identifier
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+APP_ID = "spark.databricks.delta.write.txnAppId"
+APP_VERSION = "spark.databricks.delta.write.txnVersion"
+METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+
+
+class SparkEngine:
+    """Runs change queries as Spark SQL over Delta tables at pinned versions."""
+
+    name = "spark"
+    dialect: Dialect = "spark"
+
+    def __init__(self, settings: dict[str, str] | None = None) -> None:
+        self._settings = dict(settings or {})
+        self._spark: SparkSession | None = None
+        self._lock = threading.Lock()
+        self._idle: queue.SimpleQueue[SparkSession] = queue.SimpleQueue()
+        self._numbers = itertools.count(1)
+
+    def start(self) -> None:
+        """Start the JVM; calling it again does nothing."""
+        with self._lock:
+            if self._spark is None:
+                from sqlrun.engines.spark_session import session_of
+
+                self._spark = session_of(self._settings)
+
+    @contextmanager
+    def _session(self) -> Iterator[SparkSession]:
+        """Lend a session of its own: settings and temporary views are per session, and writes run in threads."""
+        self.start()
+        assert self._spark is not None
+        try:
+            session = self._idle.get_nowait()
+        except queue.Empty:
+            session = self._spark.newSession()
+        try:
+            yield session
+        finally:
+            for view in session.catalog.listTables():
+                if view.isTemporary:
+                    session.catalog.dropTempView(view.name)
+            self._idle.put(session)
+
+    def create(self, table: TableSpec) -> None:
+        """Make the empty table as version 0; nothing if it is there. No job of Spark's is needed for that."""
+        delta_files.create(table)
+
+    def head(self, path: str) -> int | None:
+        """Tell the newest version of a table; None where there is no table."""
+        return delta_files.head(path)
+
+    def restore(self, path: str, version: int) -> None:
+        """Make `version` the content of the table again, as a new commit."""
+        with self._session() as session, self._explained("", "restore"):
+            session.sql(f"restore table {table_name(path)} to version as of {int(version)}")
+
+    def land(self, landing: Landing) -> Written:
+        """Land what is new with Structured Streaming, `availableNow`."""
+        started = time.perf_counter()
+        before = delta_files.head(landing.table.path)
+        assert before is not None
+        spark_landing.heal(landing)
+        if spark_landing.nothing_new(landing):
+            return Written(before, Receipt(time.perf_counter() - started))
+        with self._session() as session, self._explained(landing.table.name, landing.query):
+            spark_landing.stream(session, landing)
+        after = delta_files.head(landing.table.path)
+        assert after is not None
+        return Written(after, Receipt(time.perf_counter() - started, commits=after - before))
+
+    def write(self, write: Write) -> Written:
+        """Carry out one statement and assert that its commit is the one after `base`."""
+        started = time.perf_counter()
+        table = delta_files.open_table(write.table.path)
+        if table.version() != write.base:
+            raise EngineError(
+                f"{write.table.name} is at version {table.version()}, this tick began at {write.base}: "
+                "another writer was here",
+                model=write.table.name,
+            )
+        used = table.transaction_version(write.app_id)
+        if used is not None and used >= write.tick:
+            raise EngineError(f"tick {write.tick} was used before on {write.table.name}", model=write.table.name)
+        group = f"sqlrun-{next(self._numbers)}"
+        with self._session() as session, self._explained(write.table.name, spark_merge.text_of(write)):
+            session.sparkContext.setJobGroup(group, write.table.name)
+            register(session, write.relations)
+            with _transaction(session, write):
+                self._carry_out(session, write)
+            costs = spark_receipts.costs(session, group)
+        table.update_incremental()
+        if table.version() not in (write.base, write.base + 1):
+            raise EngineError(
+                f"{write.table.name} is at version {table.version()} after the write, expected {write.base + 1}",
+                model=write.table.name,
+            )
+        seconds = time.perf_counter() - started
+        return Written(table.version(), spark_receipts.receipt(seconds, costs, write, table.version()))
+
+    def _carry_out(self, session: SparkSession, write: Write) -> None:
+        match write.statement:
+            case Append(sql=sql):
+                frame = session.sql(sql)
+                if not frame.isEmpty():
+                    frame.write.format("delta").mode("append").save(write.table.path)
+            case Replace(sql=sql):
+                session.sql(sql).write.format("delta").mode("overwrite").save(write.table.path)
+            case Load(rows=rows):
+                frame = session.createDataFrame(list(rows), spark_merge.schema_text(write.table))
+                frame.coalesce(1).write.format("delta").mode("overwrite").save(write.table.path)
+            case Merge():
+                spark_merge.merge(session, write, write.statement)
+
+    def query(self, sql: str, relations: tuple[Relation, ...]) -> pa.Table:
+        """Run a SELECT over the relations and return its rows."""
+        with self._session() as session, self._explained("", sql):
+            register(session, relations)
+            return session.sql(sql).toArrow()
+
+    def close(self) -> None:
+        """Stop Spark and its JVM."""
+        with self._lock:
+            if self._spark is not None:
+                self._spark.stop()
+                self._spark = None
+                self._idle = queue.SimpleQueue()
+
+    @contextmanager
+    def _explained(self, model: str, statement: str) -> Iterator[None]:
+        """Turn Spark's and Java's errors into one short line; the stack stays in `__cause__`."""
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        try:
+            yield
+        except (PySparkException, Py4JError) as error:
+            raise EngineError(_first_line(error), model=model, statement=statement) from error
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error).strip()
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    told = [line for line in lines if not line.startswith(("at ", "An error occurred while calling", "Suppressed"))]
+    first = (told or lines or [type(error).__name__])[0].removeprefix(": ")
+    # `org.apache.spark.SomeException: [ERROR_CLASS] what happened`: the class and the rest say it all.
+    return first[first.index("[") :][:500] if "[" in first else first[:500]
+
+
+def table_name(path: str) -> str:
+    """Write a table by its path."""
+    return f"delta.{identifier(path, 'spark')}"
+
+
+@contextmanager
+def _transaction(session: Any, write: Write) -> Iterator[None]:
+    """Set the transaction id and metadata for one write, and take them back: they would leak to the next."""
+    session.conf.set(APP_ID, write.app_id)
+    session.conf.set(APP_VERSION, str(write.tick))
+    session.conf.set(METADATA, json.dumps({**write.metadata, "sqlrun.tick": str(write.tick)}))
+    try:
+        yield
+    finally:
+        for key in (APP_ID, APP_VERSION, METADATA):
+            session.conf.unset(key)
+
+
+def register(session: Any, relations: tuple[Relation, ...]) -> None:
+    """Make each relation a temporary view of its name, at its pinned version."""
+    for relation in relations:
+        frame = _changes(session, relation) if relation.flavour == "changes" else _rows(session, relation)
+        frame.createOrReplaceTempView(relation.name)
+
+
+def _rows(session: Any, relation: Relation) -> Any:
+    frame = session.read.format("delta").option("versionAsOf", relation.version).load(relation.path)
+    if relation.where:
+        frame = frame.where(relation.where)
+    return frame.select(*[identifier(c.name, "spark") for c in relation.columns])
+
+
+def _changes(session: Any, relation: Relation) -> Any:
+    from functools import reduce
+
+    names = [identifier(c.name, "spark") for c in relation.columns]
+    if not relation.commits:
+        fields = ", ".join(f"{identifier(c.name, 'spark')} {c.type}" for c in relation.columns)
+        return session.createDataFrame([], f"{fields}, _weight bigint")
+    weight = "cast(if(_change_type in ('insert', 'update_postimage'), 1, -1) as bigint) as _weight"
+    frames = []
+    for first, last in delta_files.runs(relation.commits):
+        reader = session.read.format("delta").option("readChangeFeed", "true")
+        frame = reader.option("startingVersion", first).option("endingVersion", last).load(relation.path)
+        frames.append(frame.where(relation.where) if relation.where else frame)
+    return reduce(lambda a, b: a.unionAll(b), frames).selectExpr(*names, weight)

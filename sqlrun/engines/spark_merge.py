@@ -1,0 +1,122 @@
+"""A MERGE on Spark: the delta once, the literals that prune its target, one statement. Shell: Spark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlrun.engines.protocol import Append, Load, Merge, Replace, TableSpec, Write
+from sqlrun.incremental.sql import identifier, string
+
+SOURCE = "_delta"
+# More partitions than this are not listed: the statement would cost more than it saves.
+MOST_LITERALS = 400
+
+
+def text_of(write: Write) -> str:
+    """Give the SQL of a statement, for messages."""
+    match write.statement:
+        case Merge(delta=sql) | Append(sql=sql) | Replace(sql=sql):
+            return sql
+        case Load():
+            return ""
+
+
+def schema_text(table: TableSpec) -> str:
+    """Write a table's columns as a schema."""
+    return ", ".join(f"{identifier(c.name, 'spark')} {c.type}" for c in table.columns)
+
+
+def merge(session: Any, write: Write, statement: Merge) -> None:
+    """Carry out a MERGE; an empty table is appended to, and without a delta nothing is written."""
+    delta = session.sql(statement.delta)
+    if write.base == 0:
+        _insert(session, write, statement, delta)
+        return
+    # Evaluated once: for the literals, and for both passes of the MERGE. (Delta refuses a cached source.)
+    delta.localCheckpoint(eager=True).createOrReplaceTempView(SOURCE)
+    literals = _literals(session, write, statement)
+    if literals is not None:
+        session.sql(merge_text(write, statement, literals))
+
+
+def _insert(session: Any, write: Write, statement: Merge, delta: Any) -> None:
+    delta.createOrReplaceTempView(SOURCE)
+    values = dict(statement.insert)
+    items = ", ".join(f"{values[c.name]} as {identifier(c.name, 'spark')}" for c in write.table.columns)
+    where = f" where {statement.insert_when}" if statement.insert_when else ""
+    frame = session.sql(f"select {items} from {SOURCE} as s{where}")
+    if write.table.partition_by:
+        # One file for each partition value, not one for each value and task.
+        frame = frame.repartition(*[identifier(p, "spark") for p in write.table.partition_by])
+    frame.write.format("delta").mode("append").save(write.table.path)
+
+
+def _literals(session: Any, write: Write, statement: Merge) -> list[str] | None:
+    """Take what prunes the target from the delta's own rows; None where there are none."""
+    kinds = {c.name: c.type for c in write.table.columns}
+    prune = statement.prune
+    items = ["count(*) as _count"]
+    for index, name in enumerate(prune.partitions):
+        column = identifier(name, "spark")
+        items.append(f"sort_array(collect_set(cast({column} as string))) as _values_{index}")
+        items.append(f"count_if({column} is null) as _nulls_{index}")
+    found = session.sql(f"select {', '.join(items)} from {SOURCE}").first()
+    if not found["_count"]:
+        return None
+    literals = []
+    for index, name in enumerate(prune.partitions):
+        values = found[f"_values_{index}"]
+        if len(values) <= MOST_LITERALS:
+            listed = ", ".join(literal(v, kinds[name]) for v in values)
+            column = f"t.{identifier(name, 'spark')}"
+            tests = [f"{column} in ({listed})"] if values else []
+            tests += [f"{column} is null"] if found[f"_nulls_{index}"] else []
+            literals.append(f"({' or '.join(tests)})")
+    for key, group in prune.ranges:
+        literals.extend(_ranges(session, key, group, kinds[key]))
+    return literals
+
+
+def _ranges(session: Any, key: str, group: str, kind: str) -> list[str]:
+    """Bound a key that holds no partition column by its range in each group: files are skipped by their statistics."""
+    k, g = identifier(key, "spark"), identifier(group, "spark")
+    bounds = f"cast(min({k}) as string) as low, cast(max({k}) as string) as high"
+    rows = session.sql(f"select {bounds} from {SOURCE} group by {g}").collect()
+    if len(rows) > MOST_LITERALS or any(row["low"] is None for row in rows):
+        return []
+    tests = [f"t.{k} between {literal(row['low'], kind)} and {literal(row['high'], kind)}" for row in rows]
+    return [f"({' or '.join(tests)})"]
+
+
+def literal(text: str, kind: str) -> str:
+    """Write a value's text as a literal of its type.
+
+    >>> literal("3", "int"), literal("2026-01-01", "date")
+    ('3', "date '2026-01-01'")
+    """
+    if kind in ("int", "bigint", "smallint", "tinyint", "boolean"):
+        return text
+    if kind in ("date", "timestamp"):
+        return f"{kind} {string(text, 'spark')}"
+    return string(text, "spark") if kind == "string" else f"cast({string(text, 'spark')} as {kind})"
+
+
+def merge_text(write: Write, statement: Merge, literals: list[str]) -> str:
+    """Write the statement."""
+    on = [
+        f"t.{identifier(k, 'spark')} {'<=>' if k in statement.null_safe else '='} s.{identifier(k, 'spark')}"
+        for k in statement.key
+    ]
+    path = identifier(write.table.path, "spark")
+    lines = [f"merge into delta.{path} as t using {SOURCE} as s on {' and '.join([*on, *literals])}"]
+    if statement.delete_when:
+        lines.append(f"when matched and {statement.delete_when} then delete")
+    sets = ", ".join(f"{identifier(c, 'spark')} = {e}" for c, e in statement.update if c not in statement.key)
+    if sets:
+        condition = f" and {statement.update_when}" if statement.update_when else ""
+        lines.append(f"when matched{condition} then update set {sets}")
+    condition = f" and {statement.insert_when}" if statement.insert_when else ""
+    columns = ", ".join(identifier(c, "spark") for c, _ in statement.insert)
+    values = ", ".join(e for _, e in statement.insert)
+    lines.append(f"when not matched{condition} then insert ({columns}) values ({values})")
+    return "\n".join(lines)

@@ -1,0 +1,97 @@
+"""What a write cost on Spark, from Spark's own books. Shell: Spark, Delta files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlrun.engines import delta_files
+from sqlrun.engines.protocol import Receipt, Write
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """Jobs of one job group, and what their tasks read."""
+
+    jobs: int
+    rows: int
+    bytes: int
+    files: int | None
+
+
+def costs(session: Any, group: str) -> Costs | None:
+    """Add up the jobs of a group; None where Spark can't tell."""
+    from py4j.protocol import Py4JError
+
+    context = session.sparkContext
+    try:
+        java = context._jsc.sc()
+        java.listenerBus().waitUntilEmpty(2000)
+        jobs = list(context.statusTracker().getJobIdsForGroup(group))
+        store = java.statusStore()
+        rows = size = 0
+        for job in jobs:
+            info = context.statusTracker().getJobInfo(job)
+            for stage in info.stageIds if info else ():
+                data = store.lastStageAttempt(stage)
+                rows += data.inputRecords()
+                size += data.inputBytes()
+        return Costs(len(jobs), rows, size, _files(session, set(jobs)))
+    except Py4JError:
+        return None
+
+
+def _files(session: Any, jobs: set[int]) -> int | None:
+    """Add up the scans' `number of files read` over the SQL executions that ran these jobs."""
+    from py4j.protocol import Py4JError
+
+    try:
+        store = session._jsparkSession.sharedState().statusStore()
+        count, found = store.executionsCount(), 0
+        recent = store.executionsList(max(0, count - 40), 40)
+        for index in range(recent.size()):
+            execution = recent.apply(index)
+            ran = {int(text) for text in str(execution.jobs().keys().mkString(",")).split(",") if text}
+            if not ran & jobs:
+                continue
+            values = store.executionMetrics(execution.executionId())
+            metrics = execution.metrics()
+            for number in range(metrics.size()):
+                metric = metrics.apply(number)
+                if metric.name() == "number of files read":
+                    value = values.get(metric.accumulatorId())
+                    if value.isDefined():
+                        found += int(str(value.get()).replace(",", "") or 0)
+        return found
+    except (Py4JError, ValueError):
+        return None
+
+
+def receipt(seconds: float, spent: Costs | None, write: Write, version: int) -> Receipt:
+    """Put a receipt together: what was read from Spark, what was written from the commit's own figures."""
+    rows = size = files = 0
+    if version > write.base:
+        for action in delta_files.actions(write.table.path, version):
+            if "add" in action:
+                files += 1
+                size += int(action["add"].get("size") or 0)
+            if "commitInfo" in action:
+                rows = _rows(action["commitInfo"].get("operationMetrics") or {})
+    return Receipt(
+        seconds,
+        rows_read=spent.rows if spent else None,
+        bytes_read=spent.bytes if spent else None,
+        files_read=spent.files if spent else None,
+        rows_written=rows,
+        bytes_written=size,
+        files_written=files,
+        jobs=spent.jobs if spent else None,
+        commits=version - write.base,
+    )
+
+
+def _rows(metrics: dict[str, str]) -> int:
+    if "numTargetRowsInserted" in metrics:
+        names = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted", "numTargetRowsCopied")
+        return sum(int(metrics.get(name, 0)) for name in names)
+    return int(metrics.get("numOutputRows", 0))

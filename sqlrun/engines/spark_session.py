@@ -1,0 +1,140 @@
+"""A Spark session from a profile's settings. Shell: Spark, Java, the environment."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlrun.errors import EngineError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DELTA = "io.delta:delta-spark_4.1_2.13:4.4.0"
+# The jars that are needed of the 33 that the coordinate brings with it.
+JARS = ("io.delta_delta-spark_4.1_2.13-4.4.0.jar", "io.delta_delta-storage-4.4.0.jar")
+JAVA = 17
+HINT = (
+    f"Install a JDK {JAVA} or newer, for instance `apt-get install openjdk-{JAVA}-jdk-headless`, and make sure that "
+    "`java -version` finds it (or set JAVA_HOME)."
+)
+# What the JVM may see of the environment: java_method() in a model could read all of it.
+PASSED = re.compile(r"PATH|HOME|JAVA_HOME|LANG|LC_\w+|TZ|TMPDIR|USER|LD_LIBRARY_PATH|SPARK_LOCAL_\w+|HADOOP_\w+|PYSPARK_\w+|_PYSPARK\w+")
+SETTINGS = {
+    "spark.master": "local[2]",
+    "spark.app.name": "sqlrun",
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.memory": "4g",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    # Small changes on few cores: the defaults (50 and 200 tasks) cost seconds each.
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.files.openCostInBytes": "131072",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # The delta of a MERGE is evaluated and pinned before; Delta need not write it aside again.
+    "spark.databricks.delta.merge.materializeSource": "none",
+    "spark.databricks.delta.schema.autoMerge.enabled": "false",
+    "spark.sql.debug.maxToStringFields": "1000",
+    "spark.sql.streaming.metricsEnabled": "false",
+    "spark.sql.streaming.numRecentProgressUpdates": "1",
+    "spark.cleaner.periodicGC.interval": "10min",
+}
+JAVA_OPTIONS = "-XX:+UseParallelGC -XX:+IgnoreUnrecognizedVMOptions -Dlog4j2.configurationFile={log4j} -Dderby.system.home={home}"
+
+
+def java_problem() -> str | None:
+    """Say what is wrong with Java, and what to do; None where it is fine."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if not java or not Path(java).exists():
+        return f"Spark needs Java {JAVA} or newer, and there is no java{f' in {home}' if home else ''}. {HINT}"
+    try:
+        shown = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False).stderr
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"{java} doesn't run: {error}. {HINT}"
+    found = re.search(r'version "(?:1\.)?(\d+)', shown)
+    if not found:
+        return f"{java} doesn't tell its version. {HINT}"
+    if int(found[1]) < JAVA:
+        return f"Spark needs Java {JAVA} or newer; {java} is Java {found[1]}. {HINT}"
+    return None
+
+
+def session_of(settings: dict[str, str]) -> SparkSession:
+    """Start Spark, or raise an `EngineError` that says why it doesn't start."""
+    problem = java_problem()
+    if problem is not None:
+        raise EngineError(problem)
+    from pyspark.sql import SparkSession
+
+    folder = Path(tempfile.gettempdir()) / f"sqlrun-spark-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    options = JAVA_OPTIONS.format(log4j=Path(__file__).with_name("log4j2.properties"), home=folder)
+    merged = {**SETTINGS, "spark.sql.warehouse.dir": str(folder / "warehouse"), **_jars(), **settings}
+    merged["spark.driver.extraJavaOptions"] = f"{options} {settings.get('spark.driver.extraJavaOptions', '')}".strip()
+    builder = SparkSession.builder
+    for key, value in merged.items():
+        builder = builder.config(key, value)
+    with _scrubbed(), _silenced() as said:
+        try:
+            session = builder.getOrCreate()
+        except Exception as error:
+            raise EngineError(f"Spark doesn't start: {str(error).splitlines()[0]}\n{_tail(said)}".rstrip()) from error
+    return session
+
+
+def _jars() -> dict[str, str]:
+    """Take Delta's jars from the Ivy cache where they are: offline, and seconds faster than asking for them."""
+    for folder in (Path.home() / ".ivy2.5.2" / "jars", Path.home() / ".ivy2" / "jars"):
+        files = [folder / jar for jar in JARS]
+        if all(file.is_file() for file in files):
+            return {"spark.jars": ",".join(str(file) for file in files)}
+    return {"spark.jars.packages": DELTA}
+
+
+@contextmanager
+def _scrubbed() -> Iterator[None]:
+    """Start the JVM with the few variables that it needs, and without a foreign SPARK_HOME."""
+    before = dict(os.environ)
+    for name in before:
+        if not PASSED.fullmatch(name):
+            del os.environ[name]
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+@contextmanager
+def _silenced() -> Iterator[Path]:
+    """Send what the JVM and its launcher print to a file: it keeps the descriptors that it is born with."""
+    handle, name = tempfile.mkstemp(prefix="sqlrun-spark-", suffix=".log")
+    kept = [(stream, os.dup(stream)) for stream in (1, 2)]
+    try:
+        for stream, _ in kept:
+            os.dup2(handle, stream)
+        yield Path(name)
+    finally:
+        for stream, copy in kept:
+            os.dup2(copy, stream)
+            os.close(copy)
+        os.close(handle)
+        Path(name).unlink(missing_ok=True)
+
+
+def _tail(file: Path, lines: int = 5) -> str:
+    return "\n".join(file.read_text(errors="replace").splitlines()[-lines:])
