@@ -34,9 +34,17 @@ class Request:
     clock: Callable[[], datetime]
 
 
-def tick(space: Workspace, engine: Engine, ledger: Ledger, request: Request, tell: Listener) -> TickResult:
+def tick(
+    space: Workspace,
+    engine: Engine,
+    ledger: Ledger,
+    request: Request,
+    tell: Listener,
+    reader: Engine | None = None,
+) -> TickResult:
     """Advance the selected models to `as_of`. Readers see all of it or nothing.
 
+    `reader` fetches the rows to check, where another engine does that cheaper.
     Raises: UsageError if `as_of` lies before the published tick; EngineError, LockedError as they come.
     """
     started = time.perf_counter()
@@ -50,7 +58,7 @@ def tick(space: Workspace, engine: Engine, ledger: Ledger, request: Request, tel
     number = history.last_tick + 1
     plan = tick_plan(space, request.warehouse, published, number, request.as_of, request.selected, request.refresh)
     states = dict(published.tables) if published else {}
-    progress = Progress(space, engine, plan, states)
+    progress = Progress(space, engine, reader or engine, plan, states)
     recover(engine, plan)
     nodes = _Nodes(tell, len(plan.seeds) + len(plan.models))
     for name in plan.seeds:
@@ -94,10 +102,16 @@ class _Nodes:
         self.failed: set[str] = set()
         self._next = 0
 
-    def start(self, what: str) -> int:
+    def count(self) -> int:
+        """Number the next step."""
         self._next += 1
-        self.tell(Started(self._next, self.total, what))
         return self._next
+
+    def start(self, what: str) -> int:
+        """Number the next step and tell that it begins."""
+        index = self.count()
+        self.tell(Started(index, self.total, what))
+        return index
 
     def run(self, what: str, work: Callable[[], Outcome]) -> None:
         """Carry out a step here and now."""
@@ -105,7 +119,9 @@ class _Nodes:
         self.finish(index, what, guarded(work))
 
     def finish(self, index: int, what: str, outcome: Outcome) -> None:
-        node = replace(outcome.node, index=index, total=self.total, name=outcome.node.name or what.split()[-1])
+        kind = outcome.node.kind or what.split()[0]
+        name = what.split()[-1]
+        node = replace(outcome.node, index=index, total=self.total, name=name, kind=kind)
         self.done.append(node)
         self.tell(node)
         for result in outcome.checks:
@@ -173,23 +189,21 @@ def _maintain_all(progress: Progress, nodes: _Nodes, threads: int) -> None:
         while order.is_active():
             for name in sorted(order.get_ready(), key=list(models).index):
                 if nodes.failed & _above(name, models):
-                    index = nodes.start(f"{models[name].own.strategy} model {name}")
                     skipped = NodeResult(0, 0, name, models[name].own.strategy, "skipped", 0.0)
-                    nodes.finish(index, name, Outcome(skipped))
+                    nodes.finish(nodes.count(), name, Outcome(skipped))
                     nodes.failed.add(name)
                     order.done(name)
                     continue
                 index = nodes.start(f"{models[name].own.strategy} model {name}")
                 work = pool.submit(guarded, lambda m=models[name]: _model(progress, m))  # type: ignore[misc]
-                running[work] = (index, name)
+                running[work] = (index, f"{models[name].own.strategy} model {name}")
             if not running:
                 continue
             finished, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in finished:
-                index, name = running.pop(future)
-                outcome = future.result()
-                nodes.finish(index, name, replace(outcome, node=replace(outcome.node, name=name)))
-                order.done(name)
+                index, what = running.pop(future)
+                nodes.finish(index, what, future.result())
+                order.done(what.split()[-1])
 
 
 def _parents(model: Compiled, models: dict[str, Compiled]) -> set[str]:

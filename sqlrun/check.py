@@ -46,7 +46,7 @@ def check(progress: Progress, model: Compiled) -> tuple[int, int, tuple[CheckRes
     def whole() -> pa.Table:
         table = progress.plan.tables[model.name]
         held = Relation("whole", table.spec.path, table.public, "new", version=after, where=table.where)
-        return progress.engine.query("select * from whole", (held,))
+        return progress.reader.query("select * from whole", (held,))
 
     results = run_checks(contract, expectations, changed, keyed, whole, progress.plan.as_of)
     return changed.num_rows, quarantined, results
@@ -64,15 +64,15 @@ def _feed(progress: Progress, model: Compiled, commits: tuple[int, ...], where: 
 
 
 def _changed(progress: Progress, model: Compiled, commits: tuple[int, ...], columns: tuple[str, ...]) -> pa.Table:
-    names = ", ".join(identifier(c, progress.engine.dialect) for c in columns)
+    names = ", ".join(identifier(c, progress.reader.dialect) for c in columns)
     feed = _feed(progress, model, commits, progress.plan.tables[model.name].where)
-    return progress.engine.query(f"select {names} from feed where _weight > 0", (feed,))
+    return progress.reader.query(f"select {names} from feed where _weight > 0", (feed,))
 
 
 def _quarantined(progress: Progress, model: Compiled, commits: tuple[int, ...]) -> int:
     if model.source is None:
         return 0
-    counted = progress.engine.query(
+    counted = progress.reader.query(
         "select count(*) as n from feed", (_feed(progress, model, commits, QUARANTINED_ROWS),)
     )
     return int(counted.to_pylist()[0]["n"])
@@ -80,7 +80,7 @@ def _quarantined(progress: Progress, model: Compiled, commits: tuple[int, ...]) 
 
 def _keyed(progress: Progress, model: Compiled, commits: tuple[int, ...]) -> pa.Table:
     """Read the rows of the table that share the grain with a changed row."""
-    dialect = progress.engine.dialect
+    dialect = progress.reader.dialect
     table = progress.plan.tables[model.name]
     grain = model.query.rendered.model.grain
     word = "left semi join" if dialect == "spark" else "semi join"
@@ -91,7 +91,7 @@ def _keyed(progress: Progress, model: Compiled, commits: tuple[int, ...]) -> pa.
     whole = Relation("held", table.spec.path, table.public, "new", version=version, where=table.where)
     feed = _feed(progress, model, commits, table.where)
     sql = f"select {names} from held as l {word} (select * from feed where _weight > 0) as r on {on}"
-    return progress.engine.query(sql, (whole, feed))
+    return progress.reader.query(sql, (whole, feed))
 
 
 def blocks(results: tuple[CheckResult, ...]) -> bool:

@@ -47,7 +47,7 @@ def build_command(root: Path, options: dict[str, Any], clock: Clock) -> int:
     names = chosen(prepared, options["select"], options["exclude"])
     console.lines(report.opening(prepared, target))
     if not options["skip_tests"] and not unit_tests(prepared, names, console, brief=True):
-        console.lines(["", "The unit tests failed; nothing was built."])
+        console.print("The unit tests failed; nothing was built.", "error")
         return 1
     session = Session(root, prepared, target, names, console, clock, options["receipts"])
     return session.run(options)
@@ -113,7 +113,7 @@ def list_nodes(root: Path, select: tuple[str, ...], exclude: tuple[str, ...], ou
     """Carry out `sqlrun ls`."""
     prepared = pipeline.prepare(root)
     names = chosen(prepared, select, exclude)
-    rows = explain.listed(prepared, names)
+    rows = explain.listed(prepared.space, prepared.graph, names)
     if output == "json":
         Console().raw(json.dumps(rows, indent=2))
     else:

@@ -8,13 +8,13 @@ import sqlglot
 
 from sqlrun import landing
 from sqlrun.engines.protocol import Append, Dialect, Merge, Replace, Statement
+from sqlrun.graph import Graph
 from sqlrun.incremental.compile import Compiled, whole_query
 from sqlrun.incremental.script import Moment
 from sqlrun.incremental.sql import identifier
 from sqlrun.incremental.stages import Stage
 from sqlrun.incremental.statements import Tick, prepare
 from sqlrun.model import Profile
-from sqlrun.pipeline import Prepared
 from sqlrun.plan import PUBLIC_ROWS, Workspace
 
 METHODS = {
@@ -141,14 +141,14 @@ def _relation(space: Workspace, name: str, target: Profile, dialect: Dialect) ->
     return f"{identifier(name, dialect)} as (select {listed} from {source}{where})"
 
 
-def listed(prepared: Prepared, names: tuple[str, ...]) -> list[dict[str, str]]:
+def listed(space: Workspace, graph: Graph, names: tuple[str, ...]) -> list[dict[str, str]]:
     """List nodes in graph order: name, kind, strategy, what they read, file."""
     rows = []
-    models = {m.name: m for m in prepared.space.models}
+    models = {m.name: m for m in space.models}
     for name in names:
         model = models.get(name)
         kind = "seed" if model is None else "view" if model.is_view else "landing" if model.source else "table"
         strategy = "" if model is None or model.is_view else model.own.strategy
-        reads = ", ".join(p.removeprefix("source:") for p in prepared.graph.parents[name])
-        rows.append({"name": name, "kind": kind, "strategy": strategy, "reads": reads, "file": prepared.graph.files[name]})
+        reads = ", ".join(p.removeprefix("source:") for p in graph.parents[name])
+        rows.append({"name": name, "kind": kind, "strategy": strategy, "reads": reads, "file": graph.files[name]})
     return rows

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-import csv
-import difflib
-import sys
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Any
 
-from sqlrun import contract
-from sqlrun.contract import Contract, configured
+from sqlrun import declared_tests, seed_fields, settings, suites
+from sqlrun.contract import (
+    MODEL_KEYS,
+    SEED_KEYS,
+    Contract,
+    bad_name,
+    configured,
+    contract,
+    skeleton,
+    sources,
+)
 from sqlrun.errors import Place, Problem, ProjectError
-from sqlrun.model import Column, Macro, Model, Project, Seed, Source, Suite, UnitTest
-from sqlrun.seeds import typed
-from sqlrun.yaml_values import Reader
+from sqlrun.model import Macro, Model, Project, Seed, Suite
+from sqlrun.settings import Settings
+from sqlrun.yaml_values import Reader, did_you_mean
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:  # the same parser, from PyPI
-    import tomli as tomllib
-
-SETTINGS = ("name", "profile", "vars", "models")
+# What a template sees under its own name; a macro of that name would hide it.
+TEMPLATE_NAMES = ("ref", "source", "var", "config", "this", "is_incremental", "env_var", "range", "namespace")
+SUFFIXES = {"models": (".sql", ".yml"), "macros": (".sql",), "seeds": (".csv", ".yml"), "expectations": (".yml",)}
+LOOKALIKES = (".sql", ".yml", ".yaml", ".csv", ".j2", ".jinja")  # what is none of these needs no word
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,33 +48,31 @@ def project(root: Path) -> Project:
 def read(root: Path) -> Loaded:
     """Read the project and collect its problems.
 
-    Raises: ProjectError at once where there is no project at all (SR100).
+    Raises: ProjectError at once where there is no project at all (SR100) or its settings are no TOML (SR101).
     """
-    root = root.resolve()
-    problems: list[Problem] = []
-    settings = _settings(root, problems)
-    folders = settings.get("models", {})
-    sources = [s for r in _yaml_files(root, "models", "_sources.yml", problems) for s in contract.sources(r)]
-    models, tests = _models(root, folders, problems)
-    seeds = _seeds(root, problems)
-    _unique([*((m.name, m.file) for m in models), *((s.name, s.file) for s in seeds)], problems)
-    models = _with_tests(models, seeds, sources, tests, problems)
-    made = Project(
-        root=str(root),
-        name=str(settings.get("name", root.name)),
-        profile=str(settings.get("profile", "local")),
-        vars=settings.get("vars", {}),
-        models=tuple(models),
-        seeds=tuple(seeds),
-        sources=tuple(sources),
-        macros=tuple(_macros(root, problems)),
-        suites=tuple(_suites(root, models, problems)),
+    folder = _Folder(root.resolve(), [])
+    found = _settings(folder)
+    nouns = Project(
+        root=str(folder.root),
+        name=found.name,
+        profile=found.profile,
+        vars=found.vars,
+        models=(),
+        seeds=tuple(_seeds(folder)),
+        sources=tuple(s for reader in _yaml_files(folder, "_sources.yml") for s in sources(reader)),
+        macros=tuple(_macros(folder)),
+        suites=(),
     )
-    return Loaded(made, tuple(problems))
+    models, readers = _models(folder, found)
+    nouns = replace(nouns, models=tuple(models))
+    _unique(folder, nouns)
+    nouns = replace(nouns, models=tuple(_with_tests(nouns, readers)), suites=tuple(_suites(folder, nouns.models)))
+    _unread(folder)
+    return Loaded(nouns, tuple(folder.problems))
 
 
 def missing_sources(nouns: Project) -> tuple[Problem, ...]:
-    """Find the sources whose folder is not there."""
+    """Find the sources whose folder is not there (SR120)."""
     found = []
     for source in nouns.sources:
         if not (Path(nouns.root) / source.path).is_dir():
@@ -81,263 +82,242 @@ def missing_sources(nouns: Project) -> tuple[Problem, ...]:
     return tuple(found)
 
 
-def _settings(root: Path, problems: list[Problem]) -> dict[str, Any]:
-    file = root / "pyproject.toml"
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    """The project's folder, and the problems found in it so far."""
+
+    root: Path
+    problems: list[Problem]
+
+    def name(self, file: Path) -> str:
+        """Name a file as analysts do."""
+        return file.relative_to(self.root).as_posix()
+
+    def files(self, room: str, pattern: str) -> list[Path]:
+        """List a room's files by name, but those of tools that hide behind a dot."""
+        found = sorted((self.root / room).rglob(pattern))
+        return [f for f in found if f.is_file() and not any(p.startswith(".") for p in f.relative_to(self.root).parts)]
+
+    def text(self, file: Path) -> str | None:
+        """Read a text file; a byte order mark is taken off, line ends are one character."""
+        data = file.read_bytes()
+        try:
+            return data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+        except UnicodeDecodeError as error:
+            place = Place(self.name(file), data.count(b"\n", 0, error.start) + 1)
+            self.problems.append(Problem("SR101", place, "this line is not UTF-8 text", "Save the file as UTF-8."))
+            return None
+
+    def yaml(self, file: Path) -> Reader | None:
+        """Read a YAML file; None where it is none, which is noted."""
+        text = self.text(file)
+        if text is None:
+            return None
+        reader = Reader(self.name(file), text, self.problems)
+        if reader.root is None and not reader.broken:
+            reader.problem("SR104", Place(reader.file), "the file is empty", "Fill it, or delete it.")
+        return None if reader.root is None else reader
+
+    def problem(self, code: str, file: Path, message: str, hint: str) -> None:
+        """Note a problem of a file as a whole."""
+        self.problems.append(Problem(code, Place(self.name(file)), message, hint))
+
+
+def _settings(folder: _Folder) -> Settings:
+    file = folder.root / settings.FILE
     if not file.is_file():
         hint = "Run sqlrun in the project's folder, or name it: sqlrun --project-dir FOLDER ..."
-        raise ProjectError([Problem("SR100", Place("pyproject.toml"), "there is no pyproject.toml here", hint)])
-    text = file.read_text(encoding="utf-8")
-    try:
-        tool = tomllib.loads(text).get("tool", {}).get("sqlrun")
-    except tomllib.TOMLDecodeError as error:
-        raise ProjectError([Problem("SR100", Place("pyproject.toml"), f"TOML: {error}", "")]) from None
-    if tool is None:
-        hint = 'Add [tool.sqlrun] with name = "..." to it.'
-        raise ProjectError([Problem("SR100", Place("pyproject.toml"), "pyproject.toml has no [tool.sqlrun]", hint)])
-    for key in tool:
-        if key not in SETTINGS:
-            near = difflib.get_close_matches(key, SETTINGS, 1)
-            hint = f"Known keys: {', '.join(SETTINGS)}." + (f" Did you mean `{near[0]}`?" if near else "")
-            problems.append(_toml_problem(text, key, f"unknown key `{key}` in [tool.sqlrun]", hint))
-    for folder, layer in tool.get("models", {}).items():
-        for key, value in layer.items():
-            choices = contract.CHOICES.get(key)
-            if key not in contract.CONFIG_KEYS:
-                hint = f"Known keys: {', '.join(contract.CONFIG_KEYS)}."
-                problems.append(_toml_problem(text, key, f"unknown key `{key}` in [tool.sqlrun.models.{folder}]", hint))
-            elif choices and value not in choices:
-                message = f"`{key} = {value}` is none of {', '.join(choices)}"
-                problems.append(_toml_problem(text, key, message, ""))
-    return dict(tool)
+        raise ProjectError([Problem("SR100", Place(settings.FILE), "there is no pyproject.toml here", hint)])
+    text = folder.text(file)
+    if text is None:
+        raise ProjectError(folder.problems)
+    models = folder.root / "models"
+    folders = [f.relative_to(models).as_posix() for f in sorted(models.rglob("*")) if f.is_dir()]
+    return settings.read(text, folder.root.name, folders, folder.problems)
 
 
-def _toml_problem(text: str, key: str, message: str, hint: str) -> Problem:
-    lines = text.splitlines()
-    start = next((n for n, line in enumerate(lines) if line.startswith("[tool.sqlrun")), 0)
-    for number in range(start, len(lines)):
-        if lines[number].strip().strip("[]").split("=")[0].strip().split(".")[-1] == key:
-            return Problem("SR102", Place("pyproject.toml", number + 1), message, hint, lines[number])
-    return Problem("SR102", Place("pyproject.toml"), message, hint)
+def _yaml_files(folder: _Folder, pattern: str) -> Iterator[Reader]:
+    for file in folder.files("models", pattern):
+        reader = folder.yaml(file)
+        if reader is not None:
+            yield reader
 
 
-def _name(root: Path, file: Path) -> str:
-    return file.relative_to(root).as_posix()
-
-
-def _text(root: Path, file: Path, problems: list[Problem]) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        problems.append(Problem("SR101", Place(_name(root, file)), "the file is not UTF-8 text", "Save it as UTF-8."))
-        return ""
-
-
-def _yaml_files(root: Path, folder: str, pattern: str, problems: list[Problem]) -> Iterator[Reader]:
-    for file in sorted((root / folder).rglob(pattern)):
-        yield Reader(_name(root, file), _text(root, file, problems), problems)
-
-
-def _models(
-    root: Path, folders: Mapping[str, Mapping[str, object]], problems: list[Problem]
-) -> tuple[list[Model], list[tuple[Reader, UnitTest]]]:
-    found: list[Model] = []
-    tests: list[tuple[Reader, UnitTest]] = []
-    for file in sorted((root / "models").rglob("*.yml")):
+def _models(folder: _Folder, found: Settings) -> tuple[list[Model], list[Reader]]:
+    models: list[Model] = []
+    readers: list[Reader] = []
+    for file in folder.files("models", "*.yml"):
         if file.name != "_sources.yml" and not file.with_suffix(".sql").is_file():
             hint = "Write the query beside it, or remove the file; sources stand in _sources.yml."
-            problems.append(Problem("SR105", Place(_name(root, file)), f"there is no {file.stem}.sql beside it", hint))
-    for file in sorted((root / "models").rglob("*.sql")):
-        yml = file.with_suffix(".yml")
-        if not yml.is_file():
-            hint = f"Write {_name(root, yml)}:\n" + contract.skeleton(file.stem)
-            problems.append(Problem("SR106", Place(_name(root, file)), "the model has no contract beside it", hint))
-            found.append(_bare(root, file, problems))
-            continue
-        reader = Reader(_name(root, yml), _text(root, yml, problems), problems)
-        made = _contract(reader, "models", file.stem, contract.MODEL_KEYS, ("unit_tests",))
-        if made is None:
-            found.append(_bare(root, file, problems))
-            continue
-        layers = [layer for name, layer in folders.items() if f"/{name}/" in f"/{_name(root, file)}"]
-        sql = _text(root, file, problems)
-        config = configured(*layers, made.config)
-        found.append(
-            Model(
-                file.stem, _name(root, file), sql, reader.file, made.description, made.grain, made.repeats,
-                made.columns, config, (),
-            )
-        )  # fmt: skip
-        tests += [(reader, test) for test in contract.unit_tests(reader, reader.root)]
-    return found, tests
+            folder.problem("SR105", file, f"there is no {file.stem}.sql beside it", hint)
+    for file in folder.files("models", "*.sql"):
+        _check_name(folder, file, "a model")
+        reader, made = None, None
+        if file.with_suffix(".yml").is_file():
+            reader = folder.yaml(file.with_suffix(".yml"))
+            made = _entry(reader, "models", file.stem, MODEL_KEYS, ("unit_tests",)) if reader else None
+        else:
+            indented = "\n".join(f"    {line}" for line in skeleton(file.stem).splitlines())
+            hint = f"Write {folder.name(file.with_suffix('.yml'))}:\n{indented}"
+            folder.problem("SR106", file, "the model has no contract beside it", hint)
+        model = _model(folder, file, found, reader, made)
+        models.append(model)
+        if reader is not None and made is not None:
+            readers.append(reader)
+    return models, readers
 
 
-def _bare(root: Path, file: Path, problems: list[Problem]) -> Model:
-    """Keep a model whose contract can't be read, so that refs to it are not called unknown."""
-    sql = _text(root, file, problems)
-    return Model(file.stem, _name(root, file), sql, "", "", (), False, (), configured(), ())
+def _model(folder: _Folder, file: Path, found: Settings, reader: Reader | None, made: Contract | None) -> Model:
+    """Put a model together; without a contract it is kept bare, so that refs to it are not called unknown."""
+    name, sql = folder.name(file), folder.text(file) or ""
+    if reader is None or made is None:
+        return Model(file.stem, name, sql, "", "", (), False, (), configured(*found.layers(name)), ())
+    config = configured(*found.layers(name), made.config)
+    known = {column.name for column in made.columns}
+    for column in config.partition_by if "partition_by" not in made.config else ():
+        if column not in known:
+            hint = f"Columns: {', '.join(c.name for c in made.columns)}.{did_you_mean(column, known)}"
+            message = f"`{column}` in `partition_by` is not a column of {name}"
+            folder.problems.append(found.problem_at(name, "partition_by", message, hint))
+    return Model(
+        name=file.stem,
+        file=name,
+        sql=sql,
+        contract_file=reader.file,
+        description=made.description,
+        grain=made.grain,
+        repeats=made.repeats,
+        columns=made.columns,
+        config=config,
+        unit_tests=(),
+    )
 
 
-def _contract(
-    reader: Reader, key: str, stem: str, known: Iterable[str], also: tuple[str, ...] = ()
-) -> Contract | None:
+def _entry(reader: Reader, key: str, stem: str, known: Iterable[str], also: tuple[str, ...] = ()) -> Contract | None:
     """Read the one entry that a model's or a seed's YAML has."""
-    if reader.root is None:
-        return None
     top = reader.mapping(reader.root, Place(reader.file), "the file", ("version", key, *also), (key,))
     entries = reader.items(top, key, "the file")
     if not entries:
+        if isinstance(top.get(key), list):
+            reader.problem("SR104", reader.place(top, key), f"`{key}` is empty", f"Write: - name: {stem}")
         return None
-    node, place = entries[0]
-    reader.mapping(node, place, f"an entry of `{key}`", known, ("name", "description", "columns"))
-    made = Contract(reader, node, place)
-    if made.name != stem:
-        message = f"the contract is for `{made.name}`, the file is called {stem}"
-        reader.problem("SR107", reader.place(node, "name"), message, f"Write `name: {stem}`, or rename the files.")
     if len(entries) > 1:
         reader.problem("SR107", entries[1][1], "a file holds one contract", "Give each its own file.")
+    node, place = entries[0]
+    node = reader.mapping(node, place, f"an entry of `{key}`", known, ("name", "description", "columns"))
+    if not node:
+        return None
+    made = contract(reader, node)
+    if made.name and made.name != stem:
+        message = f"the contract is for `{made.name}`, the file is called {stem}"
+        hint = f"Write `name: {stem}`, or rename the files."
+        reader.problem("SR107", reader.value_place(node, "name"), message, hint)
+    if node.get("columns") == []:
+        reader.problem("SR104", reader.place(node, "columns"), f"`{made.name}` has no columns", "Name them all.")
     return made
 
 
-def _unique(names: list[tuple[str, str]], problems: list[Problem]) -> None:
-    first: dict[str, str] = {}
-    for name, file in names:
-        if name in first:
-            hint = "Names are unique over all folders, models and seeds together: rename one."
-            problems.append(Problem("SR111", Place(file), f"`{name}` is also the name of {first[name]}", hint))
-        first.setdefault(name, file)
+def _check_name(folder: _Folder, file: Path, what: str) -> None:
+    if bad_name(file.stem):
+        folder.problem("SR116", file, f"`{file.stem}` can't name {what}", bad_name(file.stem))
 
 
-def _with_tests(
-    models: list[Model],
-    seeds: list[Seed],
-    sources: list[Source],
-    tests: list[tuple[Reader, UnitTest]],
-    problems: list[Problem],
-) -> list[Model]:
-    known: dict[str, tuple[Column, ...]] = {f"ref('{n.name}')": n.columns for n in (*models, *seeds)}
-    known.update({f"source('{s.group}', '{s.name}')": s.columns for s in sources})
-    by_model: dict[str, list[UnitTest]] = {model.name: [] for model in models}
-    for reader, test in tests:
-        if test.model not in by_model:
-            near = difflib.get_close_matches(test.model, list(by_model), 1)
-            hint = f"Did you mean `{near[0]}`?" if near else f"Models: {', '.join(sorted(by_model))}."
-            reader.problem("SR112", test.place, f"unit test {test.name} is of an unknown model `{test.model}`", hint)
-            continue
-        by_model[test.model].append(test)
-        _check_columns(reader, test, known)
-    del problems
-    return [replace(model, unit_tests=tuple(by_model[model.name])) for model in models]
+def _unique(folder: _Folder, nouns: Project) -> None:
+    """Note names used twice; Spark and many disks don't tell upper from lower case."""
+    tables = [(model.name, Place(model.file)) for model in nouns.models]
+    tables += [(seed.name, Place(seed.file)) for seed in nouns.seeds]
+    tables += [(source.table, source.place) for source in nouns.sources]
+    for names in (tables, [(macro.name, Place(macro.file)) for macro in nouns.macros]):
+        first: dict[str, Place] = {}
+        for name, place in names:
+            other = first.setdefault(name.lower(), place)
+            if other is not place:
+                hint = (
+                    "Names are unique over all folders; models, seeds and sources (group__name) share them. Rename one."
+                )
+                message = f"`{name}` is also the name of {other}"
+                folder.problems.append(Problem("SR111", place, message, hint))
 
 
-def _check_columns(reader: Reader, test: UnitTest, known: Mapping[str, tuple[Column, ...]]) -> None:
-    inputs = {given.input.replace('"', "'"): given.rows for given in test.given}
-    parts = [(f"ref('{test.model}')", test.expect), *inputs.items()]
-    for name, rows in parts:
-        if name not in known:
-            near = difflib.get_close_matches(name, list(known), 1)
-            hint = f"Did you mean {near[0]}?" if near else f"Inputs: {', '.join(sorted(known))}."
-            reader.problem("SR112", test.place, f"unit test {test.name}: unknown input {name}", hint)
-            continue
-        names = [c.name for c in known[name]]
-        for column in sorted({c for row in rows for c in row} - set(names)):
-            near = difflib.get_close_matches(column, names, 1)
-            hint = f"{name} has: {', '.join(names)}." + (f" Did you mean `{near[0]}`?" if near else "")
-            reader.problem("SR112", test.place, f"unit test {test.name}: {name} has no column `{column}`", hint)
+def _with_tests(nouns: Project, readers: list[Reader]) -> Iterator[Model]:
+    known = {f"ref('{model.name}')": tuple(c.name for c in model.columns) for model in nouns.models}
+    known.update({f"ref('{seed.name}')": tuple(c.name for c in seed.columns) for seed in nouns.seeds})
+    known.update({f"source('{s.group}', '{s.name}')": tuple(c.name for c in s.columns) for s in nouns.sources})
+    names = {model.name for model in nouns.models}
+    tests = [test for reader in readers for test in declared_tests.unit_tests(reader, known, names)]
+    for model in nouns.models:
+        yield replace(model, unit_tests=tuple(test for test in tests if test.model == model.name))
 
 
-def _seeds(root: Path, problems: list[Problem]) -> list[Seed]:
-    found = []
-    for file in sorted((root / "seeds").glob("*.csv")):
-        yml = file.with_suffix(".yml")
-        if not yml.is_file():
+def _seeds(folder: _Folder) -> Iterator[Seed]:
+    for file in folder.files("seeds", "*.yml"):
+        if not file.with_suffix(".csv").is_file():
+            hint = "Write the rows beside it, or remove the file."
+            folder.problem("SR105", file, f"there is no {file.stem}.csv beside it", hint)
+    for file in folder.files("seeds", "*.csv"):
+        _check_name(folder, file, "a seed")
+        name, made, reader = folder.name(file), None, None
+        if file.with_suffix(".yml").is_file():
+            reader = folder.yaml(file.with_suffix(".yml"))
+            made = _entry(reader, "seeds", file.stem, SEED_KEYS) if reader else None
+        else:
             message = "the seed has no contract beside it"
-            hint = f"Write {_name(root, yml)} with `seeds:`, its columns and their types."
-            problems.append(Problem("SR106", Place(_name(root, file)), message, hint))
+            hint = f"Write {folder.name(file.with_suffix('.yml'))} with `seeds:`, its columns and their types."
+            folder.problem("SR106", file, message, hint)
+        if reader is None or made is None:
+            yield Seed(file.stem, name, "", "", (), (), ())
             continue
-        reader = Reader(_name(root, yml), _text(root, yml, problems), problems)
-        known = ("name", "description", "grain", "columns")
-        made = _contract(reader, "seeds", file.stem, known)
-        if made is not None:
-            rows = _rows(_name(root, file), _text(root, file, problems), made.columns, problems)
-            found.append(
-                Seed(file.stem, _name(root, file), reader.file, made.description, made.grain, made.columns, rows)
-            )
-    return found
+        for problem in seed_fields.unknown_types(made.columns):
+            reader.problem(problem.code, problem.place, problem.message, problem.hint)
+        text = folder.text(file)
+        rows = () if text is None else seed_fields.rows(name, text, made.columns, made.grain, folder.problems)
+        yield Seed(file.stem, name, reader.file, made.description, made.grain, made.columns, rows)
 
 
-def _rows(
-    file: str, text: str, columns: tuple[Column, ...], problems: list[Problem]
-) -> tuple[tuple[str | None, ...], ...]:
-    reader = csv.reader(text.splitlines())
-    lines = text.splitlines()
-    header = next(reader, [])
-    names = [c.name for c in columns]
-    if header != names:
-        hint = f"The contract says: {', '.join(names)}."
-        excerpt = lines[0] if lines else ""
-        problems.append(Problem("SR113", Place(file), f"the header is {', '.join(header)}", hint, excerpt))
-        return ()
-    rows: list[tuple[str | None, ...]] = []
-    for fields in reader:
-        line = reader.line_num
-        if not fields:
+def _macros(folder: _Folder) -> Iterator[Macro]:
+    for file in folder.files("macros", "*.sql"):
+        text = folder.text(file)
+        if text is None:
             continue
-        excerpt = lines[line - 1]
-        if len(fields) != len(columns):
-            message = f"{len(fields)} fields, the header has {len(columns)}"
-            problems.append(Problem("SR113", Place(file, line), message, "Quote fields that hold commas.", excerpt))
-            continue
-        row = tuple(field or None for field in fields)
-        for index, (field, column) in enumerate(zip(row, columns, strict=True)):
-            wrong = _misfit(field, column)
-            if wrong:
-                at = 1 + sum(len(f) + 1 for f in fields[:index])
-                problems.append(Problem("SR113", Place(file, line, at), wrong, f"See {column.place}.", excerpt))
-        rows.append(row)
-    return tuple(rows)
+        # A macro's doc comment may show one; a comment stays as long as it was, so that lines count.
+        code = re.sub(r"\{#.*?#\}", lambda found: re.sub(r"[^\n]", " ", found[0]), text, flags=re.DOTALL)
+        names = list(re.finditer(r"\{%[-+]?\s*macro\s+(\w+)", code))
+        wrong = next((found for found in names if found[1] != file.stem), names[1] if len(names) > 1 else None)
+        if file.stem in TEMPLATE_NAMES:
+            folder.problem("SR114", file, f"`{file.stem}` is sqlrun's own", "Choose another name.")
+        elif not names:
+            hint = f"Write {{% macro {file.stem}() %}}...{{% endmacro %}}."
+            folder.problem("SR114", file, "the file holds no macro", hint)
+        elif wrong is not None:
+            line = code.count("\n", 0, wrong.start(1))
+            column = wrong.start(1) - code.rfind("\n", 0, wrong.start(1))
+            message = f"the file {file.name} holds the macro `{wrong[1]}`"
+            hint = "One macro a file, and the file is called like the macro."
+            place = Place(folder.name(file), line + 1, column)
+            folder.problems.append(Problem("SR114", place, message, hint, text.split("\n")[line]))
+        else:
+            yield Macro(file.stem, folder.name(file), text)
 
 
-def _misfit(field: str | None, column: Column) -> str:
-    if field is None:
-        return "" if column.nullable else f"column `{column.name}` is empty, its contract says `nulls: false`"
-    try:
-        value = typed(field, column.type)
-    except (ValueError, InvalidOperation):
-        return f"`{field}` is not of type {column.type} (column `{column.name}`)"
-    if isinstance(value, Decimal) and "(" in column.type:
-        precision, scale = (int(p) for p in column.type[column.type.index("(") + 1 : -1].split(","))
-        if value != round(value, scale) or abs(value) >= Decimal(10) ** (precision - scale):
-            return f"`{field}` doesn't fit {column.type} (column `{column.name}`)"
-    if column.type == "boolean" and field.lower() not in ("true", "false"):
-        return f"`{field}` is neither true nor false (column `{column.name}`)"
-    if column.type == "int" and not -(2**31) <= int(field) < 2**31:
-        return f"`{field}` is too large for int (column `{column.name}`)"
-    return ""
-
-
-def _macros(root: Path, problems: list[Problem]) -> Iterator[Macro]:
-    import re
-
-    for file in sorted((root / "macros").rglob("*.sql")):
-        text = _text(root, file, problems)
-        names = re.findall(r"\{%-?\s*macro\s+(\w+)", text)
-        if names != [file.stem]:
-            message = f"the file holds {', '.join(names) or 'no macro'}; it is called {file.stem}"
-            hint = "One macro a file, file name = macro name."
-            problems.append(Problem("SR114", Place(_name(root, file)), message, hint))
-            continue
-        yield Macro(file.stem, _name(root, file), text)
-
-
-def _suites(root: Path, models: list[Model], problems: list[Problem]) -> Iterator[Suite]:
+def _suites(folder: _Folder, models: tuple[Model, ...]) -> Iterator[Suite]:
     files = {model.file.removeprefix("models/").removesuffix(".sql"): model for model in models}
-    for file in sorted((root / "expectations").rglob("*.yml")):
-        key = file.relative_to(root / "expectations").with_suffix("").as_posix()
-        reader = Reader(_name(root, file), _text(root, file, problems), problems)
+    for file in folder.files("expectations", "*.yml"):
+        key = file.relative_to(folder.root / "expectations").with_suffix("").as_posix()
         if key not in files:
-            near = difflib.get_close_matches(key, list(files), 1)
-            hint = f"Did you mean expectations/{near[0]}.yml?" if near else "expectations/ mirrors models/."
+            moved = [name for name in files if name.rpartition("/")[2] == file.stem]
+            near = f" Move it to expectations/{moved[0]}.yml." if moved else did_you_mean(key, files)
             message = f"there is no model models/{key}.sql for these expectations"
-            reader.problem("SR115", Place(reader.file), message, hint)
-        elif reader.root is not None:
-            yield contract.suite(reader, files[key].name)
+            folder.problem("SR115", file, message, f"expectations/ mirrors models/.{near}")
+            continue
+        reader = folder.yaml(file)
+        if reader is not None:
+            yield suites.suite(reader, files[key].name)
+
+
+def _unread(folder: _Folder) -> None:
+    """Note files that look as if they counted but don't: silence would hide a model or a check."""
+    for room, suffixes in SUFFIXES.items():
+        for file in folder.files(room, "*"):
+            if file.suffix.lower() in LOOKALIKES and file.suffix not in suffixes:
+                hint = f"{room}/ holds {' and '.join(suffixes)} files; rename it, or move it elsewhere."
+                folder.problem("SR117", file, "sqlrun does not read this file", hint)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from sqlrun.engines import delta_files
@@ -23,11 +24,13 @@ from sqlrun.ticks import TableState, parse_time
 class Progress:
     """Where a tick stands: what it plans, and the state of every table that it has finished or only reads.
 
-    Threads share it; `states` is written under the lock, each table by one thread.
+    Threads share it; `states` is written under the lock, each table by one thread. `reader` fetches the changed rows
+    that are checked: they are few, and a Spark job for them would cost more than the checks.
     """
 
     space: Workspace
     engine: Engine
+    reader: Engine
     plan: TickPlan
     states: dict[str, TableState]
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -48,8 +51,16 @@ class Progress:
 
 
 def maintain(progress: Progress, model: Compiled) -> tuple[StageReceipt, ...]:
-    """Bring a model's tables up to date, hidden ones first."""
-    return tuple(_stage(progress, model, stage) for stage in model.stages)
+    """Bring a model's tables up to date: hidden ones first, those that don't read each other at once."""
+    hidden, done = {s.name for s in model.stages}, dict[str, StageReceipt]()
+    waiting = list(model.stages)
+    while waiting:
+        ready = [s for s in waiting if not set(s.inputs) & (hidden - done.keys())]
+        with ThreadPoolExecutor(max_workers=len(ready)) as pool:
+            for receipt in pool.map(lambda stage: _stage(progress, model, stage), ready):
+                done[receipt.table] = receipt
+        waiting = [s for s in waiting if s.name not in done]
+    return tuple(done[s.name] for s in model.stages)
 
 
 def _stage(progress: Progress, model: Compiled, stage: Stage) -> StageReceipt:

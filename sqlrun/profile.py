@@ -2,64 +2,111 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from pathlib import Path
 
 from sqlrun.errors import Place, Problem, ProjectError
 from sqlrun.model import Profile
-from sqlrun.yaml_values import Reader
+from sqlrun.yaml_values import Reader, did_you_mean
 
 KEYS = ("engine", "warehouse", "threads", "settings")
 ENGINES = ("spark", "duckdb")
+MOST_THREADS = 256
+# `$${` stands for `${` itself.
+VARIABLE = re.compile(r"\$\$\{|\$\{([^}]*)\}?")
 
 
 def load(root: Path, name: str) -> Profile:
     """Read `profiles/<name>.yml`; `${NAME}` in a value is taken from the environment.
 
-    Raises: ProjectError (SR13x) for a missing file, an unknown key or engine, a variable that is not set.
+    Values from the environment may be secrets: problems show the file's own text alone.
+
+    Raises: ProjectError (SR13x) for a missing file, a wrong value, a variable that is not set.
     """
-    file = root / "profiles" / f"{name}.yml"
-    where = Place(f"profiles/{name}.yml")
+    reader = _open(root, name)
+    top = reader.mapping(reader.root, Place(reader.file), "a profile", KEYS, ("engine", "warehouse"))
+    engine = _engine(reader, top)
+    warehouse = _warehouse(reader, top, root)
+    threads = _threads(reader, top)
+    settings: dict[str, str] = {}
+    raw = top.get("settings")
+    if raw is not None and not isinstance(raw, dict):
+        hint = "settings: {spark.driver.memory: 4g}"
+        reader.problem("SR103", reader.value_place(top, "settings"), "`settings` must be a mapping", hint)
+        raw = None
+    for key in raw or {}:
+        settings[key] = _expanded(reader, raw, key)
+    if reader.problems:
+        raise ProjectError(reader.problems)
+    return Profile(name, engine, warehouse, threads, settings)
+
+
+def _open(root: Path, name: str) -> Reader:
+    file, where = root / "profiles" / f"{name}.yml", Place(f"profiles/{name}.yml")
     if not re.fullmatch(r"[\w.-]+", name) or not file.is_file():
         there = sorted(f.stem for f in (root / "profiles").glob("*.yml"))
         hint = f"There are: {', '.join(there)}." if there else "Write one: engine, warehouse, threads, settings."
-        near = difflib.get_close_matches(name, there, 1)
-        hint += f" Did you mean `{near[0]}`?" if near else ""
-        raise ProjectError([Problem("SR130", where, f"there is no profile `{name}`", hint)])
-    problems: list[Problem] = []
-    reader = Reader(str(where.file), file.read_text(encoding="utf-8"), problems)
-    top = reader.mapping(reader.root, where, "a profile", KEYS, ("engine", "warehouse")) if not problems else {}
-    engine = reader.text(top, "engine")
-    if engine not in ENGINES and not problems:
-        message = f"unknown engine `{engine}`"
-        reader.problem("SR131", reader.place(top, "engine"), message, f"Engines: {', '.join(ENGINES)}.")
-    settings = {}
-    raw = top.get("settings") or {}
-    if not hasattr(raw, "items"):
-        reader.problem("SR103", reader.place(top, "settings"), "`settings` must be a mapping")
-        raw = {}
-    for key in raw:
-        settings[str(key)] = _expanded(reader, raw, str(key), reader.text(raw, key))
-    warehouse = _expanded(reader, top, "warehouse", reader.text(top, "warehouse"))
-    threads = reader.text(top, "threads", "2")
-    if not threads.isdigit() or not 1 <= int(threads) <= 256:
-        reader.problem("SR131", reader.place(top, "threads"), f"threads must be 1 or more, not `{threads}`")
-        threads = "1"
-    if problems:
-        raise ProjectError(problems)
-    folder = str((root / warehouse).resolve())
-    return Profile(name, engine, folder, int(threads), settings)
+        raise ProjectError([Problem("SR130", where, f"there is no profile `{name}`", hint + did_you_mean(name, there))])
+    try:
+        reader = Reader(where.file, file.read_text(encoding="utf-8-sig"), [])
+    except UnicodeDecodeError:
+        raise ProjectError([Problem("SR101", where, "the file is not UTF-8 text", "Save it as UTF-8.")]) from None
+    if reader.broken:
+        raise ProjectError(reader.problems)
+    return reader
 
 
-def _expanded(reader: Reader, node: object, key: str, text: str) -> str:
+def _engine(reader: Reader, top: dict[str, object]) -> str:
+    engine = _expanded(reader, top, "engine")
+    if top.get("engine") is not None and engine not in ENGINES:
+        written = reader.text(top, "engine")
+        hint = f"Engines: {', '.join(ENGINES)}.{did_you_mean(written, ENGINES)}"
+        reader.problem("SR131", reader.value_place(top, "engine"), f"unknown engine `{written}`", hint)
+    return engine
+
+
+def _warehouse(reader: Reader, top: dict[str, object], root: Path) -> str:
+    before = len(reader.problems)
+    text, written = _expanded(reader, top, "warehouse"), reader.text(top, "warehouse")
+    folder, project = (root / text).resolve(), root.resolve()
+    if len(reader.problems) > before:
+        return ""
+    if "://" in text:
+        # It would quietly become a local folder of that name.
+        message, hint = f"the warehouse `{written}` is no folder", "Tables lie in a folder; mount the store there."
+        reader.problem("SR131", reader.value_place(top, "warehouse"), message, hint)
+    elif top.get("warehouse") is not None and (project == folder or folder in project.parents):
+        # `sqlrun clean --warehouse` deletes it.
+        message, hint = f"the warehouse `{written}` would hold the project itself", "warehouse: warehouse/local"
+        reader.problem("SR131", reader.value_place(top, "warehouse"), message, hint)
+    return str(folder)
+
+
+def _threads(reader: Reader, top: dict[str, object]) -> int:
+    threads = _expanded(reader, top, "threads") or "2"
+    if re.fullmatch("[0-9]{1,3}", threads) and 1 <= int(threads) <= MOST_THREADS:
+        return int(threads)
+    message = f"`threads` must be a whole number from 1 to {MOST_THREADS}, not `{reader.text(top, 'threads')}`"
+    reader.problem("SR131", reader.value_place(top, "threads"), message, "threads: 2")
+    return 1
+
+
+def _expanded(reader: Reader, node: object, key: str) -> str:
+    """Read a text and put the environment's values in."""
+
     def value(found: re.Match[str]) -> str:
-        name = found[1]
+        if found[0] == "$${":
+            return "${"
+        name, place = found[1], reader.value_place(node, key)
+        if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) or not found[0].endswith("}"):
+            hint = "Write ${NAME}; $${ stands for ${ itself."
+            reader.problem("SR132", place, f"`{found[0]}` does not name an environment variable", hint)
+            return ""
         if name not in os.environ:
-            message = f"the environment variable {name} is not set"
-            reader.problem("SR132", reader.place(node, key), message, f"export {name}=...")
+            hint = f"Set it before the run: export {name}=..."
+            reader.problem("SR132", place, f"the environment variable {name} is not set", hint)
             return ""
         return os.environ[name]
 
-    return re.sub(r"\$\{(\w+)\}", value, text)
+    return VARIABLE.sub(value, reader.text(node, key))

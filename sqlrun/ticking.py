@@ -16,6 +16,7 @@ from sqlrun.artifacts import Artifacts
 from sqlrun.build import Request, tick
 from sqlrun.console import Console
 from sqlrun.engines.choice import engine_of
+from sqlrun.engines.duckdb import DuckDBEngine
 from sqlrun.errors import SqlrunError, UsageError
 from sqlrun.events import Event, TickResult
 from sqlrun.ledger import Ledger
@@ -62,6 +63,8 @@ class Session:
         self.root, self.prepared, self.target, self.names = root, prepared, target, names
         self.console, self.clock, self.receipts = console, clock, receipts
         self._stop = threading.Event()
+        # The few rows that are checked are read without a job of Spark's.
+        self._reader = DuckDBEngine() if target.engine != "duckdb" else None
 
     def run(self, options: dict[str, Any]) -> int:
         """Tick as the options say; give the exit code of the last tick that failed, else 0."""
@@ -100,7 +103,7 @@ class Session:
             yield self._now(step, ledger)
             while options["every"] and not self._stop.is_set():
                 following = floor(self.clock(), step) + step
-                self.console.lines([f"Next tick at {following:%H:%M:%S} UTC; Ctrl-C stops."])
+                self.console.print(f"Next tick at {following:%H:%M:%S} UTC; Ctrl-C stops.")
                 if self._stop.wait(max(0.0, (following - self.clock()).total_seconds())):
                     return
                 yield self._now(step, ledger)
@@ -114,7 +117,9 @@ class Session:
     def _tick(
         self, engine: Any, ledger: Ledger, as_of: datetime, refresh: bool, holder: str, options: dict[str, Any]
     ) -> TickResult:
-        artifacts = Artifacts(self.root / "target", self.prepared.nouns.name, self.clock)
+        args = {name: value for name, value in options.items() if value not in (None, (), False)}
+        artifacts = Artifacts(self.root / "target", self.prepared.nouns.name, self.clock, args)
+        before = ledger.read().published
 
         def tell(event: Event) -> None:
             self.console.tell(event)
@@ -124,14 +129,14 @@ class Session:
             self.target.warehouse, as_of, self.names, refresh, self.target.threads, holder, self.clock
         )
         try:
-            result = tick(self.prepared.space, engine, ledger, request, tell)
+            result = tick(self.prepared.space, engine, ledger, request, tell, self._reader)
         except SqlrunError as error:
             if not options["every"] or error.exit_code != 1:
                 raise
             self.console.problem(error)
             return TickResult(0, as_of, False, 0.0, ())
         artifacts.finish(result)
-        self.console.lines(report.closing(result))
+        self.console.lines(report.closing(result, before.tick if before else 0))
         if self.receipts:
             self.console.lines(report.receipts_table(result))
         return result
@@ -148,7 +153,7 @@ class Session:
             if self._stop.is_set():
                 raise KeyboardInterrupt
             self._stop.set()
-            self.console.lines([f"{signal.Signals(number).name}: stopping after this tick; again to stop at once."])
+            self.console.print(f"{signal.Signals(number).name}: stopping after this tick; again to stop at once.")
 
         before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
         try:

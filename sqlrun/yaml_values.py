@@ -1,19 +1,46 @@
-"""YAML files as plain values that know their place. Shell: the one home of ruamel.yaml."""
+"""YAML text as plain values that know their place; the one home of ruamel.yaml. Pure."""
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from sqlrun.errors import Place, Problem
 
+TAG = "tag:yaml.org,2002:"
+
+
+class Mapped(dict[str, Any]):
+    """A mapping that knows where it, its keys and its values stand."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__()
+        self.place = place
+        self.keys_at: dict[str, Place] = {}
+        self.values_at: dict[str, Place] = {}
+
+
+class Listed(list[Any]):
+    """A list that knows where it and its items stand."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__()
+        self.place = place
+        self.items_at: list[Place] = []
+
 
 class Reader:
-    """One YAML file: its values with places, and the problems found in it."""
+    """One YAML file: its values with places, and the problems found in it.
+
+    `broken` says that the file is no YAML at all: that is noted, and nothing more can be said of it.
+    """
 
     def __init__(self, file: str, text: str, problems: list[Problem]) -> None:
         self.file, self.problems = file, problems
+        self.broken = False
         self._lines = text.splitlines()
         self.root: Any = self._parse(text)
 
@@ -21,17 +48,87 @@ class Reader:
         from ruamel.yaml import YAML
         from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-        yaml = YAML(typ="rt")
+        # Nodes instead of values: a loader forgets places, digits of decimals, and all but the first repeated key.
+        yaml = YAML(typ="safe", pure=True)
         try:
-            return yaml.load(text)
+            node = yaml.compose(text)
+            return None if node is None else self._value(node, ())
         except MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
-            line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-            what = (error.problem or error.context or "can't be read").split("\n")[0]
-            self.problem("SR101", Place(self.file, line, column), f"YAML: {what}", "Mend the YAML at this place.")
+            place = self._at(mark) if mark else Place(self.file)
+            what = (error.problem or error.context or "can't be read").split("\n")[0].removeprefix("but ")
+            self.problem("SR101", place, f"YAML: {what}", "Mend the YAML at this place.")
         except YAMLError as error:
-            self.problem("SR101", Place(self.file), f"YAML: {error}".splitlines()[0])
+            # Not the first line alone: it may hold the character that can't be shown.
+            what = getattr(error, "reason", "") or "can't be read"
+            line = text.count("\n", 0, getattr(error, "position", 0)) + 1
+            self.problem("SR101", Place(self.file, line), f"YAML: {what}", "Mend the YAML in this line.")
+        except RecursionError:
+            self.problem("SR101", Place(self.file), "YAML: nested too deeply", "Mend the brackets.")
+        self.broken = True
         return None
+
+    def _at(self, mark: Any) -> Place:
+        return Place(self.file, mark.line + 1, mark.column + 1)
+
+    def _value(self, node: Any, above: tuple[int, ...]) -> Any:
+        place = self._at(node.start_mark)
+        if id(node) in above:
+            self.problem("SR101", place, "YAML: this value holds itself", "Write it out.")
+            return None
+        above = (*above, id(node))
+        match node.id:
+            case "mapping":
+                return self._mapped(node, above)
+            case "sequence":
+                listed = Listed(place)
+                for item in node.value:
+                    listed.append(self._value(item, above))
+                    listed.items_at.append(self._at(item.start_mark))
+                return listed
+            case _:
+                return self._scalar(str(node.ctag), node.value, place)
+
+    def _mapped(self, node: Any, above: tuple[int, ...]) -> Mapped:
+        mapped = Mapped(self._at(node.start_mark))
+        merged: list[Mapped] = []
+        for key, item in node.value:
+            at = self._at(key.start_mark)
+            if key.id != "scalar":
+                self.problem("SR101", at, "YAML: a key must be a text", "Write `key: value`.")
+                continue
+            value = self._value(item, above)
+            if str(key.ctag) == f"{TAG}merge":
+                merged += [p for p in (value if isinstance(value, Listed) else [value]) if isinstance(p, Mapped)]
+            elif key.value in mapped:
+                first = mapped.keys_at[key.value].line
+                self.problem("SR101", at, f"YAML: the key `{key.value}` stands twice", f"It is in line {first} too.")
+            else:
+                mapped[key.value] = value
+                mapped.keys_at[key.value], mapped.values_at[key.value] = at, self._at(item.start_mark)
+        for part in merged:
+            for name in [name for name in part if name not in mapped]:
+                mapped[name] = part[name]
+                mapped.keys_at[name], mapped.values_at[name] = part.keys_at[name], part.values_at[name]
+        return mapped
+
+    def _scalar(self, tag: str, text: str, place: Place) -> Any:
+        match tag.removeprefix(TAG):
+            case "null":
+                return None
+            case "bool":
+                return text.lower() == "true"
+            case "int":
+                digits = text.replace("_", "")
+                base = 0 if digits.lstrip("+-")[:2] in ("0x", "0o", "0b") else 10
+                return int(digits, base) if re.fullmatch(r"[+-]?(0[xob])?[0-9a-fA-F]+", digits) else text
+            case "float":
+                return number(text)
+            case "str" | "value" | "timestamp":  # a time stays as it is written: its type is the contract's to say
+                return str(text)
+            case other:
+                self.problem("SR101", place, f"YAML: the tag {other} means nothing here", "Leave it out.")
+                return str(text)
 
     def problem(self, code: str, place: Place, message: str, hint: str = "") -> None:
         """Note a problem, with its line of text."""
@@ -39,33 +136,33 @@ class Reader:
         self.problems.append(Problem(code, place, message, hint, excerpt))
 
     def place(self, node: Any, key: Any = None) -> Place:
-        """Find where a value or one of its keys or items stands."""
-        position = getattr(node, "lc", None)
-        if position is None:
-            return Place(self.file)
-        if key is not None:
-            try:
-                line, column = position.key(key) if isinstance(node, Mapping) else position.item(key)
-            except (KeyError, IndexError, TypeError):
-                return Place(self.file, (position.line or 0) + 1, (position.col or 0) + 1)
-            return Place(self.file, line + 1, column + 1)
-        return Place(self.file, (position.line or 0) + 1, (position.col or 0) + 1)
+        """Find where a value, one of its keys or one of its items stands."""
+        match node:
+            case Mapped():
+                return node.keys_at.get(key, node.place)
+            case Listed():
+                return node.items_at[key] if key is not None else node.place
+            case _:
+                return Place(self.file)
+
+    def value_place(self, node: Any, key: str) -> Place:
+        """Find where the value of a key stands."""
+        return node.values_at.get(key, node.place) if isinstance(node, Mapped) else Place(self.file)
 
     def mapping(self, node: Any, where: Place, what: str, known: Iterable[str], required: Iterable[str] = ()) -> Any:
         """Check that a value is a mapping with known keys; an empty one where it isn't."""
+        known = tuple(known)
         if not isinstance(node, Mapping):
             self.problem("SR103", where, f"{what} must be a mapping", f"Known keys: {', '.join(known)}.")
             return {}
-        known = tuple(known)
         for key in node:
             if key not in known:
-                near = difflib.get_close_matches(str(key), known, 1)
-                advice = f"Did you mean `{near[0]}`? " if near else ""
-                hint = f"{advice}Known keys: {', '.join(known)}."
+                hint = f"Known keys: {', '.join(known)}.{did_you_mean(key, known)}"
                 self.problem("SR102", self.place(node, key), f"unknown key `{key}` of {what}", hint)
         for key in required:
-            if key not in node:
-                self.problem("SR104", where, f"{what} lacks `{key}`", f"Add `{key}:`.")
+            if node.get(key) is None:
+                at = self.place(node, key) if key in node else where
+                self.problem("SR104", at, f"{what} lacks `{key}`", f"Add `{key}:` with a value.")
         return node
 
     def items(self, node: Any, key: str, what: str) -> list[tuple[Any, Place]]:
@@ -74,23 +171,36 @@ class Reader:
         if value is None:
             return []
         if not isinstance(value, list):
-            self.problem("SR103", self.place(node, key), f"`{key}` of {what} must be a list", "Begin each item with `- `.")
+            message = f"`{key}` of {what} must be a list"
+            self.problem("SR103", self.value_place(node, key), message, "Begin each item with `- `.")
             return []
         return [(item, self.place(value, index)) for index, item in enumerate(value)]
 
     def text(self, node: Any, key: str, default: str = "") -> str:
         """Read a text; another kind of scalar is taken by its letters, a list or mapping is a problem."""
-        value = node.get(key, default) if isinstance(node, Mapping) else default
+        value = node.get(key) if isinstance(node, Mapping) else None
         if isinstance(value, Mapping | list):
-            self.problem("SR103", self.place(node, key), f"`{key}` must be a text")
+            self.problem("SR103", self.value_place(node, key), f"`{key}` must be a text")
             return default
+        if isinstance(value, bool):
+            return str(value).lower()
         return default if value is None else str(value).strip()
+
+    def choice(self, node: Any, key: str, choices: tuple[str, ...], default: str) -> str:
+        """Read one of several words; the default where it is another."""
+        value = self.text(node, key, default)
+        if value in choices:
+            return value
+        if not isinstance(node[key], Mapping | list):
+            hint = f"Choose one of {', '.join(choices)}.{did_you_mean(value, choices)}"
+            self.problem("SR110", self.value_place(node, key), f"`{key}` can't be `{value}`", hint)
+        return default
 
     def flag(self, node: Any, key: str, default: bool) -> bool:
         """Read true or false."""
         value = node.get(key, default) if isinstance(node, Mapping) else default
         if not isinstance(value, bool):
-            self.problem("SR103", self.place(node, key), f"`{key}` must be true or false, not `{value}`")
+            self.problem("SR103", self.value_place(node, key), f"`{key}` must be true or false, not `{value}`")
             return default
         return value
 
@@ -101,8 +211,8 @@ class Reader:
             return ()
         if isinstance(value, str):
             return (value,)
-        if not isinstance(value, list) or any(isinstance(v, Mapping | list) for v in value):
-            self.problem("SR103", self.place(node, key), f"`{key}` must be a list of texts")
+        if not isinstance(value, list) or any(isinstance(v, Mapping | list) or v is None for v in value):
+            self.problem("SR103", self.value_place(node, key), f"`{key}` must be a list of texts", f"{key}: [a, b]")
             return ()
         return tuple(str(v) for v in value)
 
@@ -113,22 +223,26 @@ def plain(value: Any) -> Any:
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, list):
         return [plain(v) for v in value]
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, float):
-        # ruamel keeps how a number was written: 10.00 must not become 10.0 on its way to a decimal.
-        return written(value)
-    return value if not isinstance(value, str) else str(value)
+    return value
 
 
-def written(value: float) -> object:
-    """Give a number as an exact decimal, as it was written."""
-    from decimal import Decimal
+def number(text: str) -> Decimal | float:
+    """Give a number exactly as it is written; YAML's `.inf` and `.nan` are floats.
 
-    places = getattr(value, "_prec", -1)
-    width = getattr(value, "_width", 0)
-    if getattr(value, "_exp", None) is None and places > 0 and width > places:
-        return Decimal(f"{value:.{width - places - 1}f}")
-    return Decimal(repr(float(value)))
+    >>> number("10.00"), number("-1_000.5"), number(".inf")
+    (Decimal('10.00'), Decimal('-1000.5'), inf)
+    """
+    try:
+        return Decimal(text.replace("_", ""))
+    except InvalidOperation:
+        return float(text.replace(".", "", 1))
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Name the nearest of what exists, as a sentence to append; nothing where none is near.
+
+    >>> did_you_mean("amout", ["amount", "id"])
+    ' Did you mean `amount`?'
+    """
+    near = difflib.get_close_matches(str(name), list(known), 1)
+    return f" Did you mean `{near[0]}`?" if near else ""

@@ -1,4 +1,4 @@
-"""A profile's engine by name. Pure: the engines are imported when one is asked for. Pure."""
+"""A profile's engine by name. Shell: the engines, imported when one is asked for."""
 
 from __future__ import annotations
 

@@ -228,14 +228,10 @@ def whole_query(
 
     def swap(node: exp.Expression) -> exp.Expression:
         if isinstance(node, exp.Table) and node.db == REF and node.name in written:
-            inner = compiled[node.name].tree.copy().transform(swap, copy=False)
+            inner = _own_ctes(compiled[node.name].tree.copy(), node.name).transform(swap, copy=False)
             return exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(node.alias_or_name)))
         if isinstance(node, exp.Table) and node.db in (REF, SOURCE):
-            table = (
-                exp.to_table(None)
-                if False
-                else exp.Table(this=exp.to_identifier(relation.format(name=node.name), quoted=True))
-            )
+            table = exp.Table(this=exp.to_identifier(relation.format(name=node.name), quoted=True))
             table.set("alias", exp.TableAlias(this=exp.to_identifier(node.alias_or_name)))
             for key in ("joins", "laterals"):
                 if node.args.get(key):
@@ -244,6 +240,19 @@ def whole_query(
         return _clock(node, moment)
 
     return sql.expression(compiled[name].tree.copy().transform(swap, copy=False), dialect)
+
+
+def _own_ctes(tree: exp.Expression, view: str) -> exp.Expression:
+    """Rename a view's CTEs: Spark's generator moves them to the top, where its reader may have one of that name."""
+    names = {cte.alias: f"{view}__{cte.alias}" for cte in tree.find_all(exp.CTE)}
+    for cte in tree.find_all(exp.CTE):
+        cte.args["alias"].set("this", exp.to_identifier(names[cte.alias]))
+    for table in tree.find_all(exp.Table):
+        if not table.db and table.name in names:
+            if not table.alias:
+                table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name)))
+            table.set("this", exp.to_identifier(names[table.name]))
+    return tree
 
 
 def _clock(node: exp.Expression, moment: Moment) -> exp.Expression:

@@ -1,0 +1,107 @@
+"""target/run_results.json, whole after every result, so that a kill loses nothing done. Shell: files under target/."""
+
+from __future__ import annotations
+
+import os
+import threading
+import uuid
+from collections import Counter
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from pathlib import Path
+
+from sqlrun.errors import SqlrunError
+from sqlrun.events import CheckResult, Event, NodeResult, Started, TickResult
+from sqlrun.run_results import Invocation, check_result, document, json_of, node_result
+
+NAME = "run_results.json"
+
+
+class Artifacts:
+    """The results of one tick in `folder`; `clock` tells the time, `args` what the build was asked to do."""
+
+    def __init__(
+        self, folder: Path, project: str, clock: Callable[[], datetime], args: Mapping[str, object] | None = None
+    ) -> None:
+        self._file, self._clock = folder / NAME, clock
+        self._args: dict[str, object] = {"which": "build", **(args or {})}
+        self._run = Invocation(str(uuid.uuid4()), project, clock(), self._args)
+        self._lock = threading.Lock()
+        self._what: dict[int, str] = {}
+        self._results: list[str] = []
+        self._numbers: Counter[tuple[str, str]] = Counter()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            # Now, so that nobody takes the results of the last build for this one's, and a disk that
+            # can't be written is told before anything runs.
+            self._write(durable=False)
+        except OSError as error:
+            raise self._refusal(error) from error
+
+    def tell(self, event: Event) -> None:
+        """Add a result to the file. A disk that is full doesn't stop a tick: `finish` tells."""
+        with self._lock:
+            now = self._clock()
+            match event:
+                case Started():
+                    self._what[event.index] = event.what
+                    return
+                case NodeResult():
+                    self._add(node_result(self._run.project, event, now, self._what.get(event.index, "")))
+                case CheckResult():
+                    self._numbers[event.model, event.type] += 1
+                    number = self._numbers[event.model, event.type]
+                    self._add(check_result(self._run.project, event, number, now))
+            try:
+                # A kill needs no fsync, a power cut does; passes come by the dozen and can be had again.
+                self._write(durable=event.status != "pass")
+            except OSError:
+                return
+
+    def finish(self, result: TickResult) -> None:
+        """Write the file a last time, with what became of the tick.
+
+        Raises: SqlrunError if it can't be written.
+        """
+        with self._lock:
+            self._args |= {"tick": result.tick, "as_of": result.as_of.isoformat(), "published": result.published}
+            try:
+                self._write(durable=True, elapsed=result.seconds)
+            except OSError as error:
+                raise self._refusal(error) from error
+
+    def _add(self, result: dict[str, object]) -> None:
+        # Kept as JSON: each result is written again with every later one.
+        self._results.append(json_of(result))
+
+    def _write(self, *, durable: bool, elapsed: float | None = None) -> None:
+        """Put a whole new file in the old one's place: a reader never sees half of one."""
+        now = self._clock()
+        if elapsed is None:
+            elapsed = max(0.0, (now - self._run.started_at).total_seconds())
+        text = document(self._run, self._results, elapsed, now)
+        partial = self._file.with_name(f".{NAME}.{os.getpid()}")
+        try:
+            with partial.open("w", encoding="utf-8") as handle:
+                handle.write(text)
+                if durable:
+                    handle.flush()
+                    os.fsync(handle.fileno())
+            partial.replace(self._file)
+        except OSError:
+            partial.unlink(missing_ok=True)
+            raise
+        if durable:
+            _sync_folder(self._file.parent)
+
+    def _refusal(self, error: OSError) -> SqlrunError:
+        return SqlrunError(f"can't write {self._file}: {error.strerror or error}")
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename last through a power cut."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,47 @@
+"""YAML values to suites of expectations. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from sqlrun.errors import Place
+from sqlrun.model import Expectation, Suite
+from sqlrun.yaml_values import Reader, plain
+
+SUITE_KEYS = ("name", "description", "expectations", "meta")
+EXPECTATION_KEYS = ("type", "kwargs", "severity", "on_fail", "description", "meta")
+SEVERITIES = ("critical", "warning", "info")
+ON_FAIL = ("fail", "warn", "quarantine")
+
+
+def suite(reader: Reader, model: str) -> Suite:
+    """Read a file of expectations; whether their types and arguments make sense is not judged here."""
+    root = reader.mapping(reader.root, Place(reader.file), "a suite", SUITE_KEYS, ("expectations",))
+    found = []
+    for item, place in reader.items(root, "expectations", "a suite"):
+        item = reader.mapping(item, place, "an expectation", EXPECTATION_KEYS, ("type",))
+        severity = reader.choice(item, "severity", SEVERITIES, "critical")
+        on_fail = reader.choice(item, "on_fail", ON_FAIL, "fail" if severity == "critical" else "warn")
+        kwargs = item.get("kwargs")
+        if kwargs is not None and not isinstance(kwargs, Mapping):
+            hint = "kwargs: {column: order_id}"
+            reader.problem("SR103", reader.value_place(item, "kwargs"), "`kwargs` must be a mapping", hint)
+            kwargs = None
+        kind, description = reader.text(item, "type"), reader.text(item, "description")
+        found.append(Expectation(kind, _floats(plain(kwargs or {})), severity, on_fail, description, place))
+    return Suite(model, reader.file, tuple(found))
+
+
+def _floats(value: Any) -> Any:
+    """Turn exact decimals into floats: what Great Expectations takes for numbers."""
+    match value:
+        case dict():
+            return {key: _floats(inner) for key, inner in value.items()}
+        case list():
+            return [_floats(inner) for inner in value]
+        case Decimal():
+            return float(value)
+        case _:
+            return value

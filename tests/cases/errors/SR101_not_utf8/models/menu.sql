@@ -1,0 +1,2 @@
+-- Menü
+select dish_id, price from {{ ref('dishes') }}

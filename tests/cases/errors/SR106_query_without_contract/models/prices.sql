@@ -1,0 +1,1 @@
+select price from {{ ref('menu') }}

@@ -1,0 +1,5 @@
+select
+    dish_id,
+{% for name in ['price'] %}
+    {{ name }}
+from {{ ref('dishes') }}

@@ -1,0 +1,4 @@
+{#- Cents as euros. -#}
+{%- macro euros(cents) -%}
+    {{ cent }} / 100
+{%- endmacro -%}

@@ -1,0 +1,4 @@
+select
+    dish_id,
+    {{ euros('price') }} as price
+from {{ ref('dishes') }}

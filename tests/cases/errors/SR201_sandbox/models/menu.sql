@@ -1,0 +1,4 @@
+select
+    dish_id,
+    {{ ''.__class__.__mro__ }} as price
+from {{ ref('dishes') }}

@@ -1,0 +1,1 @@
+{% macro cents_to_euros(cents) %}{{ cents }} / 100{% endmacro %}

@@ -1,0 +1,3 @@
+select dish_id, price
+from {{ ref('dishes') }}
+where price > {{ var('lowest_price') }}

@@ -1,0 +1,3 @@
+{{ config(materialised='view') }}
+
+select dish_id, price from {{ ref('dishes') }}

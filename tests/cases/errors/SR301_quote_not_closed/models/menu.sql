@@ -1,0 +1,5 @@
+select
+    dish_id,
+    price
+from {{ ref('dishes') }}
+where name = 'pizza

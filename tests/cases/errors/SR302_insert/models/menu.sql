@@ -1,0 +1,2 @@
+insert into menu
+select dish_id, price from {{ ref('dishes') }}

@@ -1,0 +1,4 @@
+select
+    dish_id,
+    price as prices
+from {{ ref('dishes') }}

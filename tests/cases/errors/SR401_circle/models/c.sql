@@ -1,0 +1,5 @@
+with upstream as (
+    select * from {{ ref('a') }}
+)
+
+select dish_id, price from upstream
