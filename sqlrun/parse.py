@@ -3,24 +3,45 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import cast
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import OptimizeError, ParseError, SqlglotError, TokenError
 from sqlglot.optimizer.qualify import qualify
-from sqlglot.optimizer.scope import traverse_scope
+from sqlglot.optimizer.scope import Scope, traverse_scope
 
-from sqlrun.errors import Place, Problem, ProjectError
+from sqlrun.errors import Problem, ProjectError
 from sqlrun.functions import refusal
 from sqlrun.incremental.algebra import place_of
-from sqlrun.model import Column, Project, Rendered
+from sqlrun.model import Column, Model, Project, Rendered, Seed, Source
+from sqlrun.places import source_place as source_place
 
 # Spark SQL with ANSI casts; Databricks' grammar is the superset that sqlglot keeps strict.
 DIALECT = "databricks"
 REF, SOURCE = "ref", "source"
+TYPES = ("string", "int", "bigint", "decimal(18,2)", "date", "timestamp", "boolean", "double", "smallint")
+# What is no plain query. TRANSFORM runs a script on Spark's machines; `${x}` is filled in by Spark from its settings.
+REFUSED: Mapping[type[exp.Expr], str] = {
+    exp.QueryTransform: "TRANSFORM",
+    exp.Parameter: "a parameter",
+    exp.SessionParameter: "a parameter",
+    exp.Placeholder: "a parameter",
+    exp.Version: "another version of a table",
+    exp.Lock: "a lock",
+    exp.Into: "INTO",
+    exp.Command: "a command",
+    exp.Stream: "STREAM",
+}
+REFUSED_HINT = "A model is one plain SELECT over refs and sources; `{{ var('x') }}` gives it settings."
+# The pieces of SQL text that can hide others; `open` is one that never ends.
+PIECES = re.compile(
+    r"--[^\n]*|/\*.*?\*/|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|(?P<open>/\*|['\"`])|.", re.DOTALL
+)
 
 Schema = dict[str, dict[str, dict[str, str]]]
 
@@ -48,17 +69,20 @@ def project(rendered: Iterable[Rendered], nouns: Project) -> tuple[Query, ...]:
 
 
 def attempt(rendered: Iterable[Rendered], nouns: Project) -> tuple[tuple[Query, ...], tuple[Problem, ...]]:
-    """Parse what can be parsed and list what is wrong with the rest."""
+    """Parse what can be parsed and list what is wrong with the rest.
+
+    A model that reads one whose contract is missing or unreadable is looked at as far as that goes.
+    """
     schema = schema_of(nouns)
     queries: list[Query] = []
     problems: list[Problem] = list(type_problems(nouns))
-    if problems:
-        return (), tuple(problems)
     for item in rendered:
         try:
             queries.append(query(item, schema))
         except ProjectError as error:
             problems.extend(error.problems)
+        except _Unknowable:
+            continue
     return tuple(queries), tuple(problems)
 
 
@@ -76,102 +100,157 @@ def syntax_problems(rendered: Iterable[Rendered]) -> tuple[Problem, ...]:
 def query(rendered: Rendered, schema: Schema) -> Query:
     """Parse and check one model."""
     tree = _parse(rendered)
-    problems = [*_tables(tree, rendered, schema), *_functions(tree, rendered)]
+    problems = [*_constructs(tree, rendered), *_tables(tree, rendered, schema), *_functions(tree, rendered)]
     if problems:
         raise ProjectError(problems)
+    read = [schema[table.db][table.name] for table in tree.find_all(exp.Table) if table.db]
+    if not all(read) or not rendered.model.columns:
+        raise _Unknowable
     tree = _qualify(tree, rendered, schema)
     columns = tuple(tree.named_selects)
     problems = list(_contract(rendered, columns, tree))
     if problems:
         raise ProjectError(problems)
-    return Query(rendered, tree, columns)
+    return Query(rendered, cast(exp.Expression, tree), columns)
+
+
+class _Unknowable(Exception):
+    """A contract is missing, which was told already: what a query gives can't be known without it."""
 
 
 def schema_of(nouns: Project) -> Schema:
-    """Collect the columns and types of all that a query may read."""
+    """Collect the columns and types of all that a query may read; none where there is no contract."""
 
     def types(columns: tuple[Column, ...]) -> dict[str, str]:
-        return {column.name: column.type for column in columns}
+        # What is no type was told already.
+        return {column.name: column.type if _is_type(column.type) else "string" for column in columns}
 
+    tables: tuple[Model | Seed, ...] = (*nouns.seeds, *nouns.models)
     return {
-        REF: {noun.name: types(noun.columns) for noun in (*nouns.models, *nouns.seeds)},
+        REF: {noun.name: types(noun.columns) for noun in tables},
         SOURCE: {source.table: types(source.columns) for source in nouns.sources},
     }
 
 
 def type_problems(nouns: Project) -> Iterable[Problem]:
     """Find the types in contracts that Spark SQL doesn't have (SR309)."""
-    for noun in (*nouns.models, *nouns.seeds, *nouns.sources):
-        for column in noun.columns:
-            try:
-                kind = exp.DataType.build(column.type, dialect=DIALECT)
-            except SqlglotError:
-                kind = None
-            if kind is None or (kind.find(exp.Identifier) and kind.this == exp.DataType.Type.USERDEFINED):
-                yield Problem(
-                    "SR309",
-                    column.place,
-                    f"unknown type `{column.type}` of column `{column.name}`",
-                    "Write a Spark SQL type: string, int, bigint, decimal(18,2), date, timestamp, "
-                    "boolean, array<...>, struct<name:type,...>.",
-                )
+    listed: tuple[Model | Seed | Source, ...] = (*nouns.models, *nouns.seeds, *nouns.sources)
+    for column in (column for noun in listed for column in noun.columns):
+        if not _is_type(column.type):
+            near = difflib.get_close_matches(column.type, TYPES, 1)
+            hint = "Write a Spark SQL type: string, int, bigint, decimal(18,2), date, timestamp, boolean, "
+            hint += "array<...>, struct<name:type,...>." + (f" Did you mean `{near[0]}`?" if near else "")
+            yield Problem("SR309", column.place, f"unknown type `{column.type}` of column `{column.name}`", hint)
 
 
-def _parse(rendered: Rendered) -> exp.Expression:
+def _is_type(text: str) -> bool:
     try:
-        statements = [s for s in sqlglot.parse(rendered.sql, read=DIALECT) if s is not None]
+        kind = exp.DataType.build(text, dialect=DIALECT)
+    except (SqlglotError, ValueError, RecursionError):
+        return False
+    return not any(part.this == exp.DataType.Type.USERDEFINED for part in kind.find_all(exp.DataType))
+
+
+def _parse(rendered: Rendered) -> exp.Query:
+    try:
+        statements = [s for s in sqlglot.parse(rendered.sql, read=DIALECT) if s is not None and s.key != "semicolon"]
     except ParseError as error:
         raise ProjectError([_syntax(rendered, e) for e in error.errors]) from None
     except TokenError as error:
-        found = re.search(r"(\d+):(\d+)", str(error))
-        line, column = (int(found[1]), int(found[2])) if found else (1, 1)
-        message = "the SQL can't be read: a quote or a comment is not closed"
-        raise ProjectError([_problem("SR301", rendered, line, column, message)]) from None
-    if len(statements) != 1:
+        raise ProjectError([_torn(rendered, error)]) from None
+    except RecursionError:
+        raise ProjectError([_problem("SR301", rendered, 1, 1, "SQL syntax: the query is nested too deeply")]) from None
+    if not statements:
+        message = "the file holds no query"
+        raise ProjectError([_problem("SR302", rendered, 1, 1, message, "Write one SELECT, or delete the file.")])
+    tree = statements[0]
+    if not isinstance(tree, exp.Select | exp.SetOperation):
+        first = next((line for line in rendered.sql.split("\n") if line.strip()), "")
+        word = tree.key.upper() if not isinstance(tree, exp.Command) else str(tree.this).upper()
+        at = rendered.sql.split("\n").index(first) + 1
+        message, hint = f"a model is one SELECT, not {word}", "sqlrun writes the tables itself: keep only the query."
+        raise ProjectError([_problem("SR302", rendered, at, len(first) - len(first.lstrip()) + 1, message, hint)])
+    if len(statements) > 1:
         message = f"a model is one SELECT; this file holds {len(statements)} statements"
         hint = "Keep one SELECT and drop the rest (a trailing `;` is fine)."
-        raise ProjectError([_problem("SR302", rendered, 1, 1, message, hint)])
-    tree = statements[0]
-    if not isinstance(tree, exp.Select | exp.SetOperation) or tree.find(exp.Into, exp.Command):
-        message = f"a model is one SELECT, not {tree.key.upper()}"
-        hint = "sqlrun writes the tables itself: keep only the query."
-        raise ProjectError([_problem("SR302", rendered, 1, 1, message, hint)])
+        line, column = _behind_semicolon(rendered.sql)
+        raise ProjectError([_problem("SR302", rendered, line, column, message, hint)])
     return tree
+
+
+def _behind_semicolon(sql: str) -> tuple[int, int]:
+    """Find where the second statement begins."""
+    tokens = sqlglot.tokenize(sql, read=DIALECT)
+    for token, following in itertools.pairwise(tokens):
+        if token.text == ";" and following.text != ";":
+            return following.line, following.col - len(following.text) + 1
+    return 1, 1
 
 
 def _syntax(rendered: Rendered, error: Mapping[str, object]) -> Problem:
     description = str(error.get("description") or "syntax error").rstrip(".")
+    # sqlglot names its own classes here, which are nobody's SQL.
+    description = re.sub(r"^Required argument '\w+' missing for <class .*", "something is missing here", description)
+    description = description.replace("Invalid expression / Unexpected token", "this does not belong here")
     highlight = str(error.get("highlight") or "")
     line, column = int(str(error.get("line") or 1)), int(str(error.get("col") or 1))
     message = f"SQL syntax: {description[0].lower()}{description[1:]}"
     if highlight:
-        message += f" near `{highlight}`"
-    column = max(1, column - len(highlight) + 1)
-    return _problem("SR301", rendered, line, column, message, "Compare with Spark SQL's grammar.")
+        message += f", near `{highlight}`"
+    column = max(1, column - len(highlight.split("\n")[-1]) + 1)
+    hint = "Look at what stands before it too: a comma, a bracket or a word may be missing or too much."
+    return _problem("SR301", rendered, line, column, message, hint, highlight)
 
 
-def _tables(tree: exp.Expression, rendered: Rendered, schema: Schema) -> Iterable[Problem]:
-    for scope in traverse_scope(tree):
-        for table in scope.tables:
-            database, name = table.db, table.name
-            is_cte = not database and not table.catalog and name in scope.cte_sources
-            known = not table.catalog and name in schema.get(database, {})
-            if is_cte or known:
-                continue
-            if not isinstance(table.this, exp.Identifier):
-                continue  # a table function: judged among the functions
-            near = difflib.get_close_matches(name, [*schema[REF], *scope.cte_sources], 1)
-            advice = f" Did you mean {{{{ ref('{near[0]}') }}}}?" if near else ""
-            yield _at(
-                "SR303",
-                rendered,
-                table.this,
-                f"`{table.sql(DIALECT)}` is neither a CTE nor declared",
-                "A model reads only what it names by {{ ref('model') }} or {{ source('a', 'b') }}." + advice,
-            )
+def _torn(rendered: Rendered, error: TokenError) -> Problem:
+    """Find the quote or the comment that swallows the rest of the query."""
+    for found in PIECES.finditer(rendered.sql):
+        if not found["open"]:
+            continue
+        before = rendered.sql[: found.start()]
+        line, column = before.count("\n") + 1, found.start() - before.rfind("\n")
+        what = "comment" if found["open"] == "/*" else "quote"
+        message, close = f"SQL syntax: this {what} is not closed", "*/" if what == "comment" else found["open"]
+        return _problem("SR301", rendered, line, column, message, f"Write {close} where it ends.", found["open"])
+    return _problem("SR301", rendered, 1, 1, f"SQL syntax: {str(error).splitlines()[0]}")
 
 
-def _functions(tree: exp.Expression, rendered: Rendered) -> Iterable[Problem]:
+def _constructs(tree: exp.Expr, rendered: Rendered) -> Iterable[Problem]:
+    """Refuse what is no plain query: scripts, parameters, other versions of a table, locks."""
+    for node in tree.find_all(*REFUSED):
+        what = REFUSED[type(node)]
+        yield _at("SR305", rendered, node, f"{what} may not be used in a model", REFUSED_HINT)
+
+
+def _tables(tree: exp.Expr, rendered: Rendered, schema: Schema) -> Iterable[Problem]:
+    named = {(REF, name) for name in rendered.refs} | {(SOURCE, name) for name in rendered.sources}
+    try:
+        scopes = traverse_scope(tree)
+    except OptimizeError as error:
+        yield _unresolved(tree, rendered, str(error))
+        return
+    inside = {id(table): set(scope.cte_sources) for scope in scopes for table in scope.tables}
+    for table in tree.find_all(exp.Table):
+        database, name = table.db, table.name
+        if not isinstance(table.this, exp.Identifier) and not isinstance(table.this, exp.Dot):
+            continue  # a table function: judged among the functions
+        ctes = inside.get(id(table), set())
+        if not table.catalog and ((not database and name in ctes) or (database, name) in named):
+            continue
+        near = difflib.get_close_matches(name, [*schema[REF], *ctes], 1)
+        advice = f" Did you mean {f'`{near[0]}`' if near[0] in ctes else _ref(near[0])}?" if near else ""
+        shown = table.copy()
+        for key in ("alias", "joins", "laterals", "sample", "version"):
+            shown.set(key, None)
+        hint = f"A model reads only what it names by {_ref('model')} or {{{{ source('a', 'b') }}}}.{advice}"
+        yield _at("SR303", rendered, table.this, f"`{shown.sql(DIALECT)}` is neither a CTE nor declared", hint)
+
+
+def _ref(name: str) -> str:
+    return f"{{{{ ref('{name}') }}}}"
+
+
+def _functions(tree: exp.Expr, rendered: Rendered) -> Iterable[Problem]:
     for function in tree.find_all(exp.Func):
         found = refusal(function)
         if found is not None:
@@ -179,60 +258,82 @@ def _functions(tree: exp.Expression, rendered: Rendered) -> Iterable[Problem]:
             yield _at(code, rendered, function, message, hint)
 
 
-def _qualify(tree: exp.Expression, rendered: Rendered, schema: Schema) -> exp.Expression:
+def _qualify(tree: exp.Query, rendered: Rendered, schema: Schema) -> exp.Query:
     try:
-        done: exp.Expression = qualify(
+        done: exp.Query = qualify(
             tree,
-            schema=schema,
+            schema={**schema},
             dialect=DIALECT,
             quote_identifiers=False,
             identify=False,
             validate_qualify_columns=False,
+            allow_partial_qualification=True,
         )
+        problems = list(_unresolved_columns(done, rendered, schema))
     except OptimizeError as error:
-        raise ProjectError([_unresolved(tree, rendered, schema, str(error))]) from None
-    problems = [
-        _unknown_column(column, done, rendered)
-        for column in done.find_all(exp.Column)
-        if not column.table and not isinstance(column.this, exp.Star)
-    ]
+        raise ProjectError([_unresolved(tree, rendered, str(error))]) from None
     if problems:
         raise ProjectError(problems)
     return done
 
 
-def _unresolved(tree: exp.Expression, rendered: Rendered, schema: Schema, message: str) -> Problem:
+def _unresolved(tree: exp.Expr, rendered: Rendered, message: str) -> Problem:
+    """Tell what sqlglot found: it gives no place, so that the name in its message is looked up."""
     name = message.rpartition(":")[2].strip().split(".")[-1].strip("`\"' ")
-    at = next((c for c in tree.find_all(exp.Column) if c.name.lower() == name.lower()), None)
-    if "mbiguous" in message:
-        hint = "Write the table before the column, as in orders.order_id."
-        return _at("SR308", rendered, at, f"ambiguous column `{name}`", hint)
-    if at is not None:
-        return _unknown_column(at, tree, rendered, schema)
-    return _problem("SR304", rendered, 1, 1, message[0].lower() + message[1:])
+    at = next((i for i in tree.find_all(exp.Identifier, exp.Literal) if i.name.lower() == name.lower()), None)
+    return _at("SR304", rendered, at, message[0].lower() + message[1:], "", name)
 
 
-def _unknown_column(
-    column: exp.Column, tree: exp.Expression, rendered: Rendered, schema: Schema | None = None
-) -> Problem:
-    select = column.find_ancestor(exp.Select)
-    offered: dict[str, list[str]] = {}
-    for scope in traverse_scope(tree):
-        if scope.expression is select:
-            for alias, source in scope.sources.items():
-                if isinstance(source, exp.Table):
-                    known = (schema or {}).get(source.db, {}).get(source.name, {})
-                    offered[alias] = list(known)
-                elif hasattr(source, "expression"):
-                    offered[alias] = list(source.expression.named_selects)
-    names = [name for columns in offered.values() for name in columns if name != "*"]
-    near = difflib.get_close_matches(column.name, names, 1)
-    lists = [f"{alias} has: {', '.join(cols)}." for alias, cols in offered.items() if cols]
-    hint = " ".join([*lists, *([f"Did you mean `{near[0]}`?"] if near else [])])
-    return _at("SR304", rendered, column, f"unknown column `{column.sql(DIALECT)}`", hint)
+def _unresolved_columns(tree: exp.Query, rendered: Rendered, schema: Schema) -> Iterable[Problem]:
+    """Find the columns that no table has (SR304), or that two have (SR308)."""
+    scopes = {id(scope.expression): scope for scope in traverse_scope(tree)}
+    for column in tree.find_all(exp.Column):
+        if isinstance(column.this, exp.Star) or _is_output(column):
+            continue
+        offered = _offered(column, scopes, schema)
+        holders = [table for table, names in offered.items() if column.name in names]
+        if not column.table and len(holders) > 1:
+            hint = f"{' and '.join(holders)} have it: write {holders[0]}.{column.name}."
+            yield _at("SR308", rendered, column, f"ambiguous column `{column.name}`", hint)
+        elif column.table and column.table not in offered:
+            near = difflib.get_close_matches(column.table, offered, 1)
+            hint = f"Tables: {', '.join(offered) or 'none'}." + (f" Did you mean `{near[0]}`?" if near else "")
+            yield _at("SR304", rendered, column, f"unknown table `{column.table}` of column `{column.name}`", hint)
+        elif not column.table or ("*" not in offered[column.table] and column.table not in holders):
+            asked = [column.table] if column.table else list(offered)
+            names = [name for table in asked for name in offered[table] if name != "*"]
+            near = difflib.get_close_matches(column.name, names, 1)
+            lists = [f"{table} has: {', '.join(offered[table])}." for table in asked if offered[table]]
+            hint = " ".join([*lists, *([f"Did you mean `{near[0]}`?"] if near else [])])
+            yield _at("SR304", rendered, column, f"unknown column `{column.sql(DIALECT)}`", hint)
 
 
-def _contract(rendered: Rendered, columns: tuple[str, ...], tree: exp.Expression) -> Iterable[Problem]:
+def _is_output(column: exp.Column) -> bool:
+    """Tell whether ORDER BY names an output column of its own query."""
+    order = column.find_ancestor(exp.Order, exp.Query)
+    above = order.parent if isinstance(order, exp.Order) else None
+    return not column.table and isinstance(above, exp.Query) and column.name in above.named_selects
+
+
+def _offered(column: exp.Column, scopes: Mapping[int, Scope], schema: Schema) -> dict[str, list[str]]:
+    """List the columns of each table that a column may be of, the nearest query's first; `*`: not known."""
+    found: dict[str, list[str]] = {}
+    node: exp.Expr | None = column
+    while node is not None:
+        scope = scopes.get(id(node))
+        for alias, (_, source) in scope.selected_sources.items() if scope else ():
+            if isinstance(source, exp.Table):
+                names = list(schema.get(source.db, {}).get(source.name, {})) or ["*"]
+            else:
+                names = [name for name in cast(exp.Query, source.expression).named_selects if name] or ["*"]
+            found.setdefault(alias, names)
+        if scope and not (scope.is_subquery or scope.is_udtf):
+            break
+        node = node.parent
+    return found
+
+
+def _contract(rendered: Rendered, columns: tuple[str, ...], tree: exp.Query) -> Iterable[Problem]:
     model = rendered.model
     declared = [column.name for column in model.columns]
     selects = {s.alias_or_name: s for s in tree.selects}
@@ -243,7 +344,8 @@ def _contract(rendered: Rendered, columns: tuple[str, ...], tree: exp.Expression
             yield _at("SR306", rendered, selects.get(name), message, hint)
     for column in model.columns:
         if column.name not in columns:
-            near = difflib.get_close_matches(column.name, columns, 1)
+            free = [name for name in columns if name not in declared]
+            near = difflib.get_close_matches(column.name, free, 1)
             hint = f"The query gives: {', '.join(columns)}." + (f" Did you mean `{near[0]}`?" if near else "")
             message = f"the contract has a column `{column.name}` that {model.file} doesn't give"
             yield Problem("SR307", column.place, message, hint)
@@ -252,12 +354,12 @@ def _contract(rendered: Rendered, columns: tuple[str, ...], tree: exp.Expression
         yield _at("SR308", rendered, selects.get(name), message, "Give one of them another alias.")
 
 
-def _at(code: str, rendered: Rendered, node: exp.Expression | None, message: str, hint: str = "") -> Problem:
-    line, column = place_of(node)
-    return _problem(code, rendered, line or 1, column or 1, message, hint, _word(node))
+def _at(code: str, rendered: Rendered, node: exp.Expr | None, message: str, hint: str = "", word: str = "") -> Problem:
+    line, column = place_of(cast(exp.Expression | None, node))
+    return _problem(code, rendered, line or 1, column or 1, message, hint, word or _word(node))
 
 
-def _word(node: exp.Expression | None) -> str:
+def _word(node: exp.Expr | None) -> str:
     identifier = node.find(exp.Identifier) if node is not None else None
     return identifier.name if identifier is not None else ""
 
@@ -274,17 +376,3 @@ def _problem(
     """Map a place in the rendered SQL back to the analyst's file."""
     place, excerpt = source_place(rendered, line, column, word)
     return Problem(code, place, message, hint, excerpt)
-
-
-def source_place(rendered: Rendered, line: int, column: int, word: str = "") -> tuple[Place, str]:
-    """Find the analyst's line and column behind a place in the rendered SQL, and the line's text."""
-    lines = rendered.lines
-    source_line = lines[min(line, len(lines)) - 1] if lines else line
-    source = rendered.model.sql.splitlines()
-    excerpt = source[source_line - 1] if source_line <= len(source) else ""
-    text = rendered.sql.splitlines()
-    compiled = text[line - 1] if line <= len(text) else ""
-    if excerpt != compiled:  # Jinja changed the line: look the word up instead
-        found = re.search(rf"\b{re.escape(word)}\b", excerpt) if word else None
-        column = found.start() + 1 if found else len(excerpt) - len(excerpt.lstrip()) + 1
-    return Place(rendered.model.file, source_line, column), excerpt

@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-import traceback
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from typing import Any
 
-from sqlrun.contract import CHOICES, CONFIG_KEYS
+from sqlrun.contract import configured
 from sqlrun.errors import Place, Problem, ProjectError
-from sqlrun.model import Config, Model, Project, Rendered
+from sqlrun.line_marks import marked, unmarked
+from sqlrun.model import Model, Project, Rendered
+from sqlrun.template_calls import Calls, Chain, Known, Mistake
+from sqlrun.yaml_values import did_you_mean
 
-# Private-use characters: they mark ends of source lines through Jinja and are taken out again.
-OPEN, CLOSE = "\ue000", "\ue001"
-TAGS = re.compile(r"(\{%.*?%\}|\{\{.*?\}\}|\{#.*?#\})", re.DOTALL)
-
-
-class _Mistake(Exception):
-    """A call in a template that asks for what does not exist."""
-
-    def __init__(self, code: str, message: str, hint: str) -> None:
-        self.code, self.hint = code, hint
-        super().__init__(message)
+# What a template may multiply up to: a text or a list of this length, a number of this many digits.
+LONGEST = 100_000
+TAG = re.compile(r"\{#.*?#\}|\{%[-+]?\s*(?P<tag>\w+)(?P<rest>.*?)%\}", re.DOTALL)
+CLOSED = ("for", "if", "macro", "call", "filter", "set", "raw", "with", "block", "autoescape")
 
 
-@dataclass(slots=True)
-class _Recorder:
-    """What one model's template asks for while it renders."""
-
-    refs: list[str] = field(default_factory=list)
-    sources: list[str] = field(default_factory=list)
-    config: dict[str, object] = field(default_factory=dict)
-    this: str = ""
+class _Skip(Exception):
+    """A macro is called that could not be read: that was told already."""
 
 
 def project(nouns: Project) -> tuple[Rendered, ...]:
@@ -46,16 +33,11 @@ def project(nouns: Project) -> tuple[Rendered, ...]:
 
 def attempt(nouns: Project) -> tuple[tuple[Rendered, ...], tuple[Problem, ...]]:
     """Render what can be rendered and list what is wrong with the rest."""
-    problems: list[Problem] = []
     engine = _Engine(nouns, nouns.vars)
-    problems.extend(engine.problems)
-    done = []
-    for model in nouns.models:
-        try:
-            done.append(engine.render(model))
-        except ProjectError as error:
-            problems.extend(error.problems)
-    return tuple(done), tuple(dict.fromkeys(problems))
+    done = [rendered for model in nouns.models if (rendered := engine.render(model)) is not None]
+    # A macro's own mistake shows once, however many models call it.
+    once = {(problem.code, problem.place, problem.message): problem for problem in reversed(engine.problems)}
+    return tuple(done), tuple(once.values())[::-1]
 
 
 def with_vars(nouns: Project, model: Model, values: Mapping[str, object]) -> Rendered:
@@ -63,175 +45,211 @@ def with_vars(nouns: Project, model: Model, values: Mapping[str, object]) -> Ren
 
     Raises: ProjectError.
     """
-    return _Engine(nouns, {**nouns.vars, **values}).render(model)
+    engine = _Engine(nouns, {**nouns.vars, **values})
+    rendered = engine.render(model)
+    if rendered is None:
+        raise ProjectError(engine.problems)
+    return rendered
 
 
 class _Engine:
-    """Jinja's sandbox with the project's macros in it."""
+    """Jinja's sandbox with the project's macros in it, and the problems found so far."""
 
     def __init__(self, nouns: Project, values: Mapping[str, object]) -> None:
-        from jinja2 import FunctionLoader, StrictUndefined
-        from jinja2.sandbox import ImmutableSandboxedEnvironment
-
-        self.nouns, self.values = nouns, values
-        self.recorder = _Recorder()
+        names = (*(model.name for model in nouns.models), *(seed.name for seed in nouns.seeds))
+        known = Known(names, tuple((source.group, source.name) for source in nouns.sources), values)
         self.problems: list[Problem] = []
+        self._calls = Calls(known)
         self._texts = {macro.file: macro.text for macro in nouns.macros}
-        self._sources = dict(self._texts)
-        loader = FunctionLoader(lambda name: (self._texts[name], name, lambda: True) if name in self._texts else None)
-        self._env = ImmutableSandboxedEnvironment(undefined=StrictUndefined, loader=loader, keep_trailing_newline=True)
-        self._env.globals.clear()
-        self._env.globals.update(
-            ref=self._ref,
-            source=self._source,
-            var=self._var,
-            config=self._config,
-            is_incremental=self._is_incremental,
-            env_var=self._env_var,
-            range=_range,
-        )
+        self._models = {model.file for model in nouns.models}
+        self._env = _sandbox(self._models)
+        self._env.globals.update(self._calls.functions())
+        # Found when they are called, so that macros may call each other whatever their files' order.
+        self._macros: dict[str, Any] = {}
+        self._env.globals.update({macro.name: self._late(macro.name) for macro in nouns.macros})
+        self._names = sorted(self._env.globals)
         for macro in nouns.macros:
             try:
-                module = self._env.get_template(macro.file).module
-                self._env.globals[macro.name] = getattr(module, macro.name)
+                self._macros[macro.name] = getattr(self._template(macro.file, macro.text).module, macro.name)
             except Exception as error:
                 self.problems.append(self._problem(error, macro.file))
 
-    def render(self, model: Model) -> Rendered:
-        """Render one model."""
-        self.recorder = recorder = _Recorder(this=f"`ref`.`{model.name}`")
-        self._sources[model.file] = model.sql
-        self._texts[model.file] = _marked(model.sql)
+    def _late(self, name: str) -> Any:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if name not in self._macros:
+                raise _Skip
+            return self._macros[name](*args, **kwargs)
+
+        return call
+
+    def _template(self, file: str, text: str) -> Any:
+        code = self._env.compile(text, file, file)
+        return self._env.template_class.from_code(self._env, code, self._env.make_globals(None), None)
+
+    def render(self, model: Model) -> Rendered | None:
+        """Render one model; None where something is wrong with it, which is noted."""
+        self._texts[model.file] = model.sql
+        self._calls.begin(model)
+        text = None
         try:
-            text = self._env.get_template(model.file).render(this=recorder.this)
+            template = self._template(model.file, model.sql)
+            # Not template.render(): it rewrites the traceback, which then no longer tells macros' lines.
+            text = "".join(template.root_render_func(template.new_context({})))
+        except _Skip:
+            pass
         except Exception as error:
-            raise ProjectError([self._problem(error, model.file)]) from None
-        sql, lines = _unmarked(text, model.sql.count("\n") + 1)
-        config = _merged(model.config, recorder.config)
-        refs, sources = dict.fromkeys(recorder.refs), dict.fromkeys(recorder.sources)
-        return Rendered(model, sql, tuple(refs), tuple(sources), lines, config)
+            self.problems.append(self._problem(error, model.file))
+        self.problems.extend(self._mistake(mistake) for mistake in self._calls.mistakes)
+        if text is None or self._calls.mistakes:
+            return None
+        sql, lines = unmarked(text)
+        refs, sources = dict.fromkeys(self._calls.refs), dict.fromkeys(self._calls.sources)
+        before = {key: getattr(model.config, key) for key in ("materialized", "partition_by", "at_worst", "tags")}
+        return Rendered(model, sql, tuple(refs), tuple(sources), lines, configured(before, self._calls.config))
 
-    def _ref(self, name: str, *rest: object) -> str:
-        if rest:
-            raise _Mistake("SR202", "ref() takes one name", "Names are unique over the project: {{ ref('orders') }}")
-        known = [noun.name for noun in (*self.nouns.models, *self.nouns.seeds)]
-        if name not in known:
-            raise _Mistake("SR202", f"unknown ref `{name}`", _near(str(name), known, "Models and seeds"))
-        self.recorder.refs.append(str(name))
-        return f"`ref`.`{name}`"
-
-    def _source(self, group: str, name: str) -> str:
-        known = [f"{s.group}.{s.name}" for s in self.nouns.sources]
-        if f"{group}.{name}" not in known:
-            message = f"unknown source `{group}.{name}`"
-            raise _Mistake("SR203", message, _near(f"{group}.{name}", known, "Sources"))
-        self.recorder.sources.append(f"{group}__{name}")
-        return f"`source`.`{group}__{name}`"
-
-    def _var(self, name: str, *default: object) -> object:
-        if name in self.values:
-            return self.values[name]
-        if default:
-            return default[0]
-        hint = _near(name, list(self.values), "Vars") + " Set it under [tool.sqlrun.vars] in pyproject.toml."
-        raise _Mistake("SR204", f"unknown var `{name}`", hint)
-
-    def _config(self, **values: object) -> str:
-        for key, value in values.items():
-            if key not in CONFIG_KEYS:
-                raise _Mistake("SR205", f"unknown config `{key}`", _near(key, list(CONFIG_KEYS), "Known keys"))
-            if key in CHOICES and value not in CHOICES[key]:
-                message = f"config `{key}` can't be `{value}`"
-                raise _Mistake("SR205", message, f"Choose one of {', '.join(CHOICES[key])}.")
-        self.recorder.config.update(values)
-        return ""
-
-    def _is_incremental(self) -> str:
-        raise _Mistake(
-            "SR206",
-            "sqlrun has no is_incremental(): every model is the whole query, and is kept incrementally from it",
-            "Delete the block; `sqlrun explain` shows how the model is kept.",
-        )
-
-    def _env_var(self, name: str, *default: object) -> str:
-        del default
-        message = f"env_var('{name}'): a model sees no environment, so that the same project gives the same tables"
-        raise _Mistake("SR207", message, "Use var() here; profiles take ${NAME} from the environment.")
+    def _mistake(self, mistake: Mistake) -> Problem:
+        return self._at(mistake.code, mistake.chain, mistake.call, mistake.message, mistake.hint)
 
     def _problem(self, error: Exception, file: str) -> Problem:
-        """Find where in the project's own files an error of a template arose."""
+        """Tell an error of a template, with its place in the project's own files."""
         from jinja2 import TemplateSyntaxError
+        from jinja2.exceptions import UndefinedError
 
-        where, line = file, 1
+        if isinstance(error, Mistake):
+            return self._mistake(error)
         if isinstance(error, TemplateSyntaxError):
-            where, line = error.filename or error.name or file, error.lineno
-        else:
-            frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename in self._sources]
-            if frames:
-                where, line = frames[-1].filename, frames[-1].lineno or 1
-        source = self._sources.get(where, "").splitlines()
-        excerpt = source[line - 1] if 0 < line <= len(source) else ""
-        code, hint = ("SR202", "") if not isinstance(error, _Mistake) else (error.code, error.hint)
-        message = str(error)
-        if not isinstance(error, _Mistake):
-            code = "SR201"
-            message = f"Jinja: {error}"
-            hint = "A model may use ref, source, var, config, this and the project's macros."
-        column = len(excerpt) - len(excerpt.lstrip()) + 1
-        word = re.search(r"`([^`]+)`", message) or re.search(r"'([^']+)'", message)
-        if word and word[1].split(".")[-1] in excerpt:
-            column = excerpt.index(word[1].split(".")[-1]) + 1
-        return Problem(code, Place(where, line, column), message, hint, excerpt)
+            return self._syntax(error, error.filename or file)
+        chain, message, hint = _chain(error) or ((file, 1),), f"Jinja: {error}", ""
+        found = re.search(r"'([^']*)'", str(error))
+        if isinstance(error, RecursionError):
+            message, hint = "Jinja: macros call each other without end", "Let one of them end the circle."
+        elif isinstance(error, UndefinedError) and str(error).endswith("is undefined"):
+            name = found[1] if found else ""
+            message = f"Jinja: unknown name `{name}`"
+            hint = f"A template sees: {', '.join(self._names)}.{did_you_mean(name, self._names)}"
+        words = re.findall(r"'([^']*)'", str(error))
+        return self._at("SR201", chain, next((w for w in words if self._holds(chain[0], w)), ""), message, hint)
+
+    def _holds(self, at: tuple[str, int], word: str) -> bool:
+        lines = self._texts.get(at[0], "").split("\n")
+        return bool(word) and at[1] <= len(lines) and word in lines[at[1] - 1]
+
+    def _syntax(self, error: Any, file: str) -> Problem:
+        message, chain = str(error.message).rstrip("."), ((file, int(error.lineno)),)
+        opened = _unclosed(self._texts[file])
+        if "end of template" in message and opened:
+            name, line = opened
+            message, hint = f"the block {{% {name} %}} is not closed", f"Write {{% end{name} %}} where it ends."
+            return self._at("SR201", ((file, line),), name, f"Jinja: {message}", hint)
+        found = re.search(r"'([^']*)'", message)
+        message = message[:1].lower() + message[1:]
+        return self._at("SR201", chain, found[1] if found else "", f"Jinja: {message}", "Mend the template here.")
+
+    def _at(self, code: str, chain: Chain, call: str, message: str, hint: str) -> Problem:
+        """Place a problem: in the innermost template that holds the words, with the call that led there."""
+        for file, first in chain:
+            lines = self._texts[file].split("\n")
+            # A call over several lines counts as its first one.
+            for line in range(first, min(first + 12, len(lines) + 1)):
+                column = _column(lines[line - 1], call)
+                if column:
+                    return self._told(code, Place(file, line, column), chain, message, hint)
+        file, line = chain[0]
+        lines = self._texts[file].split("\n")
+        line = min(line, len(lines))
+        start = len(lines[line - 1]) - len(lines[line - 1].lstrip()) + 1
+        return self._told(code, Place(file, line, start), chain, message, hint)
+
+    def _told(self, code: str, place: Place, chain: Chain, message: str, hint: str) -> Problem:
+        excerpt = self._texts[place.file].split("\n")[place.line - 1]
+        caller = next(((file, line) for file, line in chain if file in self._models), None)
+        if caller and place.file not in self._models:
+            hint = f"{hint} Called from {caller[0]}:{caller[1]}.".strip()
+        return Problem(code, place, message, hint, excerpt)
 
 
-def _range(*bounds: int) -> Iterable[int]:
-    found = range(*bounds)
-    if len(found) > 10_000:
-        raise _Mistake("SR201", f"range() of {len(found)} is too long for a template", "Keep loops short.")
-    return found
+def _sandbox(models: set[str]) -> Any:
+    """Make the environment: no attribute that leads out, nothing that changes, no names but sqlrun's own."""
+    from jinja2 import StrictUndefined
+    from jinja2.ext import Extension
+    from jinja2.lexer import Token
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+    from jinja2.utils import Namespace
+
+    class Marks(Extension):
+        """Line numbers through the lines of models; a macro's lines count as the line of its call."""
+
+        def filter_stream(self, stream: Any) -> Any:
+            return marked(list(stream), Token) if stream.filename in models else stream
+
+    class Sandbox(ImmutableSandboxedEnvironment):
+        """Jinja's sandbox, with a limit to what a short expression can blow up to."""
+
+        intercepted_binops = frozenset(["*", "**", "%"])
+
+        def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+            if _explodes(operator, left, right):
+                message = f"`{operator}` gives a value that is too long for a template"
+                raise Mistake("SR208", message, "Write it shorter, or put the values in a seed.", operator)
+            return super().call_binop(context, operator, left, right)
+
+    env = Sandbox(undefined=StrictUndefined, extensions=[Marks], keep_trailing_newline=True, cache_size=0)
+    env.globals.clear()
+    env.globals["namespace"] = Namespace
+    return env
 
 
-def _near(name: str, known: list[str], what: str) -> str:
-    near = difflib.get_close_matches(name, known, 1)
-    return f"Did you mean `{near[0]}`?" if near else f"{what}: {', '.join(sorted(known)) or 'none'}."
+def _explodes(operator: str, left: Any, right: Any) -> bool:
+    match operator, left, right:
+        case "*", str() | list() | tuple(), int():
+            return len(left) * right > LONGEST
+        case "*", int(), str() | list() | tuple():
+            return len(right) * left > LONGEST
+        case "*", int(), int():
+            return left.bit_length() + right.bit_length() > LONGEST
+        case "**", int(), int():
+            return left.bit_length() * right > LONGEST
+        case "%", str(), _:
+            return any(len(width) > 4 for width in re.findall("[0-9]+", left)) or "*" in left
+    return False
 
 
-def _merged(config: Config, values: Mapping[str, Any]) -> Config:
-    tags = values.get("tags", ())
-    partition_by = values.get("partition_by", config.partition_by)
-    return Config(
-        str(values.get("materialized", config.materialized)),
-        (partition_by,) if isinstance(partition_by, str) else tuple(partition_by),
-        str(values.get("at_worst", config.at_worst)),
-        tuple(dict.fromkeys((*config.tags, *((tags,) if isinstance(tags, str) else tags)))),
-    )
+def _chain(error: BaseException) -> Chain:
+    """List the templates that an error came through, the innermost first."""
+    found, step = [], error.__traceback__
+    while step is not None:
+        template = step.tb_frame.f_globals.get("__jinja_template__")
+        if template is not None:
+            found.append((str(template.name), int(template.get_corresponding_lineno(step.tb_lineno))))
+        step = step.tb_next
+    return tuple(reversed(found))
 
 
-def _marked(source: str) -> str:
-    """Put a mark at the end of each line of plain text; Jinja's own tags stay as they are."""
-    parts, line = [], 1
-    for part in TAGS.split(source):
-        if TAGS.fullmatch(part):
-            parts.append(part)
-            line += part.count("\n")
-            continue
-        pieces = part.split("\n")
-        for piece in pieces[:-1]:
-            parts.append(f"{piece}{OPEN}{line}{CLOSE}\n")
-            line += 1
-        parts.append(pieces[-1])
-    return "".join(parts) + f"{OPEN}{line}{CLOSE}"
+def _column(line: str, call: str) -> int:
+    """Find a call in a line, from 1: the argument that is wrong, or the word; 0 where it is not.
+
+    >>> _column("from {{ ref( 'orders') }}", "ref(orders")
+    15
+    """
+    name, paren, argument = call.partition("(")
+    if not name.strip():
+        return 0
+    word = rf"\b{re.escape(name)}" if name[0].isalnum() or name[0] == "_" else re.escape(name)
+    if not paren:
+        found = re.search(word + (r"\b" if name[-1].isalnum() else ""), line)
+        return found.start() + 1 if found else 0
+    found = re.search(rf"{word}\s*\(\s*['\"]?({re.escape(argument)})", line)
+    return found.start(1) + 1 if found else 0
 
 
-def _unmarked(text: str, last: int) -> tuple[str, tuple[int, ...]]:
-    """Take the marks out; a line without one (a macro's) came from the line of the next mark: that of the call."""
-    lines, numbers = [], []
-    for line in text.split("\n"):
-        marks = re.findall(f"{OPEN}(\\d+){CLOSE}", line)
-        numbers.append(int(marks[-1]) if marks else 0)
-        lines.append(re.sub(f"{OPEN}\\d+{CLOSE}", "", line))
-    following = last
-    for index in range(len(numbers) - 1, -1, -1):
-        following = numbers[index] or following
-        numbers[index] = following
-    return "\n".join(lines), tuple(numbers)
+def _unclosed(text: str) -> tuple[str, int] | None:
+    """Find the innermost block that no tag ends, with its line."""
+    opened: list[tuple[str, int]] = []
+    for found in TAG.finditer(text):
+        tag = found["tag"] or ""
+        line = text.count("\n", 0, found.start()) + 1
+        if tag in CLOSED and not (tag == "set" and "=" in found["rest"]):
+            opened.append((tag, line))
+        elif tag.startswith("end") and opened and opened[-1][0] == tag[3:]:
+            opened.pop()
+    return opened[-1] if opened else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlrun.engines.protocol import Append, Load, Merge, Replace, TableSpec, Write
+from sqlrun.engines.protocol import Append, Load, Merge, Replace, Write
 from sqlrun.incremental.sql import identifier, string
 
 SOURCE = "_delta"
@@ -19,11 +19,6 @@ def text_of(write: Write) -> str:
             return sql
         case Load():
             return ""
-
-
-def schema_text(table: TableSpec) -> str:
-    """Write a table's columns as a schema."""
-    return ", ".join(f"{identifier(c.name, 'spark')} {c.type}" for c in table.columns)
 
 
 def merge(session: Any, write: Write, statement: Merge) -> None:

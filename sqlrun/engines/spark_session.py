@@ -43,6 +43,8 @@ SETTINGS = {
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.files.openCostInBytes": "131072",
+    # Not INT96: it has no statistics to skip files by, and other readers take it for a time without a zone.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # The delta of a MERGE is evaluated and pinned before; Delta need not write it aside again.
     "spark.databricks.delta.merge.materializeSource": "none",
