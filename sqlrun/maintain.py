@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlrun.engines import delta_files
 from sqlrun.engines.protocol import Engine, Flavour, Load, Receipt, Relation, Write, Written
 from sqlrun.errors import EngineError
 from sqlrun.events import StageReceipt
+from sqlrun.incremental import ranges
 from sqlrun.incremental.compile import Compiled, whole_query
 from sqlrun.incremental.script import Moment
 from sqlrun.incremental.stages import Stage
@@ -74,8 +75,12 @@ def _stage(progress: Progress, model: Compiled, stage: Stage) -> StageReceipt:
     prepared = prepare(stage, tick, progress.engine.dialect, _whole(progress, model))
     written = Written(base, Receipt(0.0))
     if prepared is not None:
+        needed = ranges.needed(stage, tick.moment, fresh=tick.fresh)
         relations = tuple(
-            relation(progress, stage, name, flavour, base, commits)  # type: ignore[arg-type]
+            replace(
+                relation(progress, stage, name, flavour, base, commits),  # type: ignore[arg-type]
+                ranges=tuple((r.column, r.low, r.high) for r in needed.get((name, flavour), ())),
+            )
             for name, flavour in prepared.reads
         )
         written = progress.engine.write(_write(progress, table, base, relations, prepared))

@@ -125,6 +125,36 @@ def actions(path: str, version: int) -> list[dict[str, Any]]:
         raise EngineError(f"commit {version} of {path} is gone from its log") from error
 
 
+def changed_files(path: str, version: int) -> dict[str, list[dict[str, Any]]]:
+    """List the files that make up a commit's change (Delta protocol, "Change Data Files"): feed, added, removed.
+
+    A commit's change files, where it has any, are its whole change; else its added files came and its removed ones
+    left.
+    """
+    done = actions(path, version)
+    feed = [action["cdc"] for action in done if "cdc" in action]
+    if feed:
+        return {"feed": feed, "added": [], "removed": []}
+    added = [a["add"] for a in done if "add" in a and a["add"].get("dataChange")]
+    removed = [a["remove"] for a in done if "remove" in a and a["remove"].get("dataChange")]
+    return {"feed": [], "added": added, "removed": removed}
+
+
+def has_deletion_vectors(table: DeltaTable) -> bool:
+    """Tell whether rows of the table's files are deleted by vectors."""
+    if "deletionVectors" not in (table.protocol().reader_features or []):
+        return False
+    return any(batch.num_rows for batch in table.deletion_vectors())
+
+
+def files_at(table: DeltaTable) -> list[dict[str, Any]]:
+    """List a table's files with their partition values and statistics (flattened: `min.x`, `partition.x`)."""
+    import pyarrow as pa
+
+    found: list[dict[str, Any]] = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    return found
+
+
 def effective_commits(path: str, after: int, until: int) -> tuple[int, ...]:
     """List the commits in (after, until] that still count: those that a RESTORE undid are left out, with it.
 

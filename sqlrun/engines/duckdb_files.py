@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
 from typing import Any
 from urllib.parse import unquote
 
 from sqlrun.engines import delta_files
 from sqlrun.engines.protocol import Relation, StoredColumn
 from sqlrun.incremental.sql import identifier, string, type_name
+
+
+MILLISECOND = timedelta(milliseconds=1)
 
 
 @dataclass
@@ -35,7 +40,29 @@ def names(columns: tuple[StoredColumn, ...]) -> str:
 
 def _rows(session: Any, relation: Relation, reads: Reads) -> str:
     table = delta_files.open_table(relation.path, relation.version)
-    return scan(session, table, relation.columns, reads, relation.name, relation.where, None)
+    keep = overlapping(relation) if relation.ranges else None
+    return scan(session, table, relation.columns, reads, relation.name, relation.where, keep)
+
+
+def overlapping(relation: Relation) -> Callable[[dict[str, Any]], bool]:
+    """Tell by a file's statistics whether it can hold a row in one of the ranges that are needed."""
+
+    def keep(row: dict[str, Any]) -> bool:
+        for column, low, high in relation.ranges:
+            least, greatest = comparable(row.get(f"min.{column}")), comparable(row.get(f"max.{column}"))
+            # Statistics of times are cut to milliseconds: the greatest may be almost one more.
+            if least is None or greatest is None or (least <= high and low <= greatest + MILLISECOND):
+                return True
+        return False
+
+    return keep
+
+
+def comparable(value: Any) -> Any:
+    """Compare times by their instant: statistics may come without a zone, in UTC."""
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=timezone.utc) if value.tzinfo is None else value.astimezone(timezone.utc)
+    return value
 
 
 def scan(
@@ -47,8 +74,7 @@ def scan(
     """
     import pyarrow as pa
 
-    adds = pa.table(table.get_add_actions(flatten=True))
-    rows = adds.to_pylist()
+    rows = delta_files.files_at(table)
     if keep is not None:
         rows = [row for row in rows if keep(row)]
     reads.files += len(rows)
@@ -57,7 +83,7 @@ def scan(
     if not rows:
         return empty(columns)
     condition = f" where {where}" if where else ""
-    if _has_deletion_vectors(table):
+    if delta_files.has_deletion_vectors(table):
         held = f"_scan_{name}"
         session.register(held, pa.table(table.scan().read_all()))
         return f"select {names(columns)} from {identifier(held, 'duckdb')}{condition}"
@@ -87,26 +113,19 @@ def empty(columns: tuple[StoredColumn, ...]) -> str:
     return f"select {items} where false"
 
 
-def _has_deletion_vectors(table: Any) -> bool:
-    features = table.protocol().reader_features or []
-    if "deletionVectors" not in features:
-        return False
-    return any(batch.num_rows for batch in table.deletion_vectors())
-
-
 CHANGED = "case when _change_type in ('insert', 'update_postimage') then 1 else -1 end"
 
 
 def _changes(session: Any, relation: Relation, reads: Reads) -> str:
-    """Write the changes of the commits, from the files that each commit names (Delta protocol, "Change Data Files").
+    """Write the changes of the commits, from the files that each commit names.
 
-    A commit's change files, where it has any, are its whole change; else its added files came and its removed ones
-    left. Not by delta-rs' own reader: it doesn't find change files in folders with escaped names (1.6.6).
+    Not by delta-rs' own reader: it doesn't find change files in folders with escaped names (1.6.6).
     """
     files: dict[str, list[dict[str, Any]]] = {CHANGED: [], "1": [], "-1": []}
     for version in relation.commits:
-        for weight, found in _files_of(delta_files.actions(relation.path, version)).items():
-            files[weight].extend(found)
+        changed = delta_files.changed_files(relation.path, version)
+        for weight, kind in ((CHANGED, "feed"), ("1", "added"), ("-1", "removed")):
+            files[weight].extend(changed[kind])
     if any("deletionVector" in file for found in files.values() for file in found):
         return _fed(session, relation, reads)
     partition_by = list(delta_files.open_table(relation.path).metadata().partition_columns)
@@ -121,15 +140,6 @@ def _changes(session: Any, relation: Relation, reads: Reads) -> str:
             items = f'{names(relation.columns)}, cast({weight} as bigint) as "_weight"'
             pieces.append(f"select {items} from {source}{condition}")
     return " union all ".join(pieces) or empty((*relation.columns, StoredColumn("_weight", "bigint")))
-
-
-def _files_of(actions: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    changed = [action["cdc"] for action in actions if "cdc" in action]
-    if changed:
-        return {CHANGED: changed}
-    added = [a["add"] for a in actions if "add" in a and a["add"].get("dataChange")]
-    removed = [a["remove"] for a in actions if "remove" in a and a["remove"].get("dataChange")]
-    return {"1": added, "-1": removed}
 
 
 def _fed(session: Any, relation: Relation, reads: Reads) -> str:

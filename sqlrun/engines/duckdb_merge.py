@@ -102,11 +102,11 @@ def _keeper(session: Any, write: Write, statement: Merge, ranges: list[tuple[str
     for column in statement.prune.partitions:
         name = identifier(column, "duckdb")
         values = session.execute(f"select distinct {name} from s").fetchall()
-        partitions[column] = {_comparable(value) for (value,) in values}
+        partitions[column] = {duckdb_files.comparable(value) for (value,) in values}
 
     def keep(row: dict[str, Any]) -> bool:
         for column, values in partitions.items():
-            if _comparable(row.get(f"partition.{column}")) not in values:
+            if duckdb_files.comparable(row.get(f"partition.{column}")) not in values:
                 return False
         if not ranges:
             return True
@@ -117,15 +117,6 @@ def _keeper(session: Any, write: Write, statement: Merge, ranges: list[tuple[str
         return False
 
     return keep
-
-
-def _comparable(value: Any) -> Any:
-    """Compare times by their instant: statistics come without a zone, in UTC."""
-    if hasattr(value, "tzinfo"):
-        from datetime import timezone
-
-        return value.replace(tzinfo=timezone.utc) if value.tzinfo is None else value.astimezone(timezone.utc)
-    return value
 
 
 def _merge(table: Any, source: Any, write: Write, statement: Merge, ranges: list[tuple[str, Any, Any]], commit: Any) -> None:

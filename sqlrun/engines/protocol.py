@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ class Relation:
     order, with a last column `_weight`: +1 for insert and update_postimage, -1 for delete and update_preimage.
     `where` is a literal condition in the engine's dialect (pruning, or the public part of a table); "" is all. It
     is applied to the stored rows and may read columns that are not among `columns`.
+    `ranges`, where there are any: rows outside all of them (column, least, greatest) are not needed, so that files
+    without a row inside need not be opened.
     Columns come in the order of `columns`.
     """
 
@@ -50,6 +53,7 @@ class Relation:
     version: int = 0
     commits: tuple[int, ...] = ()
     where: str = ""
+    ranges: tuple[tuple[str, datetime, datetime], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from sqlrun.engines import delta_files, duckdb_merge, spark_landing, spark_merge, spark_receipts
+from sqlrun.engines import delta_files, duckdb_merge, spark_landing, spark_merge, spark_receipts, spark_views
 from sqlrun.engines.protocol import (
     Append,
     Dialect,
@@ -120,7 +120,7 @@ class SparkEngine:
         group = f"sqlrun-{next(self._numbers)}"
         with self._session() as session, self._explained(write.table.name, spark_merge.text_of(write)):
             session.sparkContext.setJobGroup(group, write.table.name)
-            register(session, write.relations)
+            spark_views.register(session, write.relations)
             with _transaction(session, write):
                 self._carry_out(session, write)
             costs = spark_receipts.costs(session, group)
@@ -149,7 +149,7 @@ class SparkEngine:
     def query(self, sql: str, relations: tuple[Relation, ...]) -> pa.Table:
         """Run a SELECT over the relations and return its rows."""
         with self._session() as session, self._explained("", sql):
-            register(session, relations)
+            spark_views.register(session, relations)
             return session.sql(sql).toArrow()
 
     def close(self) -> None:
@@ -206,33 +206,3 @@ def _transaction(session: Any, write: Write) -> Iterator[None]:
     finally:
         for key in (APP_ID, APP_VERSION, METADATA):
             session.conf.unset(key)
-
-
-def register(session: Any, relations: tuple[Relation, ...]) -> None:
-    """Make each relation a temporary view of its name, at its pinned version."""
-    for relation in relations:
-        frame = _changes(session, relation) if relation.flavour == "changes" else _rows(session, relation)
-        frame.createOrReplaceTempView(relation.name)
-
-
-def _rows(session: Any, relation: Relation) -> Any:
-    frame = session.read.format("delta").option("versionAsOf", relation.version).load(relation.path)
-    if relation.where:
-        frame = frame.where(relation.where)
-    return frame.select(*[identifier(c.name, "spark") for c in relation.columns])
-
-
-def _changes(session: Any, relation: Relation) -> Any:
-    from functools import reduce
-
-    names = [identifier(c.name, "spark") for c in relation.columns]
-    if not relation.commits:
-        fields = ", ".join(f"{identifier(c.name, 'spark')} {c.type}" for c in relation.columns)
-        return session.createDataFrame([], f"{fields}, _weight bigint")
-    weight = "cast(if(_change_type in ('insert', 'update_postimage'), 1, -1) as bigint) as _weight"
-    frames = []
-    for first, last in delta_files.runs(relation.commits):
-        reader = session.read.format("delta").option("readChangeFeed", "true")
-        frame = reader.option("startingVersion", first).option("endingVersion", last).load(relation.path)
-        frames.append(frame.where(relation.where) if relation.where else frame)
-    return reduce(lambda a, b: a.unionAll(b), frames).selectExpr(*names, weight)

@@ -43,6 +43,8 @@ SETTINGS = {
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.files.openCostInBytes": "131072",
+    # The files of a relation are listed one by one on the driver, not by a job.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
     # Not INT96: it has no statistics to skip files by, and other readers take it for a time without a zone.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.execution.arrow.pyspark.enabled": "true",

@@ -1,0 +1,94 @@
+"""Relations of a statement as Spark views at pinned versions. Shell: Spark, Delta files.
+
+A relation whose files are known from the log is read as those Parquet files: the log is parsed once, by delta-rs, where
+Delta's own reader would run Spark jobs for each version and each scan to find the same files. Tables with deletion
+vectors, very many files, or a path that is not local go through Delta's reader.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import reduce
+from typing import Any
+from urllib.parse import unquote
+
+from sqlrun.engines import delta_files
+from sqlrun.engines.duckdb_files import overlapping
+from sqlrun.engines.protocol import Relation
+from sqlrun.incremental.sql import identifier
+
+MOST_FILES = 2000
+WEIGHT = "cast(if(_change_type in ('insert', 'update_postimage'), 1, -1) as bigint) as _weight"
+
+
+def register(session: Any, relations: tuple[Relation, ...]) -> None:
+    """Make each relation a temporary view of its name."""
+    for relation in relations:
+        frame = _changes(session, relation) if relation.flavour == "changes" else _rows(session, relation)
+        frame.createOrReplaceTempView(relation.name)
+
+
+def _names(relation: Relation) -> list[str]:
+    return [identifier(c.name, "spark") for c in relation.columns]
+
+
+def _rows(session: Any, relation: Relation) -> Any:
+    table = delta_files.open_table(relation.path, relation.version)
+    files = delta_files.files_at(table)
+    if relation.ranges:
+        keep = overlapping(relation)
+        files = [file for file in files if keep(file)]
+    if len(files) > MOST_FILES or not relation.path.startswith("/") or delta_files.has_deletion_vectors(table):
+        frame = session.read.format("delta").option("versionAsOf", relation.version).load(relation.path)
+    else:
+        frame = _parquet(session, relation.path, table, [unquote(file["path"]) for file in files])
+    if relation.where:
+        frame = frame.where(relation.where)
+    return frame.select(*_names(relation))
+
+
+def _parquet(session: Any, root: str, table: Any, files: list[str], feed: bool = False) -> Any:
+    """Read files of a table by its schema; partition columns come from the folders' names."""
+    from pyspark.sql.types import StringType, StructType
+
+    schema = StructType.fromJson(json.loads(table.schema().to_json()))
+    base = f"{root}/_change_data" if feed else root
+    if feed:
+        schema = schema.add("_change_type", StringType())
+    if not files:
+        return session.createDataFrame([], schema)
+    return session.read.schema(schema).option("basePath", base).parquet(*[f"{root}/{file}" for file in files])
+
+
+def _changes(session: Any, relation: Relation) -> Any:
+    names = _names(relation)
+    table = delta_files.open_table(relation.path)
+    files: dict[str, list[dict[str, Any]]] = {"feed": [], "added": [], "removed": []}
+    for version in relation.commits:
+        for kind, found in delta_files.changed_files(relation.path, version).items():
+            files[kind].extend(found)
+    every = [file for found in files.values() for file in found]
+    local = relation.path.startswith("/")
+    if len(every) > MOST_FILES or not local or any("deletionVector" in file for file in every):
+        frames = [_filtered(frame, relation).selectExpr(*names, WEIGHT) for frame in _fed(session, relation)]
+        return reduce(lambda a, b: a.unionAll(b), frames)
+    frames = []
+    for kind, weight in (("feed", WEIGHT), ("added", "1L as _weight"), ("removed", "-1L as _weight")):
+        paths = [unquote(file["path"]) for file in files[kind]]
+        if paths or (kind == "added" and not every):
+            frame = _parquet(session, relation.path, table, paths, feed=kind == "feed")
+            frames.append(_filtered(frame, relation).selectExpr(*names, weight))
+    return reduce(lambda a, b: a.unionAll(b), frames)
+
+
+def _filtered(frame: Any, relation: Relation) -> Any:
+    return frame.where(relation.where) if relation.where else frame
+
+
+def _fed(session: Any, relation: Relation) -> list[Any]:
+    """Read the change feed through Delta."""
+    frames = []
+    for first, last in delta_files.runs(relation.commits):
+        reader = session.read.format("delta").option("readChangeFeed", "true")
+        frames.append(reader.option("startingVersion", first).option("endingVersion", last).load(relation.path))
+    return frames
