@@ -15,12 +15,13 @@ help: ## Show the targets
 build: java $(INSTALLED) ## Install, write a week of sample orders if there are none, and build all models
 	@if ! ls data/orders/* >/dev/null 2>&1; then $(BIN)/sqlrun simulate --out data/orders; fi
 	$(BIN)/sqlrun build
+	@$(BIN)/sqlrun show restaurant_windows --where "window_hours = 24" --limit 5
 
 test: java $(INSTALLED) ## Run all tests, those on Spark included
 	$(BIN)/python -m pytest
 
-test-fast: $(INSTALLED) ## Run the tests that need no Java
-	$(BIN)/python -m pytest -m "not spark"
+test-fast: $(INSTALLED) ## Run the tests that need no Java and take no more than a moment
+	$(BIN)/python -m pytest -m "not spark and not slow"
 
 lint: $(INSTALLED) ## Check style, format and types
 	$(BIN)/ruff check .

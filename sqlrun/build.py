@@ -1,4 +1,4 @@
-"""One tick, from the ledger to the ledger: recover, land, pin, maintain, check, publish. Shell: the engine, the ledger."""
+"""One tick: recover, land, pin, maintain, check, publish. Shell: the engine, the ledger."""
 
 from __future__ import annotations
 
@@ -215,4 +215,3 @@ def _parents(model: Compiled, models: dict[str, Compiled]) -> set[str]:
 def _above(name: str, models: dict[str, Compiled]) -> set[str]:
     """Name the direct inputs of a model."""
     return {table for s in models[name].stages for table in s.inputs}
-

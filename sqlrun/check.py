@@ -97,4 +97,3 @@ def _keyed(progress: Progress, model: Compiled, commits: tuple[int, ...]) -> pa.
 def blocks(results: tuple[CheckResult, ...]) -> bool:
     """Tell whether a result keeps the tick from being published."""
     return any(result.status in ("fail", "error") for result in results)
-

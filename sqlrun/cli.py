@@ -15,14 +15,16 @@ from sqlrun import __version__
 from sqlrun.cli_simulate import command as simulate_command
 from sqlrun.errors import SqlrunError
 
-SELECT = click.option("--select", "-s", "select", multiple=True, metavar="SELECTOR", help="What to choose: a name, stg_*, +name, name+, a folder, tag:x, path:x, source:x.")  # fmt: skip
+CHOICE = "What to choose: a name, stg_*, +name, name+, a folder, tag:x, path:x, source:x."
+SELECT = click.option("--select", "-s", "select", multiple=True, metavar="SELECTOR", help=CHOICE)
+FOLDER = click.Path(file_okay=False, path_type=Path)
 EXCLUDE = click.option("--exclude", multiple=True, metavar="SELECTOR", help="What to leave out.")
 PROFILE = click.option("--profile", metavar="NAME", help="profiles/NAME.yml; the project's default otherwise.")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="sqlrun")
-@click.option("--project-dir", type=click.Path(file_okay=False, path_type=Path), default=".", help="The project's folder.")
+@click.option("--project-dir", type=FOLDER, default=".", help="The project's folder.")
 @click.pass_context
 def main(context: click.Context, project_dir: Path) -> None:
     """Write the query over all of history; sqlrun keeps its answer true every tick, at the cost of what changed."""

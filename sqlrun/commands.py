@@ -63,7 +63,12 @@ def unit_tests(prepared: Prepared, names: tuple[str, ...], console: Console, *, 
     """Run the unit tests of models; tell whether all passed."""
     from sqlrun.unit_tests import run
 
-    tests = [(t, test_query(prepared, q, t)) for q in prepared.queries if q.name in names for t in q.rendered.model.unit_tests]
+    tests = [
+        (t, test_query(prepared, q, t))
+        for q in prepared.queries
+        if q.name in names
+        for t in q.rendered.model.unit_tests
+    ]
     queries = {q.name: q for q in prepared.queries}
     results = list(run(prepared.nouns, queries, tests))
     console.lines(report.unit_tests(results, brief=brief))
@@ -124,7 +129,8 @@ def list_nodes(root: Path, select: tuple[str, ...], exclude: tuple[str, ...], ou
 def show_rows(root: Path, model: str, name: str | None, where: str, limit: int, output: str) -> int:
     """Carry out `sqlrun show`."""
     from sqlrun.ledger import Ledger
-    from sqlrun.published import find, query as run_query
+    from sqlrun.published import find
+    from sqlrun.published import query as run_query
     from sqlrun.where import condition
 
     prepared = pipeline.prepare(root)

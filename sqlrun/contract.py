@@ -19,6 +19,7 @@ CHOICES = {
     "materialized": ("table", "view"),
     "at_worst": ("append", "merge", "keys", "partitions", "full"),
 }
+NAME_ALL = "Name the columns that are read, with their types."
 # What the compiler names beside a model `x`: `x__new`, `x__state_1`, ...
 TAKEN = re.compile("__(new|old|changes|quarantine|state_[0-9]+)$", re.IGNORECASE)
 
@@ -39,7 +40,7 @@ def contract(reader: Reader, node: Any) -> Contract:
     """Read one entry of `models:` or `seeds:`."""
     name = reader.text(node, "name")
     grain = reader.texts(node, "grain")
-    found = columns(reader, node, f"`{name}`", grain)
+    found = columns(reader, node, f"`{name}`" if name else "the contract", grain)
     config = config_values(reader, node)
     _known_columns(reader, node, "grain", grain, found, name)
     partition_by = reader.texts(node.get("config"), "partition_by") if "partition_by" in config else ()
@@ -153,6 +154,8 @@ def sources(reader: Reader) -> tuple[Source, ...]:
             kind = reader.choice(table, "format", ("json",), "json")
             one, two = reader.text(group, "name"), reader.text(table, "name")
             fields = columns(reader, table, f"source {one}.{two}")
+            if table.get("columns") == []:
+                reader.problem("SR104", reader.place(table, "columns"), f"source {one}.{two} has no columns", NAME_ALL)
             path, description = reader.text(table, "path"), reader.text(table, "description")
             found.append(Source(one, two, kind, path, fields, description, at))
     return tuple(found)

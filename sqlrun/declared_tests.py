@@ -9,7 +9,7 @@ from typing import Any
 from sqlrun.errors import Place
 from sqlrun.model import Given, Row, UnitTest
 from sqlrun.ticks import parse_time
-from sqlrun.yaml_values import Reader, did_you_mean, plain
+from sqlrun.yaml_values import Reader, did_you_mean, listed, plain
 
 # Inputs, as `ref('x')` or `source('a', 'b')`, with their columns; none where a contract can't be read.
 Known = Mapping[str, tuple[str, ...]]
@@ -35,7 +35,7 @@ def unit_tests(reader: Reader, known: Known, models: Collection[str]) -> tuple[U
 def _unit_test(reader: Reader, item: Any, place: Place, known: Known, models: Collection[str]) -> UnitTest:
     name, model = reader.text(item, "name"), reader.text(item, "model")
     if model and model not in models:
-        hint = f"Models: {', '.join(sorted(models))}.{did_you_mean(model, models)}"
+        hint = f"Models: {listed(sorted(models))}.{did_you_mean(model, models)}"
         reader.problem("SR112", reader.value_place(item, "model"), f"there is no model `{model}` to test", hint)
     overrides, values = item.get("overrides"), None
     if overrides is not None:
@@ -63,7 +63,7 @@ def _given(reader: Reader, item: Any, known: Known) -> tuple[Given, ...]:
         if name in {other.input for other in found}:
             reader.problem("SR112", at, f"the input {name} is given twice", "Put the rows together.")
         elif text and name not in known:
-            hint = f"Inputs: {', '.join(known)}.{did_you_mean(name, known)}"
+            hint = f"Inputs: {listed(known)}.{did_you_mean(name, known)}"
             reader.problem("SR112", at, f"unknown input {text}", hint)
         found.append(Given(name, _rows(reader, one, name, known)))
     return tuple(found)

@@ -25,8 +25,7 @@ FORBIDDEN = {
     "raise_error", "assert_true", "http_request", "secret", "try_secret", "range", "getvariable",
 }  # fmt: skip
 # What sqlglot reads as a function of its own and Spark has too; the list is kept closed, by class name.
-KNOWN = frozenset(
-    """
+_NAMES = """
     Abs Acos Acosh AddMonths And AnyValue ApproxDistinct ApproxQuantile ArgMax ArgMin Array ArrayAgg ArrayAll ArrayAny
     ArrayAppend ArrayCompact ArrayConcat ArrayContains ArrayDistinct ArrayExcept ArrayFilter ArrayFirst ArrayInsert
     ArrayIntersect ArrayLast ArrayMax ArrayMin ArrayOverlaps ArrayPosition ArrayPrepend ArrayRemove ArrayReverse
@@ -54,8 +53,8 @@ KNOWN = frozenset(
     Transform Translate Trim Trunc Try TryCast TsOrDiToDi TsOrDsAdd TsOrDsDiff TsOrDsToDate TsOrDsToDateStr
     TsOrDsToDatetime TsOrDsToTime TsOrDsToTimestamp Typeof Unhex Unicode UnixDate UnixMicros UnixMillis UnixSeconds
     UnixToStr UnixToTime UnixToTimeStr Unnest Upper VarMap Variance VariancePop Week WeekOfYear WidthBucket Xor Year
-    """.split()
-)
+    """
+KNOWN = frozenset(_NAMES.split())
 # Functions that sqlglot has no class for, checked on both engines.
 ANONYMOUS = {
     "timestamp_seconds", "timestamp_micros", "timestamp_millis", "unix_micros", "array_min",

@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from sqlrun.engines.protocol import Dialect, StoredColumn
 from sqlrun.incremental import sql, types
-from sqlrun.incremental.algebra import Filter, Node, Project, Scan
+from sqlrun.incremental.algebra import Filter, Node, Project, Scan, Type
 from sqlrun.incremental.stages import Stage, collapse
 from sqlrun.model import Source
 
@@ -47,9 +47,7 @@ class Rule:
     passes: str
 
 
-def query(
-    stage: Stage, source: Source, rules: Sequence[Rule], dialect: Dialect, landed_at: datetime
-) -> str:
+def query(stage: Stage, source: Source, rules: Sequence[Rule], dialect: Dialect, landed_at: datetime) -> str:
     """Write the landing query over `lines(value, file)`; its columns are the stage's and the hidden ones."""
     parts = [
         ("_parsed", _parsed(source, dialect)),
@@ -151,7 +149,7 @@ def typed(text: str, kind: exp.DataType, depth: int = 0) -> str:
 
 
 def _looks(kind: exp.DataType) -> str:
-    size = types.decimal(types.Type(types.text(kind)))
+    size = types.decimal(Type(types.text(kind)))
     if kind.this == exp.DataType.Type.DECIMAL and size is not None:
         fraction = f"([.][0-9]{{1,{size[1]}}})?" if size[1] else ""
         return f"^[+-]?[0-9]{{1,{max(1, size[0] - size[1])}}}{fraction}$"
@@ -201,7 +199,7 @@ def _modelled(stage: Stage, dialect: Dialect) -> str:
     return f"select {REASON}, _raw, _file, {', '.join(items)} from _typed{where}"
 
 
-def _condition(node: Node) -> exp.Expression | None:
+def _condition(node: Node) -> exp.Expr | None:
     """Collect the filters between the analyst's projection and the source."""
     match node:
         case Scan():

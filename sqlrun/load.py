@@ -78,7 +78,11 @@ def missing_sources(nouns: Project) -> tuple[Problem, ...]:
         if not (Path(nouns.root) / source.path).is_dir():
             hint = "Create the folder, correct `path:`, or write a sample: sqlrun simulate"
             message = f"source {source.group}.{source.name}: the folder {source.path} does not exist"
-            found.append(Problem("SR120", source.place, message, hint))
+            lines = (Path(nouns.root) / source.place.file).read_text(encoding="utf-8-sig").split("\n")
+            places = ((n, line.find(source.path) + 1) for n, line in enumerate(lines, 1) if n >= source.place.line)
+            line, column = next((at for at in places if at[1]), (source.place.line, source.place.column))
+            place = Place(source.place.file, line, column)
+            found.append(Problem("SR120", place, message, hint, lines[line - 1]))
     return tuple(found)
 
 
@@ -102,10 +106,13 @@ class _Folder:
         """Read a text file; a byte order mark is taken off, line ends are one character."""
         data = file.read_bytes()
         try:
-            return data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+            return _lines(data.decode("utf-8-sig"))
         except UnicodeDecodeError as error:
-            place = Place(self.name(file), data.count(b"\n", 0, error.start) + 1)
-            self.problems.append(Problem("SR101", place, "this line is not UTF-8 text", "Save the file as UTF-8."))
+            start = data.rfind(b"\n", 0, error.start) + 1
+            column = len(data[start : error.start].decode("utf-8", "replace")) + 1
+            excerpt = data[start:].partition(b"\n")[0].decode("utf-8", "replace").rstrip("\r")
+            place = Place(self.name(file), data.count(b"\n", 0, error.start) + 1, column)
+            self.problems.append(Problem("SR101", place, "this is not UTF-8 text", "Save the file as UTF-8.", excerpt))
             return None
 
     def yaml(self, file: Path) -> Reader | None:
@@ -121,6 +128,10 @@ class _Folder:
     def problem(self, code: str, file: Path, message: str, hint: str) -> None:
         """Note a problem of a file as a whole."""
         self.problems.append(Problem(code, Place(self.name(file)), message, hint))
+
+
+def _lines(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _settings(folder: _Folder) -> Settings:
@@ -169,7 +180,9 @@ def _models(folder: _Folder, found: Settings) -> tuple[list[Model], list[Reader]
 
 def _model(folder: _Folder, file: Path, found: Settings, reader: Reader | None, made: Contract | None) -> Model:
     """Put a model together; without a contract it is kept bare, so that refs to it are not called unknown."""
-    name, sql = folder.name(file), folder.text(file) or ""
+    name, sql = folder.name(file), folder.text(file)
+    if sql is None:  # told already; the rest of it is still looked at
+        sql = _lines(file.read_bytes().decode("utf-8", "replace"))
     if reader is None or made is None:
         return Model(file.stem, name, sql, "", "", (), False, (), configured(*found.layers(name)), ())
     config = configured(*found.layers(name), made.config)

@@ -21,6 +21,9 @@ from sqlrun.incremental.algebra import place_of
 from sqlrun.model import Column, Model, Project, Rendered, Seed, Source
 from sqlrun.places import source_place as source_place
 
+# What sqlglot logs about a query that is wrong, a problem says in full.
+sqlglot.logger.setLevel("ERROR")
+
 # Spark SQL with ANSI casts; Databricks' grammar is the superset that sqlglot keeps strict.
 DIALECT = "databricks"
 REF, SOURCE = "ref", "source"
@@ -170,6 +173,12 @@ def _parse(rendered: Rendered) -> exp.Query:
         at = rendered.sql.split("\n").index(first) + 1
         message, hint = f"a model is one SELECT, not {word}", "sqlrun writes the tables itself: keep only the query."
         raise ProjectError([_problem("SR302", rendered, at, len(first) - len(first.lstrip()) + 1, message, hint)])
+    bare = next((cte for cte in tree.find_all(exp.CTE) if not isinstance(cte.this, exp.Query)), None)
+    if bare is not None:
+        message = f"SQL syntax: the CTE `{bare.alias}` holds no query"
+        raise ProjectError([_at("SR301", rendered, bare.args["alias"], message, "Write: name as (select ...).")])
+    if isinstance(tree, exp.Select) and not tree.expressions:
+        raise ProjectError([_problem("SR302", rendered, 1, 1, "the SELECT lists no columns", "Name what it gives.")])
     if len(statements) > 1:
         message = f"a model is one SELECT; this file holds {len(statements)} statements"
         hint = "Keep one SELECT and drop the rest (a trailing `;` is fine)."
@@ -259,10 +268,11 @@ def _functions(tree: exp.Expr, rendered: Rendered) -> Iterable[Problem]:
 
 
 def _qualify(tree: exp.Query, rendered: Rendered, schema: Schema) -> exp.Query:
+    known = {database: {name: types for name, types in tables.items() if types} for database, tables in schema.items()}
     try:
         done: exp.Query = qualify(
             tree,
-            schema={**schema},
+            schema={database: tables for database, tables in known.items() if tables},
             dialect=DIALECT,
             quote_identifiers=False,
             identify=False,
@@ -298,7 +308,13 @@ def _unresolved_columns(tree: exp.Query, rendered: Rendered, schema: Schema) -> 
         elif column.table and column.table not in offered:
             near = difflib.get_close_matches(column.table, offered, 1)
             hint = f"Tables: {', '.join(offered) or 'none'}." + (f" Did you mean `{near[0]}`?" if near else "")
-            yield _at("SR304", rendered, column, f"unknown table `{column.table}` of column `{column.name}`", hint)
+            yield _at(
+                "SR304",
+                rendered,
+                column.args["table"],
+                f"unknown table `{column.table}` of column `{column.name}`",
+                hint,
+            )
         elif not column.table or ("*" not in offered[column.table] and column.table not in holders):
             asked = [column.table] if column.table else list(offered)
             names = [name for table in asked for name in offered[table] if name != "*"]

@@ -1,4 +1,4 @@
-"""The straight line above the engines: load, render, parse, graph, incremental, in one go. Shell: the project folder."""
+"""The straight line above the engines: load, render, parse, graph, compile. Shell: the project folder."""
 
 from __future__ import annotations
 
@@ -35,8 +35,6 @@ def prepare(root: Path) -> Prepared:
     nouns = loaded.project
     rendered, problems = render.attempt(nouns)
     problems = (*loaded.problems, *problems)
-    if loaded.problems:
-        raise ProjectError([*problems, *parse.syntax_problems(rendered)])
     queries, wrong = parse.attempt(rendered, nouns)
     problems = (*problems, *wrong, *_suite_problems(nouns, queries))
     try:
@@ -53,11 +51,15 @@ def prepare(root: Path) -> Prepared:
 
 
 def _suite_problems(nouns: Project, queries: tuple[Query, ...]) -> tuple[Problem, ...]:
+    parsed = {query.name for query in queries}
     lands = {query.name for query in queries if query.rendered.sources}
     models = {model.name: model for model in nouns.models}
     found: list[Problem] = []
     for suite in nouns.suites:
-        found.extend(expectations.problems(suite, models[suite.model], lands=suite.model in lands))
+        if models[suite.model].columns:
+            # Of a query that is wrong it can't be said that it lands nothing.
+            may_land = suite.model in lands or suite.model not in parsed
+            found.extend(expectations.problems(suite, models[suite.model], lands=may_land))
     return tuple(found)
 
 

@@ -21,7 +21,9 @@ QUARANTINE = "__quarantine"
 def relation(warehouse: str, name: str, state: TableState, label: str = "") -> Relation:
     """Bind a name to a table at its published version."""
     columns = tuple(StoredColumn(c, kind) for c, kind in state.columns)
-    return Relation(label or name, f"{warehouse}/{state.path}", columns, "new", version=state.version, where=state.where)
+    return Relation(
+        label or name, f"{warehouse}/{state.path}", columns, "new", version=state.version, where=state.where
+    )
 
 
 def find(published: Published, warehouse: str, name: str) -> Relation:

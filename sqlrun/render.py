@@ -56,8 +56,8 @@ class _Engine:
     """Jinja's sandbox with the project's macros in it, and the problems found so far."""
 
     def __init__(self, nouns: Project, values: Mapping[str, object]) -> None:
-        names = (*(model.name for model in nouns.models), *(seed.name for seed in nouns.seeds))
-        known = Known(names, tuple((source.group, source.name) for source in nouns.sources), values)
+        names = dict.fromkeys((*(model.name for model in nouns.models), *(seed.name for seed in nouns.seeds)))
+        known = Known(tuple(names), tuple((source.group, source.name) for source in nouns.sources), values)
         self.problems: list[Problem] = []
         self._calls = Calls(known)
         self._texts = {macro.file: macro.text for macro in nouns.macros}
@@ -67,7 +67,8 @@ class _Engine:
         # Found when they are called, so that macros may call each other whatever their files' order.
         self._macros: dict[str, Any] = {}
         self._env.globals.update({macro.name: self._late(macro.name) for macro in nouns.macros})
-        self._names = sorted(self._env.globals)
+        # What is there to be refused is nothing to recommend.
+        self._names = sorted({*self._env.globals} - {"env_var", "is_incremental"})
         for macro in nouns.macros:
             try:
                 self._macros[macro.name] = getattr(self._template(macro.file, macro.text).module, macro.name)
@@ -113,21 +114,23 @@ class _Engine:
     def _problem(self, error: Exception, file: str) -> Problem:
         """Tell an error of a template, with its place in the project's own files."""
         from jinja2 import TemplateSyntaxError
-        from jinja2.exceptions import UndefinedError
+        from jinja2.exceptions import SecurityError, UndefinedError
 
         if isinstance(error, Mistake):
             return self._mistake(error)
         if isinstance(error, TemplateSyntaxError):
             return self._syntax(error, error.filename or file)
-        chain, message, hint = _chain(error) or ((file, 1),), f"Jinja: {error}", ""
-        found = re.search(r"'([^']*)'", str(error))
+        words = re.findall(r"'([^']*)'", str(error))
+        chain, message = _chain(error) or ((file, 1),), f"Jinja: {str(error).rstrip('.') or type(error).__name__}"
+        hint = "Compare the values with what this tag or macro takes."
         if isinstance(error, RecursionError):
             message, hint = "Jinja: macros call each other without end", "Let one of them end the circle."
         elif isinstance(error, UndefinedError) and str(error).endswith("is undefined"):
-            name = found[1] if found else ""
+            name = words[0] if words else ""
             message = f"Jinja: unknown name `{name}`"
             hint = f"A template sees: {', '.join(self._names)}.{did_you_mean(name, self._names)}"
-        words = re.findall(r"'([^']*)'", str(error))
+        elif isinstance(error, SecurityError):
+            hint = "A template puts SQL together; it reaches nothing beyond its vars and macros, and changes nothing."
         return self._at("SR201", chain, next((w for w in words if self._holds(chain[0], w)), ""), message, hint)
 
     def _holds(self, at: tuple[str, int], word: str) -> bool:

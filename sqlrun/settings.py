@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlrun.contract import CHOICES, CONFIG_KEYS
 from sqlrun.errors import Place, Problem, ProjectError
-from sqlrun.yaml_values import did_you_mean
+from sqlrun.yaml_values import did_you_mean, listed
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -96,7 +96,7 @@ def _walk(
         inner = (*path, key)
         if isinstance(value, dict):
             if "/".join(inner) not in folders:
-                hint = f"Folders: {', '.join(folders) or 'none'}.{did_you_mean('/'.join(inner), folders)}"
+                hint = f"Folders: {listed(folders)}.{did_you_mean('/'.join(inner), folders)}"
                 message = f"there is no folder models/{'/'.join(inner)}"
                 problems.append(_problem(text, "SR102", ["models", *inner], message, hint))
             _walk(text, inner, value, folders, layers, problems)

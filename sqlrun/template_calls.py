@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from sqlrun.contract import CHOICES, CONFIG_KEYS
 from sqlrun.model import Model
-from sqlrun.yaml_values import did_you_mean
+from sqlrun.yaml_values import did_you_mean, listed
 
 # Templates are short: whoever gets here loops without end.
 MOST_STEPS = 100_000
@@ -73,7 +73,7 @@ class Calls:
             hint = "Names are unique over the project: {{ ref('orders') }}"
             self.mistakes.append(Mistake("SR202", "ref() takes one name", hint, "ref"))
         elif name not in self._known.names:
-            hint = f"Models and seeds: {_listed(self._known.names)}.{did_you_mean(name, self._known.names)}"
+            hint = f"Models and seeds: {listed(sorted(self._known.names))}.{did_you_mean(name, self._known.names)}"
             self.mistakes.append(Mistake("SR202", f"unknown ref `{name}`", hint, f"ref({name}"))
         self.refs.append(name)
         return f"`ref`.`{name}`"
@@ -82,10 +82,10 @@ class Calls:
         known = [f"{group}.{name}" for group, name in self._known.sources]
         parts = [str(name) for name in names]
         if len(parts) != 2 or more:
-            hint = f"{{{{ source('orders', 'events') }}}}. Sources: {_listed(known)}."
+            hint = f"{{{{ source('orders', 'events') }}}}. Sources: {listed(sorted(known))}."
             self.mistakes.append(Mistake("SR203", "source() takes a group and a name", hint, "source"))
         elif ".".join(parts) not in known:
-            hint = f"Sources: {_listed(known)}.{did_you_mean('.'.join(parts), known)}"
+            hint = f"Sources: {listed(sorted(known))}.{did_you_mean('.'.join(parts), known)}"
             self.mistakes.append(Mistake("SR203", f"unknown source `{'.'.join(parts)}`", hint, f"source({parts[0]}"))
         self.sources.append("__".join(parts))
         return f"`source`.`{'__'.join(parts)}`"
@@ -97,7 +97,7 @@ class Calls:
         if len(names) == 2:
             return names[1]
         known = list(self._known.vars)
-        hint = f"Set it in pyproject.toml, under [tool.sqlrun.vars]. There are: {_listed(known)}."
+        hint = f"Set it in pyproject.toml, under [tool.sqlrun.vars]. There are: {listed(sorted(known))}."
         raise Mistake("SR204", f"unknown var `{name}`", hint + did_you_mean(name, known), f"var({name}")
 
     def _config(self, *positional: object, **values: Any) -> str:
@@ -182,7 +182,3 @@ def chain_of(frame: Any) -> Chain:
             found.append((str(template.name), int(template.get_corresponding_lineno(frame.f_lineno))))
         frame = frame.f_back
     return tuple(found)
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(sorted(names)) or "none"

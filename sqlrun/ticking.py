@@ -125,9 +125,7 @@ class Session:
             self.console.tell(event)
             artifacts.tell(event)
 
-        request = Request(
-            self.target.warehouse, as_of, self.names, refresh, self.target.threads, holder, self.clock
-        )
+        request = Request(self.target.warehouse, as_of, self.names, refresh, self.target.threads, holder, self.clock)
         try:
             result = tick(self.prepared.space, engine, ledger, request, tell, self._reader)
         except SqlrunError as error:

@@ -184,7 +184,7 @@ def shown(value: object) -> str:
         case float():
             return f"{value:.12g}"
         case _ if hasattr(value, "strftime") and hasattr(value, "hour"):
-            return value.strftime("%Y-%m-%d %H:%M:%S.%f").removesuffix(".000000")
+            return str(value.strftime("%Y-%m-%d %H:%M:%S.%f")).removesuffix(".000000")
         case _:
             return str(value)
 

@@ -13,6 +13,13 @@ from sqlrun.functions import refusal
 from sqlrun.incremental import sql
 from sqlrun.parse import DIALECT
 
+# What no row can answer by itself, or what is no condition at all.
+REFUSED = (
+    (exp.Query, "a subquery"), (exp.Command, "a command"), (exp.Window, "a window function"),
+    (exp.AggFunc, "an aggregate"), (exp.UDTF, "a table function"), (exp.Explode, "a table function"),
+    (exp.Parameter, "a parameter"), (exp.Placeholder, "a parameter"), (exp.Star, "a star"), (exp.Tuple, "a list"),
+)  # fmt: skip
+
 
 def condition(text: str, columns: list[str]) -> str:
     """Turn a condition in Spark SQL over these columns into DuckDB's SQL.
@@ -22,27 +29,37 @@ def condition(text: str, columns: list[str]) -> str:
     >>> condition("n_orders > 3", ["n_orders"])
     '(n_orders > 3)'
     """
-    try:
-        parsed = sqlglot.parse_one(f"select 1 from t where ({text})", read=DIALECT)
-    except SqlglotError as error:
-        raise UsageError(f"--where can't be read: {str(error).splitlines()[0]}") from None
-    where = parsed.args.get("where")
-    if where is None or not isinstance(parsed, exp.Select) or set(_used(parsed)) - {"expressions", "from_", "from", "where"}:
-        raise UsageError("--where takes one condition")
-    tree = where.this
-    if tree.find(exp.Query, exp.Command):
-        raise UsageError("--where takes no subquery")
+    tree = _parsed(text)
+    for kind, what in REFUSED:
+        found = tree.find(kind)
+        if found is not None and not (isinstance(found, exp.Tuple) and isinstance(found.parent, exp.In)):
+            raise UsageError(f"--where takes one condition on a row, not {what}")
     for function in tree.find_all(exp.Func):
-        found = refusal(function)
-        if found is not None:
-            raise UsageError(f"--where: {found[1]}. {found[2]}")
+        refused = refusal(function)
+        if refused is not None:
+            raise UsageError(f"--where: {refused[1]}. {refused[2]}")
     for column in tree.find_all(exp.Column):
-        if column.name not in columns:
-            near = difflib.get_close_matches(column.name, columns, 1)
+        # `a.b` is the field b of the column a: there is one table, and it has no name.
+        name = column.parts[0].name
+        if name not in columns:
+            near = difflib.get_close_matches(name, columns, 1)
             advice = f"Did you mean `{near[0]}`?" if near else f"Columns: {', '.join(columns)}."
-            raise UsageError(f"--where: unknown column `{column.name}`. {advice}")
-    return sql.expression(tree, "duckdb")
+            raise UsageError(f"--where: unknown column `{name}`. {advice}")
+    return sql.expression(exp.paren(tree), "duckdb")
 
 
-def _used(select: exp.Select) -> list[str]:
-    return [key for key, value in select.args.items() if value]
+def _parsed(text: str) -> exp.Expression:
+    try:
+        parsed = sqlglot.parse(f"select 1 from t where {text}", read=DIALECT)
+    except (SqlglotError, RecursionError) as error:
+        raise UsageError(f"--where can't be read: {str(error).splitlines()[0]}") from None
+    select = parsed[0]
+    if len(parsed) != 1 or not isinstance(select, exp.Select):
+        raise UsageError("--where takes one condition")
+    where = select.args.get("where")
+    if where is None or {key for key, value in select.args.items() if value} - {"expressions", "from_", "where"}:
+        raise UsageError("--where takes one condition")
+    for node in where.walk():
+        node.comments = None  # DuckDB needs none of them
+    tree: exp.Expression = where.this.unnest()
+    return tree

@@ -11,6 +11,7 @@ from typing import Any
 from sqlrun.errors import Place, Problem
 
 TAG = "tag:yaml.org,2002:"
+MOST_NAMES = 30
 
 
 class Mapped(dict[str, Any]):
@@ -236,6 +237,17 @@ def number(text: str) -> Decimal | float:
         return Decimal(text.replace("_", ""))
     except InvalidOperation:
         return float(text.replace(".", "", 1))
+
+
+def listed(names: Iterable[str]) -> str:
+    """Write names in a row; of very many only the first.
+
+    >>> listed(["b", "a"]), listed([])
+    ('b, a', 'none')
+    """
+    found = list(names)
+    more = f" and {len(found) - MOST_NAMES} more" if len(found) > MOST_NAMES else ""
+    return (", ".join(found[:MOST_NAMES]) or "none") + more
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

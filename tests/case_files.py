@@ -58,11 +58,10 @@ def _columns(text: str) -> tuple[tuple[str, str], ...]:
 
 def _table(text: str) -> Table:
     name, rest = text.split("(", 1)
-    depth, end = 1, 0
-    for end, letter in enumerate(rest):
-        depth += (letter == "(") - (letter == ")")
-        if depth == 0:
-            break
+    depth, end = 1, -1
+    while depth:
+        end += 1
+        depth += (rest[end] == "(") - (rest[end] == ")")
     after = rest[end + 1 :]
     grain = re.search(r"grain\(([^)]*)\)", after)
     keys = tuple(k.strip() for k in grain[1].split(",")) if grain else ()

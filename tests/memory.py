@@ -243,7 +243,7 @@ class Memory:
 
     def kept(self, name: str) -> Bag:
         model = next(c for c in self.compiled if c.name == name)
-        return bag(self.connection, f"select {self._public(model)} from \"{name}\"")
+        return bag(self.connection, f'select {self._public(model)} from "{name}"')
 
     def oracle(self, name: str, as_of: datetime) -> Bag:
         model = next(c for c in self.compiled if c.name == name)

@@ -49,9 +49,7 @@ class Site:
 
     def tick(self, as_of: datetime, select: tuple[str, ...] = (), refresh: bool = False) -> TickResult:
         names = select or tuple(n for n in self.prepared.graph.order if not n.startswith("source:"))
-        request = Request(
-            self.warehouse, as_of, names, refresh, 2, "test", lambda: datetime.now(timezone.utc)
-        )
+        request = Request(self.warehouse, as_of, names, refresh, 2, "test", lambda: datetime.now(timezone.utc))
         return tick(self.prepared.space, self.engine, self.ledger, request, self.events.append)
 
     def rows(self, name: str) -> list[dict[str, Any]]:

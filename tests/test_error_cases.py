@@ -22,6 +22,8 @@ DOCS = Path(__file__).parent.parent / "docs" / "errors.md"
 PACKAGE = Path(__file__).parent.parent / "sqlrun"
 # These explain in `sqlrun explain` why a model is kept by a dearer strategy; they stop no project by themselves.
 REASONS = re.compile("SR5(1[0-9]|2[0-9]|4[0-9])")
+# load says SR110 of these words before the suite is looked at; they guard suites that Python code makes.
+BEHIND_OTHERS = {"SR706", "SR707"}
 
 
 def printed(folder: Path) -> str:
@@ -69,7 +71,7 @@ def test_every_code_has_a_case() -> None:
     """Nobody meets a message that was not read before."""
     shown = {folder.name[:5] for folder in FOLDERS}
 
-    assert sorted(code for code in codes_in_source() - shown if not REASONS.match(code)) == []
+    assert sorted(code for code in codes_in_source() - shown - BEHIND_OTHERS if not REASONS.match(code)) == []
 
 
 def test_every_code_is_documented() -> None:
@@ -83,7 +85,9 @@ def test_errors_come_in_file_order() -> None:
     """A project's mistakes are told together, file by file, line by line."""
     for folder in FOLDERS:
         text = (folder / "expected.txt").read_text()
-        places = [(m[1], int(m[2]), int(m[3])) for m in re.finditer(r"^SR\d{3} (\S+):(\d+):(\d+)  ", text, re.MULTILINE)]
+        places = [
+            (m[1], int(m[2]), int(m[3])) for m in re.finditer(r"^SR\d{3} (\S+):(\d+):(\d+)  ", text, re.MULTILINE)
+        ]
 
         assert places == sorted(places)
         assert places

@@ -12,7 +12,9 @@ from tests.case_files import Case, read
 from tests.memory import Memory
 
 FOLDER = Path(__file__).parent / "cases" / "incremental"
-CASES = [pytest.param(case, id=f"{path.stem}: {case.name}") for path in sorted(FOLDER.glob("*.case")) for case in read(path)]
+CASES = [
+    pytest.param(case, id=f"{path.stem}: {case.name}") for path in sorted(FOLDER.glob("*.case")) for case in read(path)
+]
 
 
 def shown(value: object) -> str:

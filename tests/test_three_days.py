@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_every_tick_is_true(tmp_path: Path) -> None:
-    """Late, repeated, corrected, cancelled, stale, future-dated and broken orders, skipped, empty and repeated ticks."""
+    """Late, repeated, corrected, cancelled, stale, future and broken orders; skipped, empty and repeated ticks."""
     site = Site(copy_project(tmp_path), DuckDBEngine())
 
     assert play(site, 24) == 25

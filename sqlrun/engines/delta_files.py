@@ -162,7 +162,7 @@ def effective_commits(path: str, after: int, until: int) -> tuple[int, ...]:
     """
     kept: list[int] = []
     for version in range(after + 1, until + 1):
-        info = next((a["commitInfo"] for a in actions(path, version) if "commitInfo" in a), {})
+        info: dict[str, Any] = next((a["commitInfo"] for a in actions(path, version) if "commitInfo" in a), {})
         if info.get("operation") != "RESTORE":
             if info.get("operation") != "OPTIMIZE":
                 kept.append(version)
@@ -192,13 +192,18 @@ def change_feed(path: str, commits: tuple[int, ...], columns: list[str] | None) 
 
 
 def runs(commits: tuple[int, ...]) -> list[tuple[int, int]]:
-    runs: list[tuple[int, int]] = []
+    """Part versions into runs without a gap: (first, last).
+
+    >>> runs((3, 4, 7))
+    [(3, 4), (7, 7)]
+    """
+    found: list[tuple[int, int]] = []
     for version in sorted(commits):
-        if runs and runs[-1][1] == version - 1:
-            runs[-1] = (runs[-1][0], version)
+        if found and found[-1][1] == version - 1:
+            found[-1] = (found[-1][0], version)
         else:
-            runs.append((version, version))
-    return runs
+            found.append((version, version))
+    return found
 
 
 def compact(path: str) -> None:

@@ -13,13 +13,12 @@ from sqlrun.engines import delta_files
 from sqlrun.engines.protocol import Relation, StoredColumn
 from sqlrun.incremental.sql import identifier, string, type_name
 
-
 MILLISECOND = timedelta(milliseconds=1)
 
 
 @dataclass
 class Reads:
-    """What a statement opens: files, their bytes and rows. An upper bound: DuckDB skips row groups by their statistics."""
+    """What a statement opens: files, their bytes and rows; DuckDB skips more by the files' own statistics."""
 
     files: int = 0
     bytes: int = 0

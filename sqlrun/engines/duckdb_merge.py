@@ -8,6 +8,9 @@ from sqlrun.engines import delta_files, duckdb_files
 from sqlrun.engines.protocol import Merge, Write
 from sqlrun.incremental.sql import identifier
 
+# (key column, least, greatest) of the key values that a delta touches.
+Ranges = list[tuple[str, Any, Any]]
+
 
 def append(session: Any, table: Any, sql: str, commit: Any) -> int:
     """Add the rows of a query."""
@@ -42,7 +45,9 @@ def merge(session: Any, table: Any, write: Write, statement: Merge, commit: Any,
     if not _count(session, "s"):
         return 0
     ranges = _ranges(session, statement)
-    session.execute(f"create or replace temp table _apply as {_applied(session, table, write, statement, ranges, reads)}")
+    session.execute(
+        f"create or replace temp table _apply as {_applied(session, table, write, statement, ranges, reads)}"
+    )
     kinds = dict(session.execute("select _op, count(*) from _apply group by _op").fetchall())
     if not kinds:
         return 0
@@ -61,7 +66,7 @@ def _applied(
     if table.version() == 0:
         target = duckdb_files.empty(columns)
     else:
-        target = duckdb_files.scan(session, table, columns, reads, "_target", "", _keeper(session, write, statement, ranges))
+        target = duckdb_files.scan(session, table, columns, reads, "_target", "", _keeper(session, statement, ranges))
     on = " and ".join(_equal(key, key in statement.null_safe) for key in statement.key)
     updates, inserts = dict(statement.update), dict(statement.insert)
     items = []
@@ -96,7 +101,7 @@ def _ranges(session: Any, statement: Merge) -> list[tuple[str, Any, Any]]:
     return found
 
 
-def _keeper(session: Any, write: Write, statement: Merge, ranges: list[tuple[str, Any, Any]]) -> Any:
+def _keeper(session: Any, statement: Merge, ranges: Ranges) -> Any:
     """Tell by partition values and statistics whether a file can hold a touched row."""
     partitions = {}
     for column in statement.prune.partitions:
@@ -119,7 +124,9 @@ def _keeper(session: Any, write: Write, statement: Merge, ranges: list[tuple[str
     return keep
 
 
-def _merge(table: Any, source: Any, write: Write, statement: Merge, ranges: list[tuple[str, Any, Any]], commit: Any) -> None:
+def _merge(
+    table: Any, source: Any, write: Write, statement: Merge, ranges: list[tuple[str, Any, Any]], commit: Any
+) -> None:
     null_safe = set(statement.null_safe)
     predicate = " and ".join(_equal(key, key in null_safe) for key in statement.key)
     literals = [_between(key, low, high) for key, low, high in ranges]

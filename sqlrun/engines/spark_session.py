@@ -26,7 +26,9 @@ HINT = (
     "`java -version` finds it (or set JAVA_HOME)."
 )
 # What the JVM may see of the environment: java_method() in a model could read all of it.
-PASSED = re.compile(r"PATH|HOME|JAVA_HOME|LANG|LC_\w+|TZ|TMPDIR|USER|LD_LIBRARY_PATH|SPARK_LOCAL_\w+|HADOOP_\w+|PYSPARK_\w+|_PYSPARK\w+")
+PASSED = re.compile(
+    r"PATH|HOME|JAVA_HOME|LANG|LC_\w+|TZ|TMPDIR|USER|LD_LIBRARY_PATH|SPARK_LOCAL_\w+|HADOOP_\w+|PYSPARK_\w+|_PYSPARK\w+"
+)
 SETTINGS = {
     "spark.master": "local[2]",
     "spark.app.name": "sqlrun",
@@ -56,7 +58,9 @@ SETTINGS = {
     "spark.sql.streaming.numRecentProgressUpdates": "1",
     "spark.cleaner.periodicGC.interval": "10min",
 }
-JAVA_OPTIONS = "-XX:+UseParallelGC -XX:+IgnoreUnrecognizedVMOptions -Dlog4j2.configurationFile={log4j} -Dderby.system.home={home}"
+JAVA_OPTIONS = (
+    "-XX:+UseParallelGC -XX:+IgnoreUnrecognizedVMOptions -Dlog4j2.configurationFile={log4j} -Dderby.system.home={home}"
+)
 
 
 def java_problem() -> str | None:

@@ -41,7 +41,7 @@ class Filter:
     """The rows for which `condition` is true."""
 
     child: Node
-    condition: exp.Expression
+    condition: exp.Expr
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -54,7 +54,7 @@ class Project:
     """Each row mapped through expressions."""
 
     child: Node
-    items: tuple[tuple[str, exp.Expression], ...]
+    items: tuple[tuple[str, exp.Expr], ...]
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -67,7 +67,7 @@ class Explode:
     """Each row once for each element of an array; `position` (from 0) may be "". `outer` keeps empty arrays."""
 
     child: Node
-    array: exp.Expression
+    array: exp.Expr
     element: str
     position: str = ""
     outer: bool = False
@@ -98,8 +98,8 @@ class Join:
     left: Node
     right: Node
     kind: Literal["inner", "left"]
-    keys: tuple[tuple[exp.Expression, exp.Expression], ...]
-    condition: exp.Expression | None = None
+    keys: tuple[tuple[exp.Expr, exp.Expr], ...]
+    condition: exp.Expr | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -112,8 +112,8 @@ class Aggregate:
     """One row a group: `keys` are named expressions, `items` named aggregate calls."""
 
     child: Node
-    keys: tuple[tuple[str, exp.Expression], ...]
-    items: tuple[tuple[str, exp.Expression], ...]
+    keys: tuple[tuple[str, exp.Expr], ...]
+    items: tuple[tuple[str, exp.Expr], ...]
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -143,7 +143,7 @@ class Bound:
     """
 
     op: Literal[">", ">=", "<", "<="]
-    shift: exp.Expression | None = None
+    shift: exp.Expr | None = None
     sign: int = -1
 
 
@@ -152,7 +152,7 @@ class Temporal:
     """The rows whose `time` lies in a range that moves with as_of; a missing bound is no bound."""
 
     child: Node
-    time: exp.Expression
+    time: exp.Expr
     lower: Bound | None
     upper: Bound | None
 
@@ -178,7 +178,7 @@ class Latest:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Touched:
-    """The rows whose `keys` (own column, column of `relation`) stand in a relation of touched keys; NULL equals NULL."""
+    """The rows whose `keys` (own column, column of `relation`) stand in a relation of touched keys, NULLs too."""
 
     child: Node
     relation: str
@@ -236,15 +236,15 @@ def column(name: str) -> exp.Column:
     return exp.column(exp.to_identifier(name, quoted=True))
 
 
-def columns_in(expression: exp.Expression) -> frozenset[str]:
+def columns_in(expression: exp.Expr) -> frozenset[str]:
     """Name the input columns that an expression reads."""
     return frozenset(c.name for c in expression.find_all(exp.Column))
 
 
-def substitute(expression: exp.Expression, values: Mapping[str, exp.Expression]) -> exp.Expression:
+def substitute(expression: exp.Expr, values: Mapping[str, exp.Expr]) -> exp.Expr:
     """Replace columns by expressions; names that are not in `values` stay."""
 
-    def swap(node: exp.Expression) -> exp.Expression:
+    def swap(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Column) and node.name in values:
             value = values[node.name].copy()
             needs_parens = isinstance(value, exp.Binary | exp.Case)
@@ -268,13 +268,13 @@ class Reason:
 class Refusal(Exception):
     """An operator has no rule for this query; `reason` says why."""
 
-    def __init__(self, code: str, why: str, instead: str = "", at: exp.Expression | None = None) -> None:
+    def __init__(self, code: str, why: str, instead: str = "", at: exp.Expr | None = None) -> None:
         line, column = place_of(at)
         self.reason = Reason(code, why, instead, line, column)
         super().__init__(f"{code} {why}")
 
 
-def place_of(expression: exp.Expression | None) -> tuple[int, int]:
+def place_of(expression: exp.Expr | None) -> tuple[int, int]:
     """Find the line and column (from 1) of an expression in the SQL that was parsed; (0, 0) where unknown."""
     if expression is not None:
         for node in expression.walk(bfs=False):

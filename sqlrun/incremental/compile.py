@@ -10,7 +10,7 @@ from sqlglot import exp
 from sqlrun.engines.protocol import Dialect, StoredColumn
 from sqlrun.errors import Problem, ProjectError
 from sqlrun.incremental import shape, sql, stages, types
-from sqlrun.incremental.algebra import Aggregate, Node, Reason, Refusal, Scan, Window, scans, walk
+from sqlrun.incremental.algebra import Aggregate, Node, Reason, Refusal, Scan, Type, Window, scans, walk
 from sqlrun.incremental.script import Moment
 from sqlrun.incremental.stages import ORDER, Stage, Target
 from sqlrun.incremental.translate import translate
@@ -57,7 +57,7 @@ class _Catalog:
     def resolve(self, database: str, name: str) -> Node:
         if database == SOURCE:
             source = self.sources[name]
-            known = tuple(types.Type(c.type, c.nullable) for c in source.columns)
+            known = tuple(Type(c.type, c.nullable) for c in source.columns)
             return Scan(name, tuple(c.name for c in source.columns), known, only_grows=True)
         return self.nodes[name]
 
@@ -86,7 +86,7 @@ def project(queries: Iterable[Query], nouns: Project) -> tuple[Compiled, ...]:
 
 
 def _scan(noun: Model | Seed, *, only_grows: bool) -> Scan:
-    known = tuple(types.Type(c.type, c.nullable) for c in noun.columns)
+    known = tuple(Type(c.type, c.nullable) for c in noun.columns)
     repeats = isinstance(noun, Model) and noun.repeats
     return Scan(noun.name, tuple(c.name for c in noun.columns), known, noun.grain, repeats, only_grows)
 
@@ -125,7 +125,7 @@ def _typed(root: Node, contract: Model) -> Node:
     items = []
     for name in root.columns:
         declared = contract.column(name)
-        value: exp.Expression = exp.column(exp.to_identifier(name, quoted=True))
+        value: exp.Expr = exp.column(exp.to_identifier(name, quoted=True))
         if declared is not None and types.of_node(root)[name].text != declared.type:
             value = exp.cast(value, exp.DataType.build(declared.type, dialect="databricks"))
         items.append((name, value))
@@ -202,7 +202,7 @@ def _problem(query: Query, reason: Reason) -> Problem:
 def _check_contract(compiled: Compiled) -> None:
     """Hold a model to its `at_worst` (SR530)."""
     allowed = compiled.query.rendered.config.at_worst
-    limit = ORDER.index(allowed) if allowed in ORDER else len(ORDER)  # type: ignore[arg-type]
+    limit = ORDER.index(allowed) if allowed in ORDER else len(ORDER)
     for stage in compiled.stages:
         if ORDER.index(stage.strategy) > limit:
             reason = stage.reason
@@ -226,7 +226,7 @@ def whole_query(
     """
     written = frozenset(views)
 
-    def swap(node: exp.Expression) -> exp.Expression:
+    def swap(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Table) and node.db == REF and node.name in written:
             inner = _own_ctes(compiled[node.name].tree.copy(), node.name).transform(swap, copy=False)
             return exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(node.alias_or_name)))
@@ -242,7 +242,7 @@ def whole_query(
     return sql.expression(compiled[name].tree.copy().transform(swap, copy=False), dialect)
 
 
-def _own_ctes(tree: exp.Expression, view: str) -> exp.Expression:
+def _own_ctes(tree: exp.Expr, view: str) -> exp.Expr:
     """Rename a view's CTEs: Spark's generator moves them to the top, where its reader may have one of that name."""
     names = {cte.alias: f"{view}__{cte.alias}" for cte in tree.find_all(exp.CTE)}
     for cte in tree.find_all(exp.CTE):
@@ -255,7 +255,7 @@ def _own_ctes(tree: exp.Expression, view: str) -> exp.Expression:
     return tree
 
 
-def _clock(node: exp.Expression, moment: Moment) -> exp.Expression:
+def _clock(node: exp.Expr, moment: Moment) -> exp.Expr:
     if isinstance(node, exp.CurrentTimestamp):
         text = moment.as_of.strftime("%Y-%m-%d %H:%M:%S.%f") + "+00:00"
         return exp.cast(exp.Literal.string(text), exp.DataType.build("timestamp", dialect="databricks"))

@@ -31,11 +31,11 @@ SECONDS = {"SECOND": 1, "MINUTE": 60, "HOUR": 3600, "DAY": 86400, "WEEK": 604800
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The rows whose `column` lies in [low, high]; None is no bound. All times are UTC."""
+    """The rows whose `column` lies in [low, high], times in UTC."""
 
     column: str
-    low: datetime | None
-    high: datetime | None
+    low: datetime
+    high: datetime
 
 
 @dataclass(slots=True)
@@ -111,7 +111,7 @@ def _pieces(node: Temporal, moment: Moment, found: _Found) -> None:
         found.add(scan.table, "old", Range(column, low, high) if low and high else None)
 
 
-def _source(node: Node, time: exp.Expression) -> tuple[Scan | None, str]:
+def _source(node: Node, time: exp.Expr) -> tuple[Scan | None, str]:
     """Follow a time column down to the table that it comes from."""
     if not isinstance(time, exp.Column):
         return None, ""

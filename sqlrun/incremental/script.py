@@ -98,7 +98,7 @@ class Script:
         """Quote one name."""
         return sql.identifier(column, self.dialect)
 
-    def expr(self, expression: exp.Expression) -> str:
+    def expr(self, expression: exp.Expr) -> str:
         """Write an expression in the engine's SQL."""
         return sql.expression(expression, self.dialect)
 

@@ -48,7 +48,7 @@ def is_additive(node: Aggregate) -> bool:
     return bool(node.keys) and all(_additive_call(call) for _, call in node.items)
 
 
-def _additive_call(call: exp.Expression) -> bool:
+def _additive_call(call: exp.Expr) -> bool:
     inner = call.this if isinstance(call, exp.Filter) else call
     if isinstance(inner, exp.Count) and inner.expressions:
         return False  # count(a, b)
@@ -181,7 +181,7 @@ def _under_projection(node: Node) -> tuple[Node, dict[str, str]]:
     return below, mapped
 
 
-def _is_first(condition: exp.Expression, name: str) -> bool:
+def _is_first(condition: exp.Expr, name: str) -> bool:
     if not isinstance(condition, exp.EQ | exp.LTE):
         return False
     left, right = condition.this, condition.expression

@@ -36,14 +36,11 @@ def timestamp(moment: datetime, dialect: Dialect) -> str:
 
 def string(text: str, dialect: Dialect) -> str:
     """Write a string literal; Spark reads backslashes as escapes, DuckDB doesn't."""
-    if dialect == "spark":
-        text = text.replace("\\", "\\\\").replace("'", "\\'")
-    else:
-        text = text.replace("'", "''")
+    text = text.replace("\\", "\\\\").replace("'", "\\'") if dialect == "spark" else text.replace("'", "''")
     return f"'{text}'"
 
 
-def expression(tree: exp.Expression, dialect: Dialect) -> str:
+def expression(tree: exp.Expr, dialect: Dialect) -> str:
     """Write an expression or a query in the engine's SQL."""
     if dialect == "spark":
         return tree.sql("spark")
@@ -61,12 +58,12 @@ def cast(text: str, spark_type: str, dialect: Dialect) -> str:
     return f"cast({text} as {type_name(spark_type, dialect)})"
 
 
-def _for_duckdb(tree: exp.Expression) -> exp.Expression:
+def _for_duckdb(tree: exp.Expr) -> exp.Expr:
     """Mend what sqlglot leaves: functions without an equal name, and NULL instead of an empty list."""
     return tree.copy().transform(_mend, copy=False)
 
 
-def _mend(node: exp.Expression) -> exp.Expression:
+def _mend(node: exp.Expr) -> exp.Expr:
     match node:
         case exp.Anonymous():
             return _mend_call(node)
@@ -94,7 +91,7 @@ def _mend_laterals(select: exp.Select) -> exp.Select:
         call, alias = lateral.this, lateral.args["alias"]
         array = call.this
         names = [identifier.copy() for identifier in alias.columns]
-        items: list[exp.Expression] = [exp.alias_(exp.Anonymous(this="unnest", expressions=[array.copy()]), names[-1])]
+        items: list[exp.Expr] = [exp.alias_(exp.Anonymous(this="unnest", expressions=[array.copy()]), names[-1])]
         if isinstance(call, exp.Posexplode):
             index = exp.Anonymous(this="generate_subscripts", expressions=[array.copy(), exp.Literal.number(1)])
             counted = exp.cast(exp.Sub(this=index, expression=exp.Literal.number(1)), "int")
@@ -107,7 +104,7 @@ def _mend_laterals(select: exp.Select) -> exp.Select:
     return select
 
 
-def _mend_call(node: exp.Anonymous) -> exp.Expression:
+def _mend_call(node: exp.Anonymous) -> exp.Expr:
     arguments = node.expressions
     match node.name.lower():
         case "timestamp_seconds":

@@ -18,6 +18,7 @@ from sqlrun.incremental.algebra import (
     Reason,
     Refusal,
     Scan,
+    Type,
     children,
     column,
     scans,
@@ -159,7 +160,7 @@ def own_stage(name: str, model: str, root: Node, target: Target, reason: Reason 
     return stage("keys", "keys", why, key=key, null_safe=null_safe)
 
 
-def collapse(root: Node) -> tuple[tuple[tuple[str, exp.Expression], ...], Node]:
+def collapse(root: Node) -> tuple[tuple[tuple[str, exp.Expr], ...], Node]:
     """Merge the projections at the top into one over what lies below them."""
     if not isinstance(root, Project):
         return tuple((c, column(c)) for c in root.columns), root
@@ -184,7 +185,7 @@ class Term:
 
     name: str
     type: str
-    argument: exp.Expression | None
+    argument: exp.Expr | None
     counts: bool
 
 
@@ -193,16 +194,16 @@ class Sums:
     """The kept terms of an additive aggregate, and each item's value in terms of their columns."""
 
     terms: tuple[Term, ...]
-    values: dict[str, exp.Expression]
+    values: dict[str, exp.Expr]
 
 
 def sums(node: Aggregate) -> Sums:
     """Part sum, count, count_if and avg into terms that add up, with a count for each argument that may be NULL."""
     inner = types.of_node(node.child)
     terms: dict[tuple[str, bool], Term] = {}
-    values: dict[str, exp.Expression] = {}
+    values: dict[str, exp.Expr] = {}
 
-    def term(argument: exp.Expression, counts: bool, kind: str) -> exp.Expression:
+    def term(argument: exp.Expr, counts: bool, kind: str) -> exp.Expr:
         key = (argument.sql("databricks"), counts)
         if key not in terms:
             prefix = "_count" if counts else "_sum"
@@ -212,16 +213,19 @@ def sums(node: Aggregate) -> Sums:
     for name, raw in node.items:
         call, argument = _argument(raw)
         if isinstance(call, exp.CountIf):
+            assert argument is not None
             values[name] = term(exp.case().when(argument, "1").else_("0"), False, "bigint")
         elif isinstance(call, exp.Count):
-            nullable = argument is not None and types.of(argument, inner).nullable
-            values[name] = term(argument, True, "bigint") if nullable else column("_n")
+            if argument is not None and types.of(argument, inner).nullable:
+                values[name] = term(argument, True, "bigint")
+            else:
+                values[name] = column("_n")
         else:
             values[name] = _sum_value(call, argument, inner, term)
     return Sums((Term("_n", "bigint", None, True), *terms.values()), values)
 
 
-def _argument(raw: exp.Expression) -> tuple[exp.Expression, exp.Expression | None]:
+def _argument(raw: exp.Expr) -> tuple[exp.Expr, exp.Expr | None]:
     call = raw.this if isinstance(raw, exp.Filter) else raw
     argument = (
         None
@@ -235,11 +239,11 @@ def _argument(raw: exp.Expression) -> tuple[exp.Expression, exp.Expression | Non
 
 
 def _sum_value(
-    call: exp.Expression,
-    argument: exp.Expression | None,
-    inner: dict[str, types.Type],
-    term: Callable[[exp.Expression, bool, str], exp.Expression],
-) -> exp.Expression:
+    call: exp.Expr,
+    argument: exp.Expr | None,
+    inner: dict[str, Type],
+    term: Callable[[exp.Expr, bool, str], exp.Expr],
+) -> exp.Expr:
     assert argument is not None
     kind = types.of(argument, inner)
     size = types.decimal(kind)
@@ -259,7 +263,7 @@ def _sum_value(
     return exp.case().when(exp.GT(this=count.copy(), expression=exp.Literal.number(0)), value)
 
 
-def additive(top: tuple[tuple[str, exp.Expression], ...], node: Aggregate, target: Target) -> State:
+def additive(top: tuple[tuple[str, exp.Expr], ...], node: Aggregate, target: Target) -> State:
     """Lay out the table of an additive aggregate: its columns, group keys that it doesn't show, and the sums."""
     inner = types.of_node(node.child)
     shown = {item.name: name for name, item in reversed(top) if isinstance(item, exp.Column)}
@@ -285,7 +289,7 @@ def additive(top: tuple[tuple[str, exp.Expression], ...], node: Aggregate, targe
     return State((*target.columns, *hidden, *terms), tuple(key), tuple(null_safe))
 
 
-def newest(top: tuple[tuple[str, exp.Expression], ...], node: Latest, target: Target) -> State:
+def newest(top: tuple[tuple[str, exp.Expr], ...], node: Latest, target: Target) -> State:
     """Lay out the table of a newest-per-key query: its columns, and what of key and order it doesn't show."""
     inner = types.of_node(node.child)
     shown = {item.name: name for name, item in reversed(top) if isinstance(item, exp.Column)}

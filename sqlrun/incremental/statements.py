@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from sqlrun.engines.protocol import Append, Dialect, Merge, Prune, Replace, Statement, StoredColumn
-from sqlrun.incremental import latest, sql, types
-from sqlrun.incremental.algebra import Aggregate, Latest, substitute
+from sqlrun.incremental import latest, sql
+from sqlrun.incremental.algebra import Aggregate, Latest, Type, substitute
 from sqlrun.incremental.script import WEIGHT, Moment, Script
 from sqlrun.incremental.stages import Stage, collapse, sums
 from sqlrun.incremental.touched import restrict, support
@@ -105,8 +105,8 @@ def _additive(stage: Stage, script: Script) -> Statement | None:
         delta=delta,
         key=stage.key,
         null_safe=stage.null_safe,
-        update=tuple([*public(plus=True), *_cast_terms(added, columns, script)]),
-        insert=tuple([*public(plus=False), *first]),
+        update=(*public(plus=True), *_cast_terms(added, columns, script)),
+        insert=(*public(plus=False), *first),
         delete_when=f"t.{count} + s.{count} = 0",
         insert_when=f"s.{count} > 0",
         prune=Prune(partitions=tuple(p for p in stage.partition_by if p in stage.key)),
@@ -119,11 +119,11 @@ def _cast_terms(
     return [(name, sql.cast(text, columns[name].type, script.dialect)) for name, text in pairs]
 
 
-def _reads(expression: exp.Expression, names: set[str]) -> bool:
+def _reads(expression: exp.Expr, names: set[str]) -> bool:
     return any(c.name in names for c in expression.find_all(exp.Column))
 
 
-def _term(name: str, plus: bool) -> exp.Expression:
+def _term(name: str, plus: bool) -> exp.Expr:
     new = exp.column(exp.to_identifier(name, quoted=True), table="s")
     if not plus:
         return new
@@ -131,10 +131,10 @@ def _term(name: str, plus: bool) -> exp.Expression:
     return exp.paren(exp.Add(this=old, expression=new))
 
 
-def _qualified(script: Script, expression: exp.Expression) -> str:
+def _qualified(script: Script, expression: exp.Expr) -> str:
     """Write an expression whose columns without a table belong to s."""
 
-    def swap(node: exp.Expression) -> exp.Expression:
+    def swap(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Column) and not node.table:
             return exp.column(exp.to_identifier(node.name, quoted=True), table="s")
         return node
@@ -142,9 +142,7 @@ def _qualified(script: Script, expression: exp.Expression) -> str:
     return script.expr(expression.copy().transform(swap, copy=False))
 
 
-def _delta(
-    stage: Stage, script: Script, node: Aggregate, source: str, from_key: list[tuple[str, exp.Expression]]
-) -> str:
+def _delta(stage: Stage, script: Script, node: Aggregate, source: str, from_key: list[tuple[str, exp.Expr]]) -> str:
     """Sum up the changes by group, and name the group's columns as they are stored."""
     keys = [(name, script.expr(key)) for name, key in node.keys]
     terms = [(t.name, _weighted(script, t.argument, t.counts, t.type)) for t in sums(node).terms]
@@ -163,7 +161,7 @@ def _delta(
     return f"select {', '.join([*shown, *hidden, *kept])} from {body} where {some}"
 
 
-def _weighted(script: Script, argument: exp.Expression | None, counts: bool, kind: str) -> str:
+def _weighted(script: Script, argument: exp.Expr | None, counts: bool, kind: str) -> str:
     """Sum the weights, or the argument times its weight, as an exact number."""
     if argument is None:
         return f"sum({WEIGHT})"
@@ -315,6 +313,6 @@ def _full(stage: Stage, script: Script, full_query: str) -> Statement:
     return _replacing(stage, script, _recomputed(stage, script, source, old))
 
 
-def known_types(stage: Stage) -> dict[str, types.Type]:
+def known_types(stage: Stage) -> dict[str, Type]:
     """Tell the types of a stage's public columns, as its readers see them."""
-    return {c.name: types.Type(c.type, c.nullable) for c in stage.public}
+    return {c.name: Type(c.type, c.nullable) for c in stage.public}

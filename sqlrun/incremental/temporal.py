@@ -64,5 +64,5 @@ def _side(node: Temporal, bound: Bound, script: Script, moment: datetime) -> str
     return f"{script.expr(_operand(node.time))} {bound.op} {at}"
 
 
-def _operand(time: exp.Expression) -> exp.Expression:
+def _operand(time: exp.Expr) -> exp.Expr:
     return exp.paren(time) if isinstance(time, exp.Binary) else time

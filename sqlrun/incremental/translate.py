@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from sqlglot import exp
 
@@ -34,7 +35,7 @@ class _Context:
     ctes: Mapping[str, Node]
 
 
-def translate(tree: exp.Expression, resolve: Resolve) -> Node:
+def translate(tree: exp.Expr, resolve: Resolve) -> Node:
     """Turn a qualified query into operators.
 
     Raises: `Refusal` (SR51x) for what has no operator: subqueries in expressions, right and full joins,
@@ -43,7 +44,7 @@ def translate(tree: exp.Expression, resolve: Resolve) -> Node:
     return _query(tree, _Context(resolve, {}))
 
 
-def _query(tree: exp.Expression, context: _Context) -> Node:
+def _query(tree: exp.Expr, context: _Context) -> Node:
     context = _with_ctes(tree, context)
     _no_order(tree)
     match tree:
@@ -68,7 +69,7 @@ def _flatten(node: Node) -> tuple[Node, ...]:
     return node.parts if isinstance(node, UnionAll) else (node,)
 
 
-def _with_ctes(tree: exp.Expression, context: _Context) -> _Context:
+def _with_ctes(tree: exp.Expr, context: _Context) -> _Context:
     clause = tree.args.get("with_") or tree.args.get("with")
     if clause is None:
         return context
@@ -80,7 +81,7 @@ def _with_ctes(tree: exp.Expression, context: _Context) -> _Context:
     return _Context(context.resolve, ctes)
 
 
-def _no_order(tree: exp.Expression) -> None:
+def _no_order(tree: exp.Expr) -> None:
     for key in ("order", "limit", "offset", "sort", "cluster", "distribute"):
         clause = tree.args.get(key)
         if clause is not None:
@@ -95,7 +96,7 @@ def _no_order(tree: exp.Expression) -> None:
 def _select(tree: exp.Select, context: _Context) -> Node:
     node, env = _from(tree, context)
 
-    def plain(expression: exp.Expression) -> exp.Expression:
+    def plain(expression: exp.Expr) -> exp.Expr:
         return _plain(expression, env)
 
     where = tree.args.get("where")
@@ -116,11 +117,11 @@ def _select(tree: exp.Select, context: _Context) -> Node:
     return node
 
 
-def _unalias(item: exp.Expression) -> exp.Expression:
+def _unalias(item: exp.Expr) -> exp.Expr:
     return item.this if isinstance(item, exp.Alias) else item
 
 
-def _plain(expression: exp.Expression, env: Env) -> exp.Expression:
+def _plain(expression: exp.Expr, env: Env) -> exp.Expr:
     """Replace `table.column` by the input's own column name."""
     found = expression.find(exp.Query)
     if found is not None:
@@ -139,7 +140,7 @@ def _plain(expression: exp.Expression, env: Env) -> exp.Expression:
             generator,
         )
 
-    def swap(node: exp.Expression) -> exp.Expression:
+    def swap(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Column):
             key = (node.table, node.name)
             replacement = column(env.get(key, node.name))
@@ -162,7 +163,7 @@ def _from(tree: exp.Select, context: _Context) -> tuple[Node, Env]:
     return node, env
 
 
-def _source(source: exp.Expression, context: _Context) -> tuple[Node, Env]:
+def _source(source: exp.Expr, context: _Context) -> tuple[Node, Env]:
     alias = source.alias_or_name
     if isinstance(source, exp.Subquery):
         node = _query(source.this, context)
@@ -183,7 +184,7 @@ def _source(source: exp.Expression, context: _Context) -> tuple[Node, Env]:
     return node, env
 
 
-def _lateral(node: Node, env: Env, lateral: exp.Expression) -> tuple[Node, Env]:
+def _lateral(node: Node, env: Env, lateral: exp.Expr) -> tuple[Node, Env]:
     call = lateral.this
     if not isinstance(lateral, exp.Lateral) or not isinstance(call, exp.Explode):
         raise Refusal("SR515", "only LATERAL VIEW explode and posexplode have a rule", "", lateral)
@@ -227,7 +228,7 @@ def _join(node: Node, env: Env, join: exp.Join, context: _Context) -> tuple[Node
     return Join(node, right, kind, equalities, rest), both
 
 
-def _join_kind(join: exp.Join) -> str:
+def _join_kind(join: exp.Join) -> Literal["inner", "left"]:
     side, kind = (join.side or "").lower(), (join.kind or "").lower()
     if join.args.get("using") or join.method:
         raise Refusal("SR518", "NATURAL join", "Name the columns in ON.", join)
@@ -242,11 +243,11 @@ def _join_kind(join: exp.Join) -> str:
 
 
 def _equalities(
-    condition: exp.Expression | None, left: Node, right: Node
-) -> tuple[tuple[tuple[exp.Expression, exp.Expression], ...], exp.Expression | None]:
+    condition: exp.Expr | None, left: Node, right: Node
+) -> tuple[tuple[tuple[exp.Expr, exp.Expr], ...], exp.Expr | None]:
     """Part a join condition into left = right keys and the rest."""
-    keys: list[tuple[exp.Expression, exp.Expression]] = []
-    rest: list[exp.Expression] = []
+    keys: list[tuple[exp.Expr, exp.Expr]] = []
+    rest: list[exp.Expr] = []
     for part in windows.conjuncts(condition):
         found = _equality(part, set(left.columns), set(right.columns))
         if found is not None:
@@ -256,7 +257,7 @@ def _equalities(
     return tuple(keys), exp.and_(*rest, copy=False) if rest else None
 
 
-def _equality(part: exp.Expression, left: set[str], right: set[str]) -> tuple[exp.Expression, exp.Expression] | None:
+def _equality(part: exp.Expr, left: set[str], right: set[str]) -> tuple[exp.Expr, exp.Expr] | None:
     if not isinstance(part, exp.EQ):
         return None
     a, b = columns_in(part.this), columns_in(part.expression)
@@ -267,11 +268,11 @@ def _equality(part: exp.Expression, left: set[str], right: set[str]) -> tuple[ex
     return None
 
 
-def _has_aggregates(expressions: list[exp.Expression]) -> bool:
+def _has_aggregates(expressions: list[exp.Expr]) -> bool:
     return any(_aggregates(expression) for expression in expressions)
 
 
-def _aggregates(expression: exp.Expression) -> list[exp.AggFunc]:
+def _aggregates(expression: exp.Expr) -> list[exp.AggFunc]:
     """List the aggregate calls, but not those that are window functions."""
     return [
         call
@@ -282,8 +283,8 @@ def _aggregates(expression: exp.Expression) -> list[exp.AggFunc]:
     ]
 
 
-Items = tuple[tuple[str, exp.Expression], ...]
-Conditions = dict[str, exp.Expression]
+Items = tuple[tuple[str, exp.Expr], ...]
+Conditions = dict[str, exp.Expr]
 
 
 def _grouped(
@@ -291,14 +292,14 @@ def _grouped(
     node: Node,
     items: Items,
     conditions: Conditions,
-    plain: Callable[[exp.Expression], exp.Expression],
+    plain: Callable[[exp.Expr], exp.Expr],
 ) -> tuple[Node, Items, Conditions]:
     group = tree.args.get("group")
     keys = _group_keys(group, items, plain)
-    calls: dict[str, tuple[str, exp.Expression]] = {}
+    calls: dict[str, tuple[str, exp.Expr]] = {}
 
-    def pull(expression: exp.Expression) -> exp.Expression:
-        def swap(part: exp.Expression) -> exp.Expression:
+    def pull(expression: exp.Expr) -> exp.Expr:
+        def swap(part: exp.Expr) -> exp.Expr:
             for name, key in keys:
                 if part == key:
                     return column(name)
@@ -331,16 +332,16 @@ def _grouped(
 def _group_keys(
     group: exp.Group | None,
     items: Items,
-    plain: Callable[[exp.Expression], exp.Expression],
+    plain: Callable[[exp.Expr], exp.Expr],
 ) -> Items:
     if group is None:
         return ()
-    for key in ("grouping_sets", "rollup", "cube", "totals"):
-        if group.args.get(key):
+    for clause in ("grouping_sets", "rollup", "cube", "totals"):
+        if group.args.get(clause):
             raise Refusal("SR520", "grouping sets have no rule yet", "Write a UNION ALL of groupings.", group)
     if group.args.get("all"):
         return tuple((name, item) for name, item in items if not _aggregates(item))
-    keys: list[tuple[str, exp.Expression]] = []
+    keys: list[tuple[str, exp.Expr]] = []
     for position, raw in enumerate(group.expressions):
         key = plain(raw)
         if isinstance(key, exp.Literal) and key.is_int:
@@ -352,7 +353,7 @@ def _group_keys(
     return tuple(keys)
 
 
-def _call_name(call: exp.Expression, items: Items, keys: Items, calls: Mapping[str, tuple[str, object]]) -> str:
+def _call_name(call: exp.Expr, items: Items, keys: Items, calls: Mapping[str, tuple[str, object]]) -> str:
     """Name an aggregate after the column that it is, else by number."""
     taken = {name for name, _ in keys} | {name for name, _ in calls.values()}
     for name, item in items:
@@ -372,8 +373,8 @@ def _windowed(node: Node, items: Items, conditions: Conditions) -> tuple[Node, I
     names = {text: f"_window_{n + 1}" for n, text in enumerate(found)}
     node = Window(node, partition, tuple((names[text], window) for text, window in found.items()))
 
-    def pull(expression: exp.Expression) -> exp.Expression:
-        def swap(part: exp.Expression) -> exp.Expression:
+    def pull(expression: exp.Expr) -> exp.Expr:
+        def swap(part: exp.Expr) -> exp.Expr:
             if isinstance(part, exp.Window):
                 return column(names[part.sql("databricks")])
             return part

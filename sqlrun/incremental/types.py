@@ -145,7 +145,7 @@ def is_integer(column: Type) -> bool:
     return column.text in {"tinyint", "smallint", "int", "integer", "bigint", "long"}
 
 
-def of(expression: exp.Expression, columns: Mapping[str, Type]) -> Type:
+def of(expression: exp.Expr, columns: Mapping[str, Type]) -> Type:
     """Infer the type of an expression over these input columns; unknown ones have an empty text."""
     match expression:
         case exp.Column():
@@ -197,7 +197,7 @@ def _field(expression: exp.Dot, columns: Mapping[str, Type]) -> Type:
     return UNKNOWN
 
 
-def _aggregate(expression: exp.Expression, columns: Mapping[str, Type]) -> Type:
+def _aggregate(expression: exp.Expr, columns: Mapping[str, Type]) -> Type:
     argument = of(expression.this, columns)
     if isinstance(expression, exp.Min | exp.Max):
         return Type(argument.text, True)
@@ -232,7 +232,7 @@ def _case(expression: exp.Case, columns: Mapping[str, Type]) -> Type:
     return Type(_widest(branches).text, not closed or any(b.nullable for b in branches))
 
 
-def _other(expression: exp.Expression, columns: Mapping[str, Type]) -> Type:
+def _other(expression: exp.Expr, columns: Mapping[str, Type]) -> Type:
     strict = isinstance(expression, STRICT) or (
         isinstance(expression, exp.Anonymous) and expression.name.lower() in STRICT_NAMES
     )
@@ -252,7 +252,7 @@ def _other(expression: exp.Expression, columns: Mapping[str, Type]) -> Type:
             return Type("", nullable)
 
 
-def _columns(expression: exp.Expression) -> set[str]:
+def _columns(expression: exp.Expr) -> set[str]:
     # A field of a struct may be NULL although the struct is not.
     if expression.find(exp.Dot):
         return {""}

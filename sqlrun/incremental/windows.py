@@ -16,7 +16,7 @@ from sqlrun.incremental.algebra import (
 )
 
 FLIP = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
-OPERATORS: dict[type[exp.Expression], str] = {
+OPERATORS: dict[type[exp.Expr], str] = {
     exp.GT: ">",
     exp.GTE: ">=",
     exp.LT: "<",
@@ -24,7 +24,7 @@ OPERATORS: dict[type[exp.Expression], str] = {
 }
 
 
-def conjuncts(condition: exp.Expression | None) -> list[exp.Expression]:
+def conjuncts(condition: exp.Expr | None) -> list[exp.Expr]:
     """Part a condition at its ANDs; BETWEEN becomes two comparisons."""
     match condition:
         case None:
@@ -43,16 +43,16 @@ def conjuncts(condition: exp.Expression | None) -> list[exp.Expression]:
             return [condition]
 
 
-def reads_clock(expression: exp.Expression) -> bool:
+def reads_clock(expression: exp.Expr) -> bool:
     """Tell whether an expression asks for the tick's time."""
     return expression.find(exp.CurrentTimestamp, exp.CurrentDate, exp.CurrentDatetime) is not None
 
 
-def filtered(node: Node, condition: exp.Expression) -> Node:
+def filtered(node: Node, condition: exp.Expr) -> Node:
     """Put a condition over a node: what moves with as_of as temporal filters, the rest as a filter."""
-    lowers: dict[str, tuple[exp.Expression, Bound]] = {}
-    uppers: dict[str, tuple[exp.Expression, Bound]] = {}
-    rest: list[exp.Expression] = []
+    lowers: dict[str, tuple[exp.Expr, Bound]] = {}
+    uppers: dict[str, tuple[exp.Expr, Bound]] = {}
+    rest: list[exp.Expr] = []
     for part in conjuncts(condition):
         if not reads_clock(part):
             rest.append(part)
@@ -70,7 +70,7 @@ def filtered(node: Node, condition: exp.Expression) -> Node:
     return Filter(node, exp.and_(*rest, copy=False)) if rest else node
 
 
-def _bound(part: exp.Expression) -> tuple[exp.Expression, Bound]:
+def _bound(part: exp.Expr) -> tuple[exp.Expr, Bound]:
     """Read `time <op> as_of + shift` in either order; a shift on the time's side changes sides."""
     op = OPERATORS.get(type(part))
     if op is None:
@@ -88,7 +88,7 @@ def _bound(part: exp.Expression) -> tuple[exp.Expression, Bound]:
     return left, Bound(op, shift, sign)  # type: ignore[arg-type]
 
 
-def _shift(clock: exp.Expression, part: exp.Expression) -> tuple[exp.Expression | None, int]:
+def _shift(clock: exp.Expr, part: exp.Expr) -> tuple[exp.Expr | None, int]:
     while isinstance(clock, exp.Paren):
         clock = clock.this
     if isinstance(clock, exp.CurrentTimestamp):
@@ -102,7 +102,7 @@ def _shift(clock: exp.Expression, part: exp.Expression) -> tuple[exp.Expression 
     raise _no_rule(part)
 
 
-def _no_rule(part: exp.Expression) -> Refusal:
+def _no_rule(part: exp.Expr) -> Refusal:
     return Refusal(
         "SR521",
         f"`{part.sql('databricks')}` moves with as_of in a way that has no rule",
@@ -117,8 +117,10 @@ def partitioned(node: Node, found: list[exp.Window]) -> tuple[Node, tuple[str, .
     keys = [tuple(part.sql("databricks") for part in w.args.get("partition_by") or ()) for w in found]
     shared = [key for key in keys[0] if all(key in other for other in keys)]
     if not shared:
+        # Ranks over a whole table can't be proved total; other window functions run with the whole query.
+        ranks = any(isinstance(window.this, exp.RowNumber) for window in found)
         raise Refusal(
-            "SR522",
+            "SR502" if ranks else "SR522",
             "a window function without PARTITION BY reads the whole table",
             "Give all window functions of this SELECT a PARTITION BY column in common.",
             found[0],

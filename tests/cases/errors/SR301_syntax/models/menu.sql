@@ -1,5 +1,6 @@
 select
     dish_id,
-    price
+    price price
 from {{ ref('dishes') }}
-where price > > 3
+where price > 3
+    and not (dish_id = 2

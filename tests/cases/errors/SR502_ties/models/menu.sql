@@ -1,3 +1,12 @@
-select dish_id, price
-from {{ ref('dishes') }}
-qualify row_number() over (order by price desc) <= 3
+with dishes as (
+    select * from {{ ref('dishes') }}
+)
+
+select
+    dish_id,
+    price
+from dishes
+qualify row_number() over (
+    partition by price
+    order by price desc
+) <= 3

@@ -1,0 +1,6 @@
+select dish_id, price
+from {{
+    ref(
+        'dishs'
+    )
+}}

@@ -1,0 +1,6 @@
+select
+    {{ listed(
+        ['dish_id', 'prize'],
+        'dishes'
+    ) }}
+from {{ ref('dishes') }} as dishes

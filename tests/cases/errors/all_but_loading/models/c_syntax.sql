@@ -1,0 +1,1 @@
+select dish_id price price from {{ ref('b_ref') }}

@@ -1,0 +1,1 @@
+select dish_id, prize as price from {{ ref('c_syntax') }}

@@ -1,0 +1,1 @@
+select dish_id, price as prices from {{ ref('dishes') }}

@@ -1,0 +1,1 @@
+{% macro euros(cents) %}{{ cents / }}{% endmacro %}

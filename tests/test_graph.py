@@ -1,0 +1,142 @@
+"""Order, circles and selection."""
+
+from __future__ import annotations
+
+import pytest
+
+from sqlrun import graph
+from sqlrun.errors import Place, ProjectError, UsageError
+from sqlrun.model import Config, Model, Project, Rendered, Seed, Source
+
+# name: (file, refs, sources, tags)
+SHOP = {
+    "stg_orders": ("models/staging/orders/stg_orders.sql", (), ("shop__orders",), ("hot",)),
+    "stg_returns": ("models/staging/stg_returns.sql", (), ("shop_old__orders",), ()),
+    "orders": ("models/facts/orders.sql", ("stg_orders", "dishes"), (), ("hot",)),
+    "days": ("models/marts/days.sql", ("orders",), (), ("cold",)),
+    "hours": ("models/marts/hours.sql", ("orders", "stg_returns"), (), ()),
+}
+
+
+def made(models: dict[str, tuple[str, tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = SHOP) -> graph.Graph:
+    items = []
+    for name, (file, refs, sources, tags) in models.items():
+        sql = "select *\n" + "\n".join(f"from {{{{ ref('{ref}') }}}}" for ref in refs)
+        out = "select *\n" + "\n".join(f"from `ref`.`{ref}`" for ref in refs)
+        model = Model(name, file, sql, "", "", (), False, (), Config(), ())
+        lines = tuple(range(1, out.count("\n") + 2))
+        items.append(Rendered(model, out, refs, sources, lines, Config(tags=tags)))
+    seeds = (Seed("dishes", "seeds/dishes.csv", "", "", (), (), ()),)
+    sources = tuple(Source(group, "orders", "json", "", (), "", Place("")) for group in ("shop", "shop_old"))
+    nouns = Project("", "", "", {}, tuple(item.model for item in items), seeds, sources, (), ())
+    return graph.build(nouns, items)
+
+
+def test_parents_come_first_and_names_decide_the_rest():
+    found = made()
+
+    first = "dishes source:shop.orders source:shop_old.orders"
+    assert " ".join(found.order) == f"{first} stg_orders stg_returns orders days hours"
+    assert made(dict(reversed(SHOP.items()))).order == found.order
+    assert found.parents["hours"] == ("orders", "stg_returns")
+    assert found.children["orders"] == ("days", "hours")
+    assert found.children["source:shop.orders"] == ("stg_orders",)
+
+
+@pytest.mark.parametrize(
+    ("include", "chosen"),
+    [
+        ("", "dishes stg_orders stg_returns orders days hours"),
+        ("stg_orders", "stg_orders"),
+        ("stg_*", "stg_orders stg_returns"),
+        ("*", "dishes stg_orders stg_returns orders days hours"),
+        ("+days", "dishes stg_orders orders days"),
+        ("1+days", "orders days"),
+        ("orders+", "orders days hours"),
+        ("stg_orders+1", "stg_orders orders"),
+        ("2+days+1", "dishes stg_orders orders days"),
+        ("1+stg_orders+1", "stg_orders orders"),
+        ("@stg_returns", "dishes stg_orders stg_returns orders hours"),
+        ("tag:hot", "stg_orders orders"),
+        ("tag:h*", "stg_orders orders"),
+        ("path:models/marts", "days hours"),
+        ("path:models/marts/days.sql", "days"),
+        ("marts", "days hours"),
+        ("./models/marts/", "days hours"),
+        ("models/staging+", "stg_orders stg_returns orders days hours"),
+        ("staging/orders", "stg_orders"),
+        ("seeds", "dishes"),
+        ("source:shop+", "stg_orders orders days hours"),
+        ("source:shop.orders+1", "stg_orders"),
+        ("source:shop*+1", "stg_orders stg_returns"),
+        ("source:shop", ""),
+        ("tag:hot,path:models/facts", "orders"),
+        ("tag:hot,marts", ""),
+        ("days hours", "days hours"),
+        ("days stg_orders,tag:hot", "stg_orders days"),
+    ],
+)
+def test_selectors_are_dbts(include, chosen):
+    names = graph.select(made(), (include,) if include else ())
+
+    assert " ".join(names) == chosen
+
+
+def test_several_selectors_unite_and_exclude_takes_away():
+    found = made()
+
+    assert graph.select(found, ("days", "hours")) == ("days", "hours")
+    assert graph.select(found, ("+days",), ("stg_orders", "dishes orders")) == ("days",)
+    assert graph.select(found, (), ("marts", "tag:hot")) == ("dishes", "stg_returns")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("stg_order", "the selector `stg_order` matches nothing. Did you mean `stg_orders`"),
+        ("mart", "Did you mean `marts`"),
+        ("tag:hott", "Did you mean `hot`?"),
+        ("path:models/mart", "Did you mean `models/marts`"),
+        ("source:shp", "Did you mean `shop`"),
+        ("tags:hot", "unknown selector method `tags:`. There are tag:, path: and source:. Did you mean `tag`?"),
+        ("zzzzzz", "`sqlrun ls` lists what there is."),
+        ("", "`` is not a selector."),
+        ("days,", "`` is not a selector."),
+        ("+", "`+` is not a selector."),
+        ("@days+", "`@days+` is not a selector."),
+        ("a++", "`a++` is not a selector."),
+    ],
+)
+def test_a_selector_that_is_none_is_told(text, says):
+    for include, exclude in (((text,), ()), ((), (text,))):
+        with pytest.raises(UsageError) as caught:
+            graph.select(made(), include, exclude)
+        assert says in str(caught.value)
+
+
+def circle(edges: dict[str, tuple[str, ...]]) -> list[str]:
+    with pytest.raises(ProjectError) as caught:
+        made({name: (f"models/{name}.sql", refs, (), ()) for name, refs in edges.items()})
+    return [f"{problem.place}  {problem.message}" for problem in caught.value.problems]
+
+
+def test_a_circle_is_told_edge_by_edge():
+    assert circle({"a": ("b",), "b": ("d", "c"), "c": ("a",), "d": ()}) == [
+        "models/a.sql:2:9  the models read each other in a circle: a -> b -> c -> a"
+    ]
+
+
+def test_every_circle_is_told():
+    found = circle({"a": ("b",), "b": ("a",), "c": ("c",), "d": ("e",), "e": ("d", "a")})
+
+    assert [text.partition("  ")[2] for text in found] == [
+        "the models read each other in a circle: a -> b -> a",
+        "the model `c` reads itself",
+        "the models read each other in a circle: d -> e -> d",
+    ]
+
+
+def test_a_long_chain_is_no_deep_recursion():
+    chain = {f"m{i:04}": (f"models/m{i:04}.sql", (f"m{i - 1:04}",) if i else (), (), ()) for i in range(3000)}
+
+    assert made(chain).nodes[-1] == "m2999"
