@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime, timezone
 from typing import Any
 
 from sqlrun.engines import delta_files, duckdb_files
 from sqlrun.engines.protocol import Merge, Write
-from sqlrun.incremental.sql import identifier
+from sqlrun.incremental.sql import identifier, string
 
 # (key column, least, greatest) of the key values that a delta touches.
 Ranges = list[tuple[str, Any, Any]]
+MOST_LITERALS = 400
 
 
 def append(session: Any, table: Any, sql: str, commit: Any) -> int:
@@ -44,29 +46,27 @@ def merge(session: Any, table: Any, write: Write, statement: Merge, commit: Any,
     session.execute(f"create or replace temp table s as {statement.delta}")
     if not _count(session, "s"):
         return 0
-    ranges = _ranges(session, statement)
-    session.execute(
-        f"create or replace temp table _apply as {_applied(session, table, write, statement, ranges, reads)}"
-    )
+    ranges, partitions = _ranges(session, statement), _partitions(session, statement)
+    applied = _applied(session, table, write, statement, _keeper(partitions, ranges), reads)
+    session.execute(f"create or replace temp table _apply as {applied}")
     kinds = dict(session.execute("select _op, count(*) from _apply group by _op").fetchall())
     if not kinds:
         return 0
     if set(kinds) == {"i"}:
         _write(table, _reader(session, "select * exclude (_op) from _apply"), "append", commit)
         return int(kinds["i"])
-    _merge(table, session.sql("select * from _apply").to_arrow_table(), write, statement, ranges, commit)
+    rows = session.sql("select * from _apply").to_arrow_table()
+    _merge(table, rows, write, statement, _literals(partitions, ranges), commit)
     return int(sum(kinds.values()))
 
 
-def _applied(
-    session: Any, table: Any, write: Write, statement: Merge, ranges: list[tuple[str, Any, Any]], reads: Any
-) -> str:
+def _applied(session: Any, table: Any, write: Write, statement: Merge, keep: Any, reads: Any) -> str:
     """Write each row's new values and what to do with it: i(nsert), u(pdate), d(elete)."""
     columns = write.table.columns
     if table.version() == 0:
         target = duckdb_files.empty(columns)
     else:
-        target = duckdb_files.scan(session, table, columns, reads, "_target", "", _keeper(session, statement, ranges))
+        target = duckdb_files.scan(session, table, columns, reads, "_target", "", keep)
     on = " and ".join(_equal(key, key in statement.null_safe) for key in statement.key)
     updates, inserts = dict(statement.update), dict(statement.insert)
     items = []
@@ -91,7 +91,7 @@ def _equal(key: str, null_safe: bool) -> str:
     return f"t.{name} {'is not distinct from' if null_safe else '='} s.{name}"
 
 
-def _ranges(session: Any, statement: Merge) -> list[tuple[str, Any, Any]]:
+def _ranges(session: Any, statement: Merge) -> Ranges:
     """Find the ranges of key values to look at: (key column, least, greatest) for each value of the group column."""
     found = []
     for key, group in statement.prune.ranges:
@@ -101,13 +101,17 @@ def _ranges(session: Any, statement: Merge) -> list[tuple[str, Any, Any]]:
     return found
 
 
-def _keeper(session: Any, statement: Merge, ranges: Ranges) -> Any:
-    """Tell by partition values and statistics whether a file can hold a touched row."""
-    partitions = {}
+def _partitions(session: Any, statement: Merge) -> dict[str, set[Any]]:
+    """Find the partition values that a delta touches."""
+    found = {}
     for column in statement.prune.partitions:
-        name = identifier(column, "duckdb")
-        values = session.execute(f"select distinct {name} from s").fetchall()
-        partitions[column] = {duckdb_files.comparable(value) for (value,) in values}
+        values = session.execute(f"select distinct {identifier(column, 'duckdb')} from s").fetchall()
+        found[column] = {duckdb_files.comparable(value) for (value,) in values}
+    return found
+
+
+def _keeper(partitions: dict[str, set[Any]], ranges: Ranges) -> Any:
+    """Tell by partition values and statistics whether a file can hold a touched row."""
 
     def keep(row: dict[str, Any]) -> bool:
         for column, values in partitions.items():
@@ -124,14 +128,42 @@ def _keeper(session: Any, statement: Merge, ranges: Ranges) -> Any:
     return keep
 
 
-def _merge(
-    table: Any, source: Any, write: Write, statement: Merge, ranges: list[tuple[str, Any, Any]], commit: Any
-) -> None:
+def _literals(partitions: dict[str, set[Any]], ranges: Ranges) -> list[str]:
+    """Write what prunes the target as conditions: delta-rs opens only what they leave."""
+    found = []
+    for column, values in partitions.items():
+        texts = [_literal(value) for value in values]
+        if texts and all(texts) and len(texts) <= MOST_LITERALS:
+            found.append(f"t.{identifier(column, 'duckdb')} in ({', '.join(str(text) for text in texts)})")
+    bounds = [(f"t.{identifier(key, 'duckdb')}", _literal(low), _literal(high)) for key, low, high in ranges]
+    if bounds and len(bounds) <= MOST_LITERALS and all(low and high for _, low, high in bounds):
+        found.append("(" + " or ".join(f"{name} between {low} and {high}" for name, low, high in bounds) + ")")
+    return found
+
+
+def _literal(value: Any) -> str | None:
+    """Write a value as a literal of DataFusion's SQL; None for a type that is not used to prune."""
+    match value:
+        case bool() | None:
+            return None
+        case str():
+            return string(value, "duckdb")
+        case int():
+            return str(value)
+        case datetime():
+            text = value.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%f")
+            return f"arrow_cast('{text}', 'Timestamp(Microsecond, Some(\"UTC\"))')"
+        case date():
+            return f"arrow_cast('{value.isoformat()}', 'Date32')"
+        case _:
+            return None
+
+
+def _merge(table: Any, source: Any, write: Write, statement: Merge, literals: list[str], commit: Any) -> None:
     null_safe = set(statement.null_safe)
-    predicate = " and ".join(_equal(key, key in null_safe) for key in statement.key)
-    literals = [_between(key, low, high) for key, low, high in ranges]
-    if literals and all(literals):
-        predicate += f" and ({' or '.join(str(text) for text in literals)})"
+    keys = [_equal(key, key in null_safe) for key in statement.key]
+    # With a NULL-safe key delta-rs (1.6.6) can't plan such literals ("type_coercion"); it prunes less then.
+    predicate = " and ".join([*keys, *([] if null_safe else literals)])
     names = [c.name for c in write.table.columns]
     values = {identifier(n, "duckdb"): f"s.{identifier(n, 'duckdb')}" for n in names}
     updates = {n: e for n, e in values.items() if n.strip('"') not in statement.key}
@@ -149,16 +181,6 @@ def _merge(
         .when_not_matched_insert(values, "s._op = 'i'")
         .execute()
     )
-
-
-def _between(key: str, low: Any, high: Any) -> str | None:
-    name = f"t.{identifier(key, 'duckdb')}"
-    if isinstance(low, str) and isinstance(high, str):
-        quoted = [value.replace("'", "''") for value in (low, high)]
-        return f"{name} between '{quoted[0]}' and '{quoted[1]}'"
-    if isinstance(low, int) and isinstance(high, int):
-        return f"{name} between {low} and {high}"
-    return None
 
 
 def _write(table: Any, data: Any, mode: Any, commit: Any) -> None:

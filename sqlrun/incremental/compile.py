@@ -98,8 +98,9 @@ def model(query: Query, catalog: _Catalog) -> Compiled:
         return _landing(query, catalog)
     target = Target(_stored(contract.columns), contract.grain, query.rendered.config.partition_by)
     try:
-        root = shape.newest_per_key(translate(query.tree, catalog.resolve))
-        shape.check_orders(root)
+        translated = translate(query.tree, catalog.resolve)
+        shape.check_orders(translated)
+        root = shape.newest_per_key(translated)
         if query.rendered.config.materialized == "view":
             catalog.nodes[query.name] = _typed(root, contract)
             catalog.views[query.name] = query

@@ -268,11 +268,13 @@ def additive(top: tuple[tuple[str, exp.Expr], ...], node: Aggregate, target: Tar
     inner = types.of_node(node.child)
     shown = {item.name: name for name, item in reversed(top) if isinstance(item, exp.Column)}
     hidden, key, null_safe = [], [], []
+    certain = {c.name for c in target.columns if not c.nullable}
     for name, expression in node.keys:
         kind = types.of(expression, inner)
         stored = shown.get(name, f"_key_{name}")
         key.append(stored)
-        if kind.nullable:
+        # A key that the contract calls never NULL is checked before the tick is published.
+        if kind.nullable and stored not in certain:
             null_safe.append(stored)
         if name not in shown:
             if not kind.text:
@@ -283,7 +285,8 @@ def additive(top: tuple[tuple[str, exp.Expr], ...], node: Aggregate, target: Tar
     for name, item in top:
         if name in target.partition_by and name not in key and types._columns(item) <= groups:
             key.append(name)
-            null_safe.append(name)
+            if name not in certain:
+                null_safe.append(name)
     kept = sums(node)
     terms = [StoredColumn(t.name, t.type, False) for t in kept.terms]
     return State((*target.columns, *hidden, *terms), tuple(key), tuple(null_safe))
