@@ -55,7 +55,7 @@ def crafted(now: datetime) -> list[tuple[int, str, str]]:
     """List crafted events: after how many minutes they arrive, the line, and what it is."""
     minute = timedelta(minutes=1)
     repeated = order("20", now + 3 * minute, restaurant="r9002")
-    leaving = now - 55 * minute  # leaves the one-hour window at the tick ten minutes on
+    leaving = now - 52 * minute  # leaves the one-hour window at the tick ten minutes on
     tie = [("d005", 1, "1.00"), ("d003", 1, "1.00"), ("d004", 1, "1.00"), ("d002", 5, "1.00"), ("d001", 9, "1.00")]
     return [
         (5, order("10", now - 30 * minute), "late for the one-hour window"),

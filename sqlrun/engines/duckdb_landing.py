@@ -29,9 +29,11 @@ def land(session: Any, landing: Landing) -> int:
     app_id = f"{landing.app_id}:{_identity(checkpoint, table.version(), landing)}"
     seen, last = _planned(checkpoint)
     committed = table.transaction_version(app_id)
-    if table.version() > 0 and committed is None and last > 0:
+    if table.version() > 0 and (committed is None or committed > last):
         raise EngineError(
-            f"the checkpoint of {landing.table.name} belongs to another table; landing again would double its rows",
+            f"the checkpoint of {landing.table.name} belongs to another table, or its list of batches is gone: landing "
+            f"again would double rows. Put it back, or run `sqlrun build --full-refresh --select "
+            f"{landing.table.name}+`.",
             model=landing.table.name,
         )
     rows = 0
