@@ -307,22 +307,6 @@ def hostile_rows():
     return table(id=range(longest), **padded)
 
 
-@pytest.mark.spark
-def test_predicates_mean_the_same_on_spark():
-    from pyspark.sql import SparkSession
-
-    rows = hostile_rows()
-    expectations = [rule for rule in rules() if passes(rule, model().columns)]
-    predicates = [passes(rule, model().columns) for rule in expectations]
-    spark = SparkSession.builder.master("local[1]").config("spark.sql.session.timeZone", "UTC").getOrCreate()
-    frame = spark.createDataFrame(rows).coalesce(1)
-    held = frame.selectExpr("id", *[f"{sql} as p{index}" for index, sql in enumerate(predicates)])
-    answers = sorted(held.collect(), key=lambda row: row["id"])
-
-    for index, held_there in enumerate(all_held_on_duckdb(expectations, rows)):
-        assert [row[f"p{index}"] for row in answers] == list(held_there), expectations[index]
-
-
 def test_predicates_and_great_expectations_agree():
     rows = hostile_rows()
     expectations = tuple(rules())
