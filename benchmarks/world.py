@@ -1,0 +1,110 @@
+"""The benchmark's input: order files of a history of any length, and the same ticks after each. Shell: files.
+
+Every size ends at the same moment and has as many orders a day, so a longer history begins earlier and nothing else
+differs: the ticks' files are the same bytes for all sizes.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+from sqlrun.simulate import write_history
+from sqlrun.simulate_orders import events, start_for
+from sqlrun.simulate_settings import MINUTES_PER_DAY, Settings, from_minute, to_minute
+
+STEP = 5
+LAST = datetime(2026, 11, 2, 21, 0, tzinfo=timezone.utc)
+# 1,000,000 orders are eight days: the window of seven days is full in every size.
+LARGE = Settings(orders_per_day=125_000, restaurants=1000)
+SMALL = Settings()
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """One tick's file, as it arrives, and its time."""
+
+    file: str
+    as_of: datetime
+    lines: int
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A history and the ticks after it. `days` is how far the history goes back."""
+
+    name: str
+    orders: int
+    new: int
+    days: float
+    history: tuple[str, ...]
+    history_lines: int
+    as_of: datetime
+    ticks: tuple[Tick, ...]
+
+
+def size_of(text: str) -> int:
+    """Read 1m, 250k or 20000.
+
+    >>> size_of("1m"), size_of("250k")
+    (1000000, 250000)
+    """
+    units = {"k": 1_000, "m": 1_000_000}
+    text = text.strip().lower().replace("_", "").replace(",", "")
+    return int(float(text[:-1]) * units[text[-1]]) if text[-1] in units else int(text)
+
+
+def make(folder: Path, name: str, settings: Settings, orders: int, new: int, ticks: int) -> World:
+    """Write a world's files, or find them from an earlier run."""
+    ends = times(settings, new, ticks)
+    begin = from_minute(start_for(settings, to_minute(ends[0]), orders) // STEP * STEP)
+    days = (ends[0] - begin) / timedelta(days=1)
+    wanted = {"settings": asdict(settings), "begin": begin.isoformat(), "ends": [end.isoformat() for end in ends]}
+    note = folder / "world.json"
+    known = json.loads(note.read_text()) if note.is_file() else {}
+    if {key: known.get(key) for key in wanted} != wanted:
+        known = {**wanted, "lines": _write(folder, settings, begin, ends)}
+        note.write_text(json.dumps(known))
+    lines = known["lines"]
+    history = tuple(str(path) for path in sorted((folder / "history").glob("*.jsonl")))
+    made = tuple(Tick(str(folder / "ticks" / file_of(end)), end, lines[file_of(end)]) for end in ends[1:])
+    return World(name, orders, new, days, history, lines["history"], ends[0], made)
+
+
+def times(settings: Settings, new: int, ticks: int) -> list[datetime]:
+    """Give the end of the history and of each tick: as far apart as `new` orders take, on five-minute steps."""
+    ends = [to_minute(LAST)]
+    for _ in range(ticks):
+        ends.append(start_for(settings, ends[-1], new) // STEP * STEP)
+    return [from_minute(end) for end in reversed(ends)]
+
+
+def file_of(end: datetime) -> str:
+    """Name a tick's file; it sorts after the history's."""
+    return f"tick-{end:%Y%m%dT%H%M}.jsonl"
+
+
+def _write(folder: Path, settings: Settings, begin: datetime, ends: list[datetime]) -> dict[str, int]:
+    (folder / "ticks").mkdir(parents=True, exist_ok=True)
+    for old in (*(folder / "ticks").glob("*.jsonl"), *(folder / "history").glob("*")):
+        old.unlink()
+    lines = {"history": 0}
+    step = MINUTES_PER_DAY // 24
+    for file in write_history(folder / "history", settings, begin, ends[0], step=step, history_step=MINUTES_PER_DAY):
+        lines["history"] += file.lines
+    for start, end in itertools.pairwise(ends):
+        found = events(settings, to_minute(start), to_minute(end))
+        (folder / "ticks" / file_of(end)).write_text("".join(found), encoding="utf-8")
+        lines[file_of(end)] = len(found)
+    return lines
+
+
+def arrive(file: str, folder: Path) -> None:
+    """Let a file appear in a source folder, whole, without copying it."""
+    target = folder / Path(file).name
+    if not target.exists():
+        os.link(file, target)
