@@ -39,6 +39,8 @@ SETTINGS = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.sql.ansi.enabled": "false",
+    # Adaptive execution makes a job of every exchange: too dear for small batches.
+    "spark.sql.adaptive.enabled": "false",
 }
 LINE = """event_id string, order_id string, version string, restaurant_id string, customer_id string,
     ordered_at string, status string, items array<struct<dish_id: string, quantity: string, unit_price: string>>,
@@ -145,19 +147,16 @@ def batch(job: Job, lines: DataFrame, number: int) -> None:
         base = base_of(job, number)
         changed = winners(job, good, base).localCheckpoint(eager=True)
         changed.createOrReplaceGlobalTempView("changed")
-        days = listed(changed, "ordered_date")
+        orders_in, slots_in, hours_in = days_of(changed)
         slots, dish_slots, hours = net_changes(changed)
+        slot = ("slot_date", "slot_at", "restaurant_id")
         steps: list[Callable[[], None]] = [
-            lambda: merge_orders(job, days, number),
+            lambda: merge_orders(job, orders_in, number),
             lambda: append_events(job, good, number),
+            lambda: add_up(job, "dish_slots", dish_slots, (*slot, "dish_id"), "n_lines", slots_in, number),
+            lambda: add_up(job, "restaurant_slots", slots, slot, "n_orders", slots_in, number),
             lambda: add_up(
-                job, "dish_slots", dish_slots, ("slot_date", "slot_at", "restaurant_id", "dish_id"), "n_lines", number
-            ),
-            lambda: add_up(
-                job, "restaurant_slots", slots, ("slot_date", "slot_at", "restaurant_id"), "n_orders", number
-            ),
-            lambda: add_up(
-                job, "restaurant_hours", hours, ("hour_date", "hour_at", "restaurant_id"), "n_orders", number
+                job, "restaurant_hours", hours, ("hour_date", "hour_at", "restaurant_id"), "n_orders", hours_in, number
             ),
         ]
         with ThreadPoolExecutor(4) as pool:
@@ -223,7 +222,7 @@ def winners(job: Job, good: DataFrame, base: int) -> DataFrame:
 
     newest = Window.partitionBy("order_id").orderBy(f.desc("order_version"), f.desc("event_id"))
     latest = good.withColumn("_place", f.row_number().over(newest)).where("_place = 1").drop("_place")
-    days = listed(good, "ordered_date")
+    days = days_of(good)[0]
     before = job.spark.read.option("versionAsOf", base).format("delta").load(job.path("orders"))
     if days:
         before = before.where(f"ordered_date in ({days})")
@@ -239,10 +238,14 @@ def winners(job: Job, good: DataFrame, base: int) -> DataFrame:
     )
 
 
-def listed(frame: DataFrame, column: str) -> str:
-    """List a date column's values as literals: MERGE prunes by nothing else."""
-    days = [row[0] for row in frame.select(column).distinct().collect()]
-    return ", ".join(f"date '{day}'" for day in sorted(days)) if len(days) <= 400 else ""
+def days_of(frame: DataFrame) -> list[str]:
+    """List the days that a batch touches as literals, for orders, slots and hours: MERGE prunes by nothing else."""
+    slot = SLOT.replace("ordered_at", "o.ordered_at")
+    texts = ["o.ordered_at", slot, f"{slot} - interval 5 minutes"]
+    days = [f"collect_set(cast({text} as date))" for text in texts]
+    found = frame.alias("o").selectExpr(*days).first()
+    assert found is not None
+    return [", ".join(f"date '{day}'" for day in sorted(one)) if len(one) <= 400 else "" for one in found]
 
 
 def net_changes(changed: DataFrame) -> tuple[DataFrame, DataFrame, DataFrame]:
@@ -299,11 +302,10 @@ def merge_orders(job: Job, days: str, number: int) -> None:
     )
 
 
-def add_up(job: Job, table: str, change: DataFrame, key: tuple[str, ...], count: str, number: int) -> None:
+def add_up(job: Job, table: str, change: DataFrame, key: tuple[str, ...], count: str, days: str, number: int) -> None:
     """Add a net change to a table of sums; what no order stands behind any longer is deleted."""
     pinned = change.localCheckpoint(eager=True)
     pinned.createOrReplaceGlobalTempView(f"add_{table}")
-    days = listed(pinned, key[0])
     on = " and ".join(f"t.{k} = s.{k}" for k in key) + (f" and t.{key[0]} in ({days})" if days else "")
     sums = ", ".join(f"{c} = t.{c} + s.{c}" for c in pinned.columns if c not in key)
     once(

@@ -27,6 +27,7 @@ class Result:
     world: world.World
     outcome: Outcome
     wrong: int | None
+    warm_up: int
 
     @property
     def name(self) -> str:
@@ -40,7 +41,7 @@ class Result:
     @property
     def warm(self) -> list[TickCost]:
         """List the measured ticks, without the warm-up."""
-        return self.outcome.ticks[1:] or self.outcome.ticks
+        return self.outcome.ticks[self.warm_up :]
 
     @property
     def seconds(self) -> float:
@@ -90,8 +91,8 @@ def main(arguments: list[str] | None = None) -> int:
     results: list[Result] = []
     with folder_of(args.keep) as root:
         for name, settings, orders, new in _sizes(args):
-            tables.say(f"{name}: writing {orders:,} orders of history and {args.ticks + 1} ticks of {new:,}")
-            made = world.make(root / name, name, settings, orders, new, args.ticks + 1)
+            tables.say(f"{name}: writing {orders:,} orders of history and {args.warm + args.ticks} ticks of {new:,}")
+            made = world.make(root / name, name, settings, orders, new, args.warm + args.ticks)
             tables.say(
                 f"{name}: {made.history_lines:,} events over {made.days:.1f} days, "
                 f"{settings.orders_per_day:,.0f} orders a day; "
@@ -114,7 +115,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--new", default="20000", help="new orders a tick, with --sizes")
     parser.add_argument("--engine", choices=("duckdb", "spark", "both"), default="both", help="sqlrun's engine")
     parser.add_argument("--contenders", default="sqlrun", help=f"some of {','.join(CONTENDERS)}; the others need Spark")
-    parser.add_argument("--ticks", type=int, default=3, help="measured ticks, after one to warm up")
+    parser.add_argument("--ticks", type=int, default=3, help="measured ticks")
+    parser.add_argument("--warm", type=int, default=3, help="ticks before the measured ones")
     parser.add_argument("--memory", default="6g", help="each contender's Spark driver memory")
     parser.add_argument("--slices", type=int, default=0, help="ticks that load the history; 0: one for each 2 m orders")
     parser.add_argument("--keep", help="folder to keep order files and preloaded tables in, for another run")
@@ -155,7 +157,7 @@ def _contenders(args: argparse.Namespace, folder: Path, made: world.World) -> It
             files = [*made.history, *(tick.file for tick in made.ticks)]
             right = right or truth.truth(files, made.ticks[-1].as_of)
             wrong = truth.wrong(outcome.mart, right)
-        yield Result(made, outcome, wrong)
+        yield Result(made, outcome, wrong, args.warm)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""One contender in a process of its own: preload, a warm-up tick, the measured ticks. Shell: processes, folders."""
+"""One contender in a process of its own: preload, ticks to warm up, the measured ticks. Shell: processes, folders."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Run:
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of it: the warm-up tick first, then the measured ones."""
+    """What came of it: those to warm up first, then the measured ones."""
 
     contender: str
     engine: str

@@ -1,6 +1,6 @@
 """The benchmark's input: order files of a history of any length, and the same ticks after each. Shell: files.
 
-Every size ends at the same moment and has as many orders a day, so a longer history begins earlier and nothing else
+Every history ends at the same moment and has as many orders a day, so a longer history begins earlier and nothing else
 differs: the ticks' files are the same bytes for all sizes.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import shutil
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -18,7 +19,7 @@ from sqlrun.simulate_orders import events, start_for
 from sqlrun.simulate_settings import MINUTES_PER_DAY, Settings, from_minute, to_minute
 
 STEP = 5
-LAST = datetime(2026, 11, 2, 21, 0, tzinfo=timezone.utc)
+FIRST = datetime(2026, 11, 2, 12, 10, tzinfo=timezone.utc)
 # 1,000,000 orders are eight days: the window of seven days is full in every size.
 LARGE = Settings(orders_per_day=125_000, restaurants=1000)
 SMALL = Settings()
@@ -63,12 +64,15 @@ def make(folder: Path, name: str, settings: Settings, orders: int, new: int, tic
     ends = times(settings, new, ticks)
     begin = from_minute(start_for(settings, to_minute(ends[0]), orders) // STEP * STEP)
     days = (ends[0] - begin) / timedelta(days=1)
-    wanted = {"settings": asdict(settings), "begin": begin.isoformat(), "ends": [end.isoformat() for end in ends]}
+    wanted = {"settings": asdict(settings), "begin": begin.isoformat(), "end": ends[0].isoformat(), "new": new}
     note = folder / "world.json"
     known = json.loads(note.read_text()) if note.is_file() else {}
     if {key: known.get(key) for key in wanted} != wanted:
-        known = {**wanted, "lines": _write(folder, settings, begin, ends)}
-        note.write_text(json.dumps(known))
+        known = {**wanted, "lines": {"history": _write_history(folder, settings, begin, ends[0])}}
+    for start, end in itertools.pairwise(ends):
+        if file_of(end) not in known["lines"]:
+            known["lines"][file_of(end)] = _write_tick(folder, settings, start, end)
+    note.write_text(json.dumps(known))
     lines = known["lines"]
     history = tuple(str(path) for path in sorted((folder / "history").glob("*.jsonl")))
     made = tuple(Tick(str(folder / "ticks" / file_of(end)), end, lines[file_of(end)]) for end in ends[1:])
@@ -77,10 +81,13 @@ def make(folder: Path, name: str, settings: Settings, orders: int, new: int, tic
 
 def times(settings: Settings, new: int, ticks: int) -> list[datetime]:
     """Give the end of the history and of each tick: as far apart as `new` orders take, on five-minute steps."""
-    ends = [to_minute(LAST)]
+    ends = [to_minute(FIRST)]
     for _ in range(ticks):
-        ends.append(start_for(settings, ends[-1], new) // STEP * STEP)
-    return [from_minute(end) for end in reversed(ends)]
+        end = ends[-1] + STEP
+        while start_for(settings, end, new) < ends[-1]:
+            end += STEP
+        ends.append(end)
+    return [from_minute(end) for end in ends]
 
 
 def file_of(end: datetime) -> str:
@@ -88,19 +95,19 @@ def file_of(end: datetime) -> str:
     return f"tick-{end:%Y%m%dT%H%M}.jsonl"
 
 
-def _write(folder: Path, settings: Settings, begin: datetime, ends: list[datetime]) -> dict[str, int]:
-    (folder / "ticks").mkdir(parents=True, exist_ok=True)
-    for old in (*(folder / "ticks").glob("*.jsonl"), *(folder / "history").glob("*")):
-        old.unlink()
-    lines = {"history": 0}
+def _write_history(folder: Path, settings: Settings, begin: datetime, end: datetime) -> int:
+    # What contenders have made of another history is of no use.
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "ticks").mkdir(parents=True)
     step = MINUTES_PER_DAY // 24
-    for file in write_history(folder / "history", settings, begin, ends[0], step=step, history_step=MINUTES_PER_DAY):
-        lines["history"] += file.lines
-    for start, end in itertools.pairwise(ends):
-        found = events(settings, to_minute(start), to_minute(end))
-        (folder / "ticks" / file_of(end)).write_text("".join(found), encoding="utf-8")
-        lines[file_of(end)] = len(found)
-    return lines
+    found = write_history(folder / "history", settings, begin, end, step=step, history_step=MINUTES_PER_DAY)
+    return sum(file.lines for file in found)
+
+
+def _write_tick(folder: Path, settings: Settings, start: datetime, end: datetime) -> int:
+    found = events(settings, to_minute(start), to_minute(end))
+    (folder / "ticks" / file_of(end)).write_text("".join(found), encoding="utf-8")
+    return len(found)
 
 
 def arrive(file: str, folder: Path) -> None:
