@@ -26,6 +26,7 @@ def heal(landing: Landing) -> None:
         _set_aside_torn(checkpoint / folder, "")
     _set_aside_torn(Path(landing.table.path) / "_delta_log", ".json")
     _check_identity(landing, checkpoint)
+    _wind_back(landing, checkpoint)
 
 
 def _set_aside_torn(folder: Path, ending: str) -> None:
@@ -35,7 +36,10 @@ def _set_aside_torn(folder: Path, ending: str) -> None:
     newest = max(files, key=lambda f: int(f.name.removesuffix(ending)), default=None)
     if newest is not None and newest.stat().st_size == 0:
         newest.rename(newest.with_name(f"_torn_{newest.name}"))
-        newest = None
+        # Delta's own checksum of that version: without the version, delta-rs refuses the whole table.
+        checksum = newest.with_suffix(".crc")
+        if ending and checksum.exists():
+            checksum.rename(checksum.with_name(f"_torn_{checksum.name}"))
     for crc in folder.glob(".*.crc"):
         if not (folder / crc.name[1:].removesuffix(".crc")).exists():
             crc.unlink()
@@ -47,20 +51,64 @@ def _check_identity(landing: Landing, checkpoint: Path) -> None:
     metadata = checkpoint / "metadata"
     mine = json.loads(metadata.read_text())["id"] if metadata.is_file() and metadata.stat().st_size else None
     version = delta_files.head(landing.table.path) or 0
-    if known.is_file():
-        if mine is not None and known.read_text().strip() == mine:
-            return
-    elif version == 0 or mine is not None:
+    if mine is not None and known.is_file() and known.read_text().strip() == mine:
         return
     if version == 0:
+        if mine is not None and _numbers(checkpoint / "commits"):
+            # Its batches went elsewhere: the stream would take their files for landed and this table would stay empty.
+            raise EngineError(
+                f"{landing.table.name} is empty, but its checkpoint has landed files: it belongs to another table. "
+                f"Move {landing.checkpoint} away to land from the beginning.",
+                model=landing.table.name,
+            )
         known.unlink(missing_ok=True)
         return
+    if mine is not None and not known.is_file():
+        return  # stopped after the first batch, before the table was told
     what = "is gone" if mine is None else "belongs to another table"
     raise EngineError(
         f"{landing.table.name} holds rows, but its checkpoint {what}: landing from the beginning would double them. "
         f"Put the checkpoint back, or run `sqlrun build --full-refresh --select {landing.table.name}+`.",
         model=landing.table.name,
     )
+
+
+def _numbers(folder: Path) -> list[int]:
+    return sorted(int(f.name) for f in folder.iterdir() if f.name.isdigit()) if folder.is_dir() else []
+
+
+def _wind_back(landing: Landing, checkpoint: Path) -> None:
+    """Wind the checkpoint back to what the table holds: after a power loss it may be ahead.
+
+    The table's own log says which batch it holds last (its transaction id is the query's id and the batch). Batches
+    after it are run again: Spark replays only its newest offsets, so those after the next one go too.
+    """
+    commits = _numbers(checkpoint / "commits")
+    if not commits:
+        return
+    query = json.loads((checkpoint / "metadata").read_text())["id"]
+    table = delta_files.open_table(landing.table.path)
+    held = table.transaction_version(query)
+    if held is None and table.version() > 0:
+        raise EngineError(
+            f"{landing.table.name} holds rows, but none of its checkpoint's: landing them again could double them. "
+            f"Run `sqlrun build --full-refresh --select {landing.table.name}+`.",
+            model=landing.table.name,
+        )
+    last = -1 if held is None else held
+    if commits[-1] <= last:
+        return
+    if last + 1 not in _numbers(checkpoint / "offsets"):
+        raise EngineError(
+            f"{landing.table.name} lacks batches {last + 1} to {commits[-1]} of its checkpoint, and their offsets are "
+            f"gone. Run `sqlrun build --full-refresh --select {landing.table.name}+`.",
+            model=landing.table.name,
+        )
+    for folder, after in (("commits", last), ("offsets", last + 1)):
+        for number in _numbers(checkpoint / folder):
+            if number > after:
+                (checkpoint / folder / str(number)).unlink()
+                (checkpoint / folder / f".{number}.crc").unlink(missing_ok=True)
 
 
 def nothing_new(landing: Landing) -> bool:

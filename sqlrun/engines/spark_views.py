@@ -25,7 +25,7 @@ def register(session: Any, relations: tuple[Relation, ...]) -> None:
     """Make each relation a temporary view of its name."""
     for relation in relations:
         frame = _changes(session, relation) if relation.flavour == "changes" else _rows(session, relation)
-        frame.createOrReplaceTempView(relation.name)
+        frame.createOrReplaceTempView(identifier(relation.name, "spark"))
 
 
 def _names(relation: Relation) -> list[str]:
@@ -57,7 +57,9 @@ def _parquet(session: Any, root: str, table: Any, files: list[str], feed: bool =
         schema = schema.add("_change_type", StringType())
     if not files:
         return session.createDataFrame([], schema)
-    return session.read.schema(schema).option("basePath", base).parquet(*[f"{root}/{file}" for file in files])
+    # These are names, not patterns: a folder may have brackets in its name.
+    reader = session.read.schema(schema).option("basePath", base).option("__globPaths__", "false")
+    return reader.parquet(*[f"{root}/{file}" for file in files])
 
 
 def _changes(session: Any, relation: Relation) -> Any:
