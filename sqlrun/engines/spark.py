@@ -11,7 +11,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from sqlrun.engines import delta_files, duckdb_merge, spark_landing, spark_merge, spark_receipts, spark_views
+from sqlrun.engines import (
+    delta_files,
+    duckdb_merge,
+    spark_landing,
+    spark_merge,
+    spark_modes,
+    spark_receipts,
+    spark_views,
+)
 from sqlrun.engines.protocol import (
     Append,
     Dialect,
@@ -70,9 +78,6 @@ class SparkEngine:
         try:
             yield session
         finally:
-            for view in session.catalog.listTables():
-                if view.isTemporary:
-                    session.catalog.dropTempView(view.name)
             self._idle.put(session)
 
     def create(self, table: TableSpec) -> None:
@@ -120,8 +125,7 @@ class SparkEngine:
         group = f"sqlrun-{next(self._numbers)}"
         with self._session() as session, self._explained(write.table.name, spark_merge.text_of(write)):
             session.sparkContext.setJobGroup(group, write.table.name)
-            spark_views.register(session, write.relations)
-            with _transaction(session, write):
+            with _views(session, write.relations), _transaction(session, write):
                 self._carry_out(session, write)
             costs = spark_receipts.costs(session, group)
         table.update_incremental()
@@ -148,8 +152,7 @@ class SparkEngine:
 
     def query(self, sql: str, relations: tuple[Relation, ...]) -> pa.Table:
         """Run a SELECT over the relations and return its rows."""
-        with self._session() as session, self._explained("", sql):
-            spark_views.register(session, relations)
+        with self._session() as session, self._explained("", sql), _views(session, relations):
             return session.sql(sql).toArrow()
 
     def close(self) -> None:
@@ -193,6 +196,16 @@ def _first_line(error: Exception) -> str:
 def table_name(path: str) -> str:
     """Write a table by its path."""
     return f"delta.{identifier(path, 'spark')}"
+
+
+@contextmanager
+def _views(session: Any, relations: tuple[Relation, ...]) -> Iterator[None]:
+    """Register relations for one statement, and set the session up for one of that size."""
+    try:
+        spark_modes.choose(session, spark_views.register(session, relations))
+        yield
+    finally:
+        spark_views.forget(session, relations)
 
 
 @contextmanager

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from sqlrun.engines import delta_files
+from sqlrun.engines import delta_files, spark_modes
 from sqlrun.engines.duckdb_landing import input_files
 from sqlrun.engines.protocol import Landing
 from sqlrun.errors import EngineError
@@ -114,27 +115,32 @@ def _wind_back(landing: Landing, checkpoint: Path) -> None:
 def nothing_new(landing: Landing) -> bool:
     """Tell without Spark that every file has been landed: the newest batch is committed and its log names them all."""
     checkpoint = Path(landing.checkpoint)
-    try:
-        offsets = {f.name for f in (checkpoint / "offsets").iterdir() if f.name.isdigit()}
-        commits = {f.name for f in (checkpoint / "commits").iterdir() if f.name.isdigit()}
-        logs = list((checkpoint / "sources" / "0").iterdir())
-    except FileNotFoundError:
+    offsets, commits = _numbers(checkpoint / "offsets"), _numbers(checkpoint / "commits")
+    if not offsets or offsets[-1] not in commits:
         return False
-    if not offsets or max(offsets, key=int) not in commits:
-        return False
-    seen = set()
-    for log in logs:
-        if log.name.startswith("."):
-            continue
-        for line in log.read_text().splitlines()[1:]:
-            seen.add(unquote(json.loads(line)["path"].rsplit("/", 1)[-1]))
+    seen = _seen(checkpoint)
     return all(name in seen for name in input_files(landing.source))
+
+
+def _seen(checkpoint: Path) -> set[str]:
+    """Name the files of the source's log."""
+    folder = checkpoint / "sources" / "0"
+    logs = [log for log in folder.iterdir() if not log.name.startswith(".")] if folder.is_dir() else []
+    lines = itertools.chain.from_iterable(log.read_text().splitlines()[1:] for log in logs)
+    return {unquote(json.loads(line)["path"].rsplit("/", 1)[-1]) for line in lines}
+
+
+def _new_bytes(landing: Landing) -> int:
+    seen = _seen(Path(landing.checkpoint))
+    files = [Path(landing.source) / name for name in input_files(landing.source) if name not in seen]
+    return sum(file.stat().st_size for file in files if file.exists())
 
 
 def stream(session: Any, landing: Landing) -> None:
     """Run the landing query over every file that is new, then stop."""
     # A row whose expression fails is set aside with its reason; it must not end the stream.
     session.conf.set("spark.sql.ansi.enabled", "false")
+    spark_modes.choose(session, _new_bytes(landing))
     try:
         reader = session.readStream.format("text").option("pathGlobFilter", "*.{json,jsonl,ndjson}")
         lines = reader.option("maxFilesPerTrigger", 100000).load(landing.source)

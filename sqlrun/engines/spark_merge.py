@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sqlrun.engines import delta_files, spark_modes
 from sqlrun.engines.protocol import Append, Load, Merge, Replace, Write
 from sqlrun.incremental.sql import identifier, string
 
@@ -29,9 +30,12 @@ def merge(session: Any, write: Write, statement: Merge) -> None:
         return
     # Evaluated once: for the literals, and for both passes of the MERGE. (Delta refuses a cached source.)
     delta.localCheckpoint(eager=True).createOrReplaceTempView(SOURCE)
-    literals = _literals(session, write, statement)
-    if literals is not None:
+    found = _touched(session, write, statement)
+    if found["_count"]:
+        spark_modes.choose(session, _target_bytes(write, statement, found))
+        literals = _literals(session, write, statement, found)
         session.sql(merge_text(write, statement, literals))
+    session.catalog.dropTempView(SOURCE)
 
 
 def _insert(session: Any, write: Write, statement: Merge, delta: Any) -> None:
@@ -46,20 +50,21 @@ def _insert(session: Any, write: Write, statement: Merge, delta: Any) -> None:
     frame.write.format("delta").mode("append").save(write.table.path)
 
 
-def _literals(session: Any, write: Write, statement: Merge) -> list[str] | None:
-    """Take what prunes the target from the delta's own rows; None where there are none."""
-    kinds = {c.name: c.type for c in write.table.columns}
-    prune = statement.prune
+def _touched(session: Any, write: Write, statement: Merge) -> Any:
+    """Count the delta's rows and list the partitions that they lie in."""
     items = ["count(*) as _count"]
-    for index, name in enumerate(prune.partitions):
+    for index, name in enumerate(statement.prune.partitions):
         column = identifier(name, "spark")
         items.append(f"sort_array(collect_set(cast({column} as string))) as _values_{index}")
         items.append(f"count_if({column} is null) as _nulls_{index}")
-    found = session.sql(f"select {', '.join(items)} from {SOURCE}").first()
-    if not found["_count"]:
-        return None
+    return session.sql(f"select {', '.join(items)} from {SOURCE}").first()
+
+
+def _literals(session: Any, write: Write, statement: Merge, found: Any) -> list[str]:
+    """Write what prunes the target, taken from the delta's own rows."""
+    kinds = {c.name: c.type for c in write.table.columns}
     literals = []
-    for index, name in enumerate(prune.partitions):
+    for index, name in enumerate(statement.prune.partitions):
         values = found[f"_values_{index}"]
         if len(values) <= MOST_LITERALS:
             listed = ", ".join(literal(v, kinds[name]) for v in values)
@@ -67,9 +72,23 @@ def _literals(session: Any, write: Write, statement: Merge) -> list[str] | None:
             tests = [f"{column} in ({listed})"] if values else []
             tests += [f"{column} is null"] if found[f"_nulls_{index}"] else []
             literals.append(f"({' or '.join(tests)})")
-    for key, group in prune.ranges:
+    for key, group in statement.prune.ranges:
         literals.extend(_ranges(session, key, group, kinds[key]))
     return literals
+
+
+def _target_bytes(write: Write, statement: Merge, found: Any) -> int:
+    """Add up the files of the partitions that a MERGE will open."""
+    total = 0
+    for file in delta_files.files_at(delta_files.open_table(write.table.path, write.base)):
+        for index, name in enumerate(statement.prune.partitions):
+            value = file.get(f"partition.{name}")
+            # A time is written without its zone in Spark's text, and both with seconds.
+            if value is not None and str(value)[:19] not in found[f"_values_{index}"]:
+                break
+        else:
+            total += file["size_bytes"]
+    return total
 
 
 def _ranges(session: Any, key: str, group: str, kind: str) -> list[str]:

@@ -57,6 +57,8 @@ SETTINGS = {
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.sql.streaming.numRecentProgressUpdates": "1",
     "spark.cleaner.periodicGC.interval": "10min",
+    # A tick's statements and Delta's own make more code than the hundred entries of the default hold.
+    "spark.sql.codegen.cache.maxEntries": "2000",
 }
 JAVA_OPTIONS = (
     "-XX:+UseParallelGC -XX:+IgnoreUnrecognizedVMOptions -Dlog4j2.configurationFile={log4j} -Dderby.system.home={home}"

@@ -21,18 +21,27 @@ MOST_FILES = 2000
 WEIGHT = "cast(if(_change_type in ('insert', 'update_postimage'), 1, -1) as bigint) as _weight"
 
 
-def register(session: Any, relations: tuple[Relation, ...]) -> None:
-    """Make each relation a temporary view of its name."""
+def register(session: Any, relations: tuple[Relation, ...]) -> int:
+    """Make each relation a temporary view of its name; give the bytes of their files."""
+    total = 0
     for relation in relations:
-        frame = _changes(session, relation) if relation.flavour == "changes" else _rows(session, relation)
+        frame, size = _changes(session, relation) if relation.flavour == "changes" else _rows(session, relation)
         frame.createOrReplaceTempView(identifier(relation.name, "spark"))
+        total += size
+    return total
+
+
+def forget(session: Any, relations: tuple[Relation, ...]) -> None:
+    """Drop the views: a name that a later statement lacks must not find an older one's rows."""
+    for relation in relations:
+        session.catalog.dropTempView(identifier(relation.name, "spark"))
 
 
 def _names(relation: Relation) -> list[str]:
     return [identifier(c.name, "spark") for c in relation.columns]
 
 
-def _rows(session: Any, relation: Relation) -> Any:
+def _rows(session: Any, relation: Relation) -> tuple[Any, int]:
     table = delta_files.open_table(relation.path, relation.version)
     files = delta_files.files_at(table)
     if relation.ranges:
@@ -44,7 +53,7 @@ def _rows(session: Any, relation: Relation) -> Any:
         frame = _parquet(session, relation.path, table, [unquote(file["path"]) for file in files])
     if relation.where:
         frame = frame.where(relation.where)
-    return frame.select(*_names(relation))
+    return frame.select(*_names(relation)), sum(file["size_bytes"] for file in files)
 
 
 def _parquet(session: Any, root: str, table: Any, files: list[str], feed: bool = False) -> Any:
@@ -62,7 +71,7 @@ def _parquet(session: Any, root: str, table: Any, files: list[str], feed: bool =
     return reader.parquet(*[f"{root}/{file}" for file in files])
 
 
-def _changes(session: Any, relation: Relation) -> Any:
+def _changes(session: Any, relation: Relation) -> tuple[Any, int]:
     names = _names(relation)
     table = delta_files.open_table(relation.path)
     files: dict[str, list[dict[str, Any]]] = {"feed": [], "added": [], "removed": []}
@@ -70,17 +79,18 @@ def _changes(session: Any, relation: Relation) -> Any:
         for kind, found in delta_files.changed_files(relation.path, version).items():
             files[kind].extend(found)
     every = [file for found in files.values() for file in found]
+    size = sum(file.get("size") or 0 for file in every)
     local = relation.path.startswith("/")
     if len(every) > MOST_FILES or not local or any("deletionVector" in file for file in every):
         frames = [_filtered(frame, relation).selectExpr(*names, WEIGHT) for frame in _fed(session, relation)]
-        return reduce(lambda a, b: a.unionAll(b), frames)
+        return reduce(lambda a, b: a.unionAll(b), frames), size
     frames = []
     for kind, weight in (("feed", WEIGHT), ("added", "1L as _weight"), ("removed", "-1L as _weight")):
         paths = [unquote(file["path"]) for file in files[kind]]
         if paths or (kind == "added" and not every):
             frame = _parquet(session, relation.path, table, paths, feed=kind == "feed")
             frames.append(_filtered(frame, relation).selectExpr(*names, weight))
-    return reduce(lambda a, b: a.unionAll(b), frames)
+    return reduce(lambda a, b: a.unionAll(b), frames), size
 
 
 def _filtered(frame: Any, relation: Relation) -> Any:
