@@ -53,7 +53,9 @@ SETTINGS = {
     # The delta of a MERGE is evaluated and pinned before; Delta need not write it aside again.
     "spark.databricks.delta.merge.materializeSource": "none",
     "spark.databricks.delta.schema.autoMerge.enabled": "false",
-    "spark.sql.debug.maxToStringFields": "1000",
+    # The text of a plan that Spark keeps for its own pages, which are off.
+    "spark.sql.ui.explainMode": "simple",
+    "spark.sql.maxPlanStringLength": "2000",
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.sql.streaming.numRecentProgressUpdates": "1",
     "spark.cleaner.periodicGC.interval": "10min",
@@ -61,7 +63,11 @@ SETTINGS = {
     "spark.sql.codegen.cache.maxEntries": "2000",
 }
 JAVA_OPTIONS = (
-    "-XX:+UseParallelGC -XX:+IgnoreUnrecognizedVMOptions -Dlog4j2.configurationFile={log4j} -Dderby.system.home={home}"
+    "-XX:+UseParallelGC -XX:+IgnoreUnrecognizedVMOptions "
+    # Half of a warm tick's processor time goes into compiling code to the last degree: less of it, later.
+    "-XX:Tier4InvocationThreshold=25000 -XX:Tier4MinInvocationThreshold=3000 -XX:Tier4CompileThreshold=75000 "
+    "-XX:Tier4BackEdgeThreshold=200000 "
+    "-Dlog4j2.configurationFile={log4j} -Dderby.system.home={home}"
 )
 
 
