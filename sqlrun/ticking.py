@@ -11,13 +11,13 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from sqlrun import lock, report
+from sqlrun import lock, receipts, report
 from sqlrun.artifacts import Artifacts
 from sqlrun.build import Request, tick
 from sqlrun.console import Console
 from sqlrun.engines.choice import engine_of
 from sqlrun.engines.duckdb import DuckDBEngine
-from sqlrun.errors import SqlrunError, UsageError
+from sqlrun.errors import EngineError, SqlrunError, UsageError
 from sqlrun.events import Event, TickResult
 from sqlrun.ledger import Ledger
 from sqlrun.model import Profile
@@ -137,6 +137,10 @@ class Session:
         self.console.lines(report.closing(result, before.tick if before else 0))
         if self.receipts:
             self.console.lines(report.receipts_table(result))
+        try:
+            receipts.write(self.target.warehouse, result, self.target.engine, self.clock())
+        except EngineError as error:
+            self.console.problem(error)
         return result
 
     @contextmanager

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -104,7 +106,7 @@ def session_of(settings: dict[str, str]) -> SparkSession:
     builder = SparkSession.builder
     for key, value in merged.items():
         builder = builder.config(key, value)
-    with _scrubbed(), _silenced() as said:
+    with _scrubbed(), _interrupts_kept(), _silenced() as said:
         try:
             session = builder.getOrCreate()
         except Exception as error:
@@ -133,6 +135,17 @@ def _scrubbed() -> Iterator[None]:
     finally:
         os.environ.clear()
         os.environ.update(before)
+
+
+@contextmanager
+def _interrupts_kept() -> Iterator[None]:
+    """Keep the handler of SIGINT: PySpark puts its own in its place, which would cut a tick short."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 from pathlib import Path
@@ -385,3 +386,9 @@ def test_an_old_checkpoint_beside_a_new_table_is_refused(engine: SparkEngine, tm
     engine.create(given.table)
     with pytest.raises(EngineError, match="checkpoint"):
         engine.land(given)
+
+
+def test_starting_spark_leaves_the_handler_of_interrupts_alone(engine: SparkEngine) -> None:
+    """PySpark puts its own there, which would cut a tick short."""
+    assert engine.name == "spark"
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

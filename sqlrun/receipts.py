@@ -1,0 +1,85 @@
+"""What each table cost in each tick, as rows of a Delta table beside the ledger. Shell: Delta files.
+
+Written after a tick has ended, so that no reader waits for it. Nothing is decided by these rows: a build that can't
+write them says so and goes on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from sqlrun.engines import delta_files
+from sqlrun.engines.protocol import Receipt, StoredColumn, TableSpec
+from sqlrun.errors import EngineError
+from sqlrun.events import TickResult
+
+COSTS = tuple(field.name for field in fields(Receipt))
+COLUMNS = (
+    StoredColumn("tick", "bigint", False),
+    StoredColumn("as_of", "timestamp", False),
+    StoredColumn("written_at", "timestamp", False),
+    StoredColumn("published", "boolean", False),
+    StoredColumn("engine", "string", False),
+    StoredColumn("model", "string", False),
+    StoredColumn("table", "string", False),
+    StoredColumn("strategy", "string", False),
+    StoredColumn("reason", "string", False),
+    StoredColumn("version", "bigint", False),
+    StoredColumn("rows_changed", "bigint", False),
+    *(StoredColumn(name, "double" if name == "seconds" else "bigint") for name in COSTS),
+)
+COMPACT_EVERY = 100
+
+
+def path_of(warehouse: str) -> str:
+    """Tell where the receipts of a warehouse are."""
+    return str(Path(warehouse) / "_sqlrun" / "receipts")
+
+
+def write(warehouse: str, result: TickResult, engine: str, at: datetime) -> None:
+    """Append a tick's receipts in one commit; nothing where no table was touched.
+
+    Raises: EngineError if they can't be written.
+    """
+    rows = rows_of(result, engine, at)
+    if not rows:
+        return
+    import pyarrow as pa
+    from deltalake import write_deltalake
+    from deltalake.exceptions import DeltaError
+
+    path = path_of(warehouse)
+    try:
+        delta_files.create(TableSpec("receipts", path, COLUMNS))
+        table = delta_files.open_table(path)
+        data = pa.Table.from_pylist(rows, schema=pa.schema(table.schema().to_arrow()))
+        write_deltalake(table, data, mode="append", post_commithook_properties=delta_files.hooks())
+        if result.tick % COMPACT_EVERY == 0:
+            delta_files.compact(path)
+    except (DeltaError, OSError) as error:
+        raise EngineError(f"the receipts of tick {result.tick} can't be written to {path}: {error}") from error
+
+
+def rows_of(result: TickResult, engine: str, at: datetime) -> list[dict[str, Any]]:
+    """Make a row of each table that a tick wrote to or looked at."""
+    return [
+        {
+            "tick": result.tick,
+            "as_of": result.as_of,
+            "written_at": at,
+            "published": result.published,
+            "engine": engine,
+            "model": node.name,
+            "table": stage.table,
+            "strategy": stage.strategy,
+            "reason": stage.reason,
+            "version": stage.version,
+            "rows_changed": stage.rows_changed,
+            **{name: getattr(stage.receipt, name) for name in COSTS},
+        }
+        for node in result.nodes
+        for stage in node.stages
+    ]

@@ -1,0 +1,61 @@
+"""What a tick cost can be read again."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from sqlrun import receipts
+from sqlrun.engines import delta_files
+from sqlrun.engines.protocol import Receipt
+from sqlrun.errors import EngineError
+from sqlrun.events import NodeResult, StageReceipt, TickResult
+
+AT = datetime(2026, 1, 10, 12, 5, tzinfo=timezone.utc)
+
+
+def result(tick: int, *tables: str) -> TickResult:
+    receipt = Receipt(0.5, rows_read=7, files_read=2, commits=1)
+    stages = tuple(StageReceipt(name, "merge", "SR541", 3, tick, receipt) for name in tables)
+    return TickResult(tick, AT, True, 1.0, (NodeResult(1, 1, "m", "merge", "success", 0.5, stages=stages),))
+
+
+def rows(warehouse: Path) -> list[dict[str, object]]:
+    table = delta_files.open_table(receipts.path_of(str(warehouse)))
+    return sorted(pa.table(table.to_pyarrow_table()).to_pylist(), key=lambda row: (row["tick"], row["table"]))
+
+
+def test_a_row_for_each_table_and_tick(tmp_path: Path) -> None:
+    receipts.write(str(tmp_path), result(1, "a", "b"), "duckdb", AT)
+    receipts.write(str(tmp_path), result(2, "a"), "spark", AT)
+
+    found = rows(tmp_path)
+
+    assert [(r["tick"], r["engine"], r["table"], r["rows_read"], r["jobs"]) for r in found] == [
+        (1, "duckdb", "a", 7, None), (1, "duckdb", "b", 7, None), (2, "spark", "a", 7, None),
+    ]  # fmt: skip
+    assert found[0]["as_of"] == AT
+
+
+def test_a_tick_that_touched_nothing_writes_nothing(tmp_path: Path) -> None:
+    receipts.write(str(tmp_path), result(1), "duckdb", AT)
+
+    assert delta_files.head(receipts.path_of(str(tmp_path))) is None
+
+
+def test_receipts_are_compacted_now_and_then(tmp_path: Path) -> None:
+    for tick in (98, 99, 100):
+        receipts.write(str(tmp_path), result(tick, "a"), "duckdb", AT)
+
+    assert len(rows(tmp_path)) == 3
+    assert len(delta_files.files_at(delta_files.open_table(receipts.path_of(str(tmp_path))))) == 1
+
+
+def test_what_can_not_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "_sqlrun").write_text("not a folder")
+
+    with pytest.raises(EngineError, match="receipts of tick 1"):
+        receipts.write(str(tmp_path), result(1, "a"), "duckdb", AT)
