@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
+from sqlrun import fingerprint
 from sqlrun.engines import delta_files
 from sqlrun.engines.protocol import Engine, Flavour, Load, Receipt, Relation, Write, Written
 from sqlrun.errors import EngineError
@@ -57,9 +58,11 @@ def maintain(progress: Progress, model: Compiled) -> tuple[StageReceipt, ...]:
     waiting = list(model.stages)
     while waiting:
         ready = [s for s in waiting if not set(s.inputs) & (hidden - done.keys())]
+        # The last one here: py4j opens a connection for each new thread.
         with ThreadPoolExecutor(max_workers=len(ready)) as pool:
-            for receipt in pool.map(lambda stage: _stage(progress, model, stage), ready):
-                done[receipt.table] = receipt
+            others = [pool.submit(_stage, progress, model, stage) for stage in ready[:-1]]
+            receipts = [_stage(progress, model, ready[-1]), *(other.result() for other in others)]
+        done |= {receipt.table: receipt for receipt in receipts}
         waiting = [s for s in waiting if s.name not in done]
     return tuple(done[s.name] for s in model.stages)
 
@@ -142,12 +145,13 @@ def _whole(progress: Progress, model: Compiled) -> str:
     return whole_query(queries, model.name, progress.space.views, moment, progress.engine.dialect)
 
 
-def load_seed(progress: Progress, name: str, content: str) -> StageReceipt:
+def load_seed(progress: Progress, name: str) -> StageReceipt:
     """Put a seed's rows into its table where they differ from what is there."""
     table = progress.plan.tables[name]
     head = progress.engine.head(table.spec.path) or 0
     seed = progress.space.seed(name)
     assert seed is not None
+    content = fingerprint.of_content(seed)
     if table.state is not None and table.state.content == content:
         progress.finish(name, table.state)
         return StageReceipt(name, "seed", "", 0, table.state.version, Receipt(0.0))

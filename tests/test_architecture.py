@@ -21,7 +21,7 @@ HOMES = {
         "engines.delta_files", "expectation_sql", "expectation_catalogue", "check_queries",
     },
     "duckdb": {"engines.duckdb", "unit_tests", "check_queries"},
-    "deltalake": {"engines.delta_files", "engines.duckdb", "engines.duckdb_merge", "ledger"},
+    "deltalake": {"engines.delta_files", "engines.duckdb", "engines.duckdb_merge", "ledger", "receipts"},
     "pyspark": {"engines.spark", "engines.spark_session", "engines.spark_landing", "engines.spark_merge",
                 "engines.spark_receipts", "engines.spark_views"},
     "delta": {"engines.spark"},

@@ -14,6 +14,7 @@ from sqlrun.engines.protocol import Landing
 from sqlrun.errors import EngineError
 
 IDENTITY = "_sqlrun_checkpoint"
+LINE_BYTES = 200
 
 
 def heal(landing: Landing) -> None:
@@ -130,17 +131,18 @@ def _seen(checkpoint: Path) -> set[str]:
     return {unquote(json.loads(line)["path"].rsplit("/", 1)[-1]) for line in lines}
 
 
-def _new_bytes(landing: Landing) -> int:
+def _new_rows(landing: Landing) -> int:
+    """Estimate the lines that wait to be landed."""
     seen = _seen(Path(landing.checkpoint))
     files = [Path(landing.source) / name for name in input_files(landing.source) if name not in seen]
-    return sum(file.stat().st_size for file in files if file.exists())
+    return sum(file.stat().st_size for file in files if file.exists()) // LINE_BYTES
 
 
 def stream(session: Any, landing: Landing) -> None:
     """Run the landing query over every file that is new, then stop."""
     # A row whose expression fails is set aside with its reason; it must not end the stream.
     session.conf.set("spark.sql.ansi.enabled", "false")
-    spark_modes.choose(session, _new_bytes(landing))
+    spark_modes.choose(session, _new_rows(landing))
     try:
         reader = session.readStream.format("text").option("pathGlobFilter", "*.{json,jsonl,ndjson}")
         lines = reader.option("maxFilesPerTrigger", 100000).load(landing.source)

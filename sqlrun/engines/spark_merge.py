@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlrun.engines import delta_files, spark_modes
+from sqlrun.engines import delta_files
 from sqlrun.engines.protocol import Append, Load, Merge, Replace, Write
+from sqlrun.engines.spark_modes import choose, rows_in
 from sqlrun.incremental.sql import identifier, string
 
 SOURCE = "_delta"
@@ -32,7 +33,7 @@ def merge(session: Any, write: Write, statement: Merge) -> None:
     delta.localCheckpoint(eager=True).createOrReplaceTempView(SOURCE)
     found = _touched(session, write, statement)
     if found["_count"]:
-        spark_modes.choose(session, _target_bytes(write, statement, found))
+        choose(session, _target_rows(write, statement, found))
         literals = _literals(session, write, statement, found)
         session.sql(merge_text(write, statement, literals))
     session.catalog.dropTempView(SOURCE)
@@ -77,18 +78,17 @@ def _literals(session: Any, write: Write, statement: Merge, found: Any) -> list[
     return literals
 
 
-def _target_bytes(write: Write, statement: Merge, found: Any) -> int:
-    """Add up the files of the partitions that a MERGE will open."""
-    total = 0
-    for file in delta_files.files_at(delta_files.open_table(write.table.path, write.base)):
-        for index, name in enumerate(statement.prune.partitions):
-            value = file.get(f"partition.{name}")
-            # A time is written without its zone in Spark's text, and both with seconds.
-            if value is not None and str(value)[:19] not in found[f"_values_{index}"]:
-                break
-        else:
-            total += file["size_bytes"]
-    return total
+def _target_rows(write: Write, statement: Merge, found: Any) -> int:
+    """Add up the rows of the partitions that a MERGE will open."""
+    names = list(enumerate(statement.prune.partitions))
+
+    def touched(file: dict[str, Any]) -> bool:
+        # A time is written without its zone in Spark's text, and both with seconds.
+        values = [(file.get(f"partition.{name}"), found[f"_values_{index}"]) for index, name in names]
+        return all(value is None or str(value)[:19] in listed for value, listed in values)
+
+    files = delta_files.files_at(delta_files.open_table(write.table.path, write.base))
+    return rows_in(file for file in files if touched(file))
 
 
 def _ranges(session: Any, key: str, group: str, kind: str) -> list[str]:

@@ -6,24 +6,37 @@ takes several times as long as the work itself, since each tick's literals make 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-# Of Parquet files to be read, beyond which compiled code is worth its price.
-SMALL_BYTES = 24 * 2**20
-SMALL = {
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.adaptive.enabled": "false",
-}
+# Settings, and the rows to be read up to which each saves more than it costs.
+INTERPRETED = 50_000
+PLANNED_ONCE = 5_000_000
+SMALL = (
+    ("spark.sql.codegen.factoryMode", "NO_CODEGEN", INTERPRETED),
+    ("spark.sql.codegen.wholeStage", "false", INTERPRETED),
+    ("spark.sql.adaptive.enabled", "false", PLANNED_ONCE),
+)
+# What a row takes in a file without statistics, at least.
+ROW_BYTES = 20
 
 
-def choose(session: Any, size: int) -> None:
-    """Set the session up for a statement that reads files of `size` bytes; what the profile sets stays as it is."""
+def rows_in(files: Iterable[Mapping[str, Any]]) -> int:
+    """Estimate the rows of files from the log's entries: their count, or their size in bytes."""
+    total = 0
+    for file in files:
+        known = file.get("num_records")
+        total += known if known is not None else (file.get("size_bytes") or file.get("size") or 0) // ROW_BYTES
+    return total
+
+
+def choose(session: Any, rows: int) -> None:
+    """Set the session up for a statement that reads so many rows; what the profile sets stays as it is."""
     given = session.sparkContext.getConf()
-    for key, value in SMALL.items():
+    for key, value, most in SMALL:
         if given.contains(key):
             continue
-        if size <= SMALL_BYTES:
+        if rows <= most:
             session.conf.set(key, value)
         else:
             session.conf.unset(key)

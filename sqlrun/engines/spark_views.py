@@ -15,6 +15,7 @@ from urllib.parse import unquote
 from sqlrun.engines import delta_files
 from sqlrun.engines.duckdb_files import overlapping
 from sqlrun.engines.protocol import Relation
+from sqlrun.engines.spark_modes import rows_in
 from sqlrun.incremental.sql import identifier
 
 MOST_FILES = 2000
@@ -22,7 +23,7 @@ WEIGHT = "cast(if(_change_type in ('insert', 'update_postimage'), 1, -1) as bigi
 
 
 def register(session: Any, relations: tuple[Relation, ...]) -> int:
-    """Make each relation a temporary view of its name; give the bytes of their files."""
+    """Make each relation a temporary view of its name; estimate the rows of their files."""
     total = 0
     for relation in relations:
         frame, size = _changes(session, relation) if relation.flavour == "changes" else _rows(session, relation)
@@ -53,7 +54,7 @@ def _rows(session: Any, relation: Relation) -> tuple[Any, int]:
         frame = _parquet(session, relation.path, table, [unquote(file["path"]) for file in files])
     if relation.where:
         frame = frame.where(relation.where)
-    return frame.select(*_names(relation)), sum(file["size_bytes"] for file in files)
+    return frame.select(*_names(relation)), rows_in(files)
 
 
 def _parquet(session: Any, root: str, table: Any, files: list[str], feed: bool = False) -> Any:
@@ -79,7 +80,7 @@ def _changes(session: Any, relation: Relation) -> tuple[Any, int]:
         for kind, found in delta_files.changed_files(relation.path, version).items():
             files[kind].extend(found)
     every = [file for found in files.values() for file in found]
-    size = sum(file.get("size") or 0 for file in every)
+    size = rows_in(every)
     local = relation.path.startswith("/")
     if len(every) > MOST_FILES or not local or any("deletionVector" in file for file in every):
         frames = [_filtered(frame, relation).selectExpr(*names, WEIGHT) for frame in _fed(session, relation)]

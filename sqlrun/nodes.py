@@ -1,0 +1,207 @@
+"""A tick's seeds, landings and models, each maintained, checked and told in graph order. Shell: the engine, threads.
+
+A model's checks run beside the maintenance of those below it: they read what is committed, and nothing is published
+before all have passed. What is told doesn't depend on which was faster: a model is told after those above it, and as
+skipped where one of them failed, whatever it has written itself (the next build takes that back).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from types import TracebackType
+from typing import Any
+
+from sqlrun.check import blocks, check
+from sqlrun.errors import EngineError
+from sqlrun.events import CheckResult, Listener, NodeResult, StageReceipt, Started, Status
+from sqlrun.incremental.compile import Compiled
+from sqlrun.land import land
+from sqlrun.maintain import Progress, load_seed, maintain
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What came of bringing a table up to date, before its checks. `message`: it failed."""
+
+    kind: str
+    seconds: float
+    stages: tuple[StageReceipt, ...] = ()
+    message: str | None = None
+
+
+@dataclass(slots=True)
+class _Node:
+    """One step on its way: numbered when it begins, told when its checks and all above it are done."""
+
+    model: Compiled
+    kind: str
+    above: set[str]
+    index: int = 0
+    kept: Future[_Kept] | None = None
+    checked: Future[tuple[NodeResult, tuple[CheckResult, ...]]] | None = None
+    told: bool = False
+
+
+class Nodes:
+    """Counts, runs, tells and collects the steps of a tick."""
+
+    def __init__(self, progress: Progress, tell: Listener, threads: int) -> None:
+        self.progress, self.tell = progress, tell
+        self.total = len(progress.plan.seeds) + len(progress.plan.models)
+        self.done: list[NodeResult] = []
+        self.checks: list[CheckResult] = []
+        self.failed: set[str] = set()
+        self._next = 0
+        self._nodes: dict[str, _Node] = {}
+        self._workers = ThreadPoolExecutor(max(1, threads), "sqlrun-model")
+        # Great Expectations runs one at a time; a second thread fetches the next rows meanwhile.
+        self._checkers = ThreadPoolExecutor(2, "sqlrun-check")
+
+    def __enter__(self) -> Nodes:
+        """Use the threads."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Let the threads end; what has not begun is dropped where something was raised."""
+        for pool in (self._workers, self._checkers):
+            pool.shutdown(wait=True, cancel_futures=kind is not None)
+
+    def load(self, name: str) -> None:
+        """Load a seed here and now; it has no checks."""
+        index = self._start(f"seed {name}")
+        kept = _guarded("seed", lambda: (load_seed(self.progress, name),))
+        rows = sum(stage.rows_changed for stage in kept.stages)
+        self._finish(_result(kept, name, index, self.total, rows), ())
+
+    def land(self, model: Compiled, warehouse: str, at: datetime) -> None:
+        """Land a source's new files here and now; their checks run beside what comes next."""
+        node = _Node(model, "landing", set(), self._start(f"landing {model.name}"))
+        self._nodes[model.name] = node
+        node.kept = Future()
+        node.kept.set_result(_guarded("landing", lambda: (land(self.progress, model, warehouse, at),)))
+        self._check(node)
+        if node.kept.result().message is not None:
+            self._settle()
+
+    def maintain_all(self) -> None:
+        """Maintain all models in graph order, independent ones at once."""
+        models = [m for m in self.progress.plan.models if m.source is None]
+        owners = {s.name: m.name for m in (*models, *(n.model for n in self._nodes.values())) for s in m.stages}
+        for model in models:
+            inputs = {table for s in model.stages for table in s.inputs}
+            above = {owners.get(table, table) for table in inputs} - {model.name}
+            self._nodes[model.name] = _Node(model, model.own.strategy, above)
+        self.settle_all()
+
+    def settle_all(self) -> None:
+        """Run what can run, until every step has been told."""
+        while True:
+            self._advance()
+            begun: list[Future[Any]] = []
+            for node in self._nodes.values():
+                begun += [future for future in (node.kept, node.checked) if future is not None]
+            waiting = [future for future in begun if not future.done()]
+            if not waiting and all(node.told for node in self._nodes.values()):
+                return
+            if waiting:
+                wait(waiting, return_when=FIRST_COMPLETED)
+
+    def _advance(self) -> None:
+        for node in self._nodes.values():
+            if node.kept is None and not node.told and self._may_begin(node):
+                node.index = self._start(f"{node.kind} model {node.model.name}")
+                node.kept = self._workers.submit(_guarded, node.kind, partial(maintain, self.progress, node.model))
+            if node.kept is not None and node.kept.done() and node.checked is None:
+                self._check(node)
+        self._settle()
+
+    def _may_begin(self, node: _Node) -> bool:
+        """Tell whether everything above is maintained; below what is known to have failed nothing begins."""
+        if node.above & self.failed:
+            return False
+        above = [self._nodes[name].kept for name in node.above if name in self._nodes]
+        return all(kept is not None and kept.done() and kept.result().message is None for kept in above)
+
+    def _check(self, node: _Node) -> None:
+        assert node.kept is not None
+        node.checked = self._checkers.submit(_checked, self.progress, node.model, node.kept.result())
+
+    def _settle(self) -> None:
+        """Tell the steps whose checks are done and above which all is told."""
+        moved = True
+        while moved:
+            moved = False
+            for node in self._nodes.values():
+                if node.told or any(not self._nodes[name].told for name in node.above if name in self._nodes):
+                    continue
+                skipped = bool(node.above & self.failed)
+                if skipped and node.kept is None:
+                    node.index = self._count()
+                elif node.checked is None or not node.checked.done():
+                    continue
+                node.told = moved = True
+                result, checks = _skipped(node) if skipped or node.checked is None else node.checked.result()
+                self._finish(replace(result, index=node.index, total=self.total), checks)
+
+    def _count(self) -> int:
+        self._next += 1
+        return self._next
+
+    def _start(self, what: str) -> int:
+        """Number the next step and tell that it begins."""
+        index = self._count()
+        self.tell(Started(index, self.total, what))
+        return index
+
+    def _finish(self, node: NodeResult, checks: tuple[CheckResult, ...]) -> None:
+        self.done.append(node)
+        self.tell(node)
+        for result in checks:
+            self.checks.append(result)
+            self.tell(result)
+        if node.status in ("error", "skipped") or blocks(checks):
+            self.failed.add(node.name)
+
+
+def _guarded(kind: str, work: Callable[[], tuple[StageReceipt, ...]]) -> _Kept:
+    """Turn a failure of the engine into the step's result."""
+    started = time.perf_counter()
+    try:
+        stages = work()
+    except EngineError as error:
+        return _Kept(kind, time.perf_counter() - started, message=str(error))
+    return _Kept(kind, time.perf_counter() - started, stages)
+
+
+def _checked(progress: Progress, model: Compiled, kept: _Kept) -> tuple[NodeResult, tuple[CheckResult, ...]]:
+    """Check what a step has changed; one that failed has nothing to check."""
+    if kept.message is not None:
+        return _result(kept, model.name), ()
+    started = time.perf_counter()
+    try:
+        rows, quarantined, checks = check(progress, model)
+    except EngineError as error:
+        failed = replace(kept, message=str(error))
+        return _result(failed, model.name), ()
+    kept = replace(kept, stages=(*kept.stages[:-1], replace(kept.stages[-1], rows_changed=rows)))
+    kept = replace(kept, seconds=kept.seconds + time.perf_counter() - started)
+    return _result(kept, model.name, rows=rows, quarantined=quarantined), checks
+
+
+def _result(kept: _Kept, name: str, index: int = 0, total: int = 0, rows: int = 0, quarantined: int = 0) -> NodeResult:
+    if kept.message is not None:
+        return NodeResult(index, total, name, kept.kind, "error", kept.seconds, message=kept.message)
+    changed = rows or quarantined or any(stage.receipt.commits for stage in kept.stages)
+    status: Status = "success" if changed else "no-op"
+    return NodeResult(index, total, name, kept.kind, status, kept.seconds, rows, quarantined, stages=kept.stages)
+
+
+def _skipped(node: _Node) -> tuple[NodeResult, tuple[CheckResult, ...]]:
+    return NodeResult(0, 0, node.model.name, node.kind, "skipped", 0.0), ()
