@@ -21,7 +21,7 @@ test: java $(INSTALLED) ## Run all tests, those on Spark included
 	$(BIN)/python -m pytest
 
 test-fast: $(INSTALLED) ## Run the tests that need no Java and take no more than a moment
-	$(BIN)/python -m pytest -m "not spark and not slow"
+	$(BIN)/python -m pytest -n 2 -m "not spark and not slow"
 
 lint: $(INSTALLED) ## Check style, format and types
 	$(BIN)/ruff check .

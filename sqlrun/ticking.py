@@ -24,6 +24,7 @@ from sqlrun.model import Profile
 from sqlrun.pipeline import Prepared
 from sqlrun.ticks import floor, parse_time
 
+INTERRUPTED = 130
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -83,6 +84,9 @@ class Session:
                     code = 0 if result.published else 1
                     if code and not options["every"]:
                         break
+            except KeyboardInterrupt:
+                self.console.print("Stopped. Nothing of this tick is published; the next build takes it back.", "error")
+                return INTERRUPTED
             finally:
                 engine.close()
         return code

@@ -7,6 +7,8 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from sqlrun import load, parse, profile, render
 from sqlrun.errors import ProjectError
 from sqlrun.pipeline import prepare
@@ -72,6 +74,7 @@ def shake(folder: Path, seed: int) -> str:
     return ""
 
 
+@pytest.mark.slow
 def test_no_broken_query_ends_in_a_traceback() -> None:
     """Each problem stands within its file, and its caret within its line."""
     nouns = load.project(ROOT)
@@ -88,6 +91,7 @@ def test_no_broken_query_ends_in_a_traceback() -> None:
             assert problem.place.column <= len(problem.excerpt) + 1 or not problem.excerpt
 
 
+@pytest.mark.slow
 def test_no_mistake_ends_in_a_traceback(tmp_path: Path) -> None:
     """Each problem has a code and a place within its file."""
     copied(tmp_path)

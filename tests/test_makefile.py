@@ -123,7 +123,7 @@ def test_make_alone_shows_every_target():
     [
         ("build", [".ci/require java", "sqlrun simulate", "sqlrun build"]),
         ("test", [".ci/require java", "python -m pytest\n"]),
-        ("test-fast", ['pytest -m "not spark and not slow"']),
+        ("test-fast", ['pytest -n 2 -m "not spark and not slow"']),
         ("lint", ["ruff check .", "ruff format --check .", "mypy"]),
     ],
 )

@@ -307,6 +307,7 @@ def hostile_rows():
     return table(id=range(longest), **padded)
 
 
+@pytest.mark.slow
 def test_predicates_and_great_expectations_agree():
     rows = hostile_rows()
     expectations = tuple(rules())
@@ -564,6 +565,7 @@ def test_sums_are_exact():
     assert (failed.status, failed.message) == ("fail", "observed 0.3")
 
 
+@pytest.mark.slow
 def test_importing_leaves_the_process_alone():
     code = """
 import logging, sys, warnings

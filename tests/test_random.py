@@ -160,6 +160,7 @@ class World:
 SEEDS = int(os.environ.get("SQLRUN_SEEDS", "1"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(SEEDS))
 @pytest.mark.parametrize("name", QUERIES)
 def test_kept_equals_whole_query(name: str, seed: int) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sqlrun import lock
+from sqlrun import lock, nodes
 from sqlrun.engines import duckdb_landing
 from sqlrun.engines.duckdb import DuckDBEngine
 from sqlrun.errors import EngineError, LockedError, UsageError
@@ -19,6 +21,8 @@ from sqlrun.published import find, query
 from tests.projects import Site, copy_project
 from tests.script import FIVE, START, order
 from tests.whole import differences
+
+pytestmark = pytest.mark.slow
 
 
 class Stop(Exception):
@@ -92,6 +96,36 @@ def test_a_critical_check_keeps_the_last_good_tick(site: Site) -> None:
 
     suite.write_text(good)
     assert Site(site.root, site.engine).tick(START + FIVE).published
+    assert total(site) == 30
+    assert differences(site, START + FIVE) == {}
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1.0])
+def test_a_failed_check_skips_what_reads_it_however_late(
+    site: Site, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    """Models below may be written before the check above them is done: they are skipped all the same."""
+    site.tick(START)
+    site.write("1.jsonl", [order("77", START + FIVE)])
+    real = nodes.check
+
+    def failing(progress: Any, model: Any) -> Any:
+        rows, quarantined, results = real(progress, model)
+        if model.name != "stg_orders":
+            return rows, quarantined, results
+        time.sleep(seconds)
+        return rows, quarantined, (replace(results[0], status="fail"), *results[1:])
+
+    monkeypatch.setattr(nodes, "check", failing)
+    result = site.tick(START + FIVE)
+
+    assert not result.published
+    status = {node.name: node.status for node in result.nodes}
+    assert status["stg_order_events"] == status["stg_orders"] == "success"
+    assert {s for name, s in status.items() if name.startswith(("fct_", "restaurant_windows"))} == {"skipped"}
+    assert [c.model for c in result.checks if c.status == "fail"] == ["stg_orders"]
+    monkeypatch.undo()
+    assert site.tick(START + FIVE).published
     assert total(site) == 30
     assert differences(site, START + FIVE) == {}
 

@@ -23,6 +23,8 @@ from tests.projects import ROOT, Site, copy_project
 from tests.script import FIVE, START, order
 from tests.whole import differences
 
+pytestmark = pytest.mark.slow
+
 
 class Stop(Exception):
     """A crash at a chosen moment."""
