@@ -143,9 +143,11 @@ def _landing(query: Query, catalog: _Catalog) -> Compiled:
         raise ProjectError([_problem(query, refusal.reason)]) from None
     read = scans(root)
     if len(read) != 1 or not shape.only_grows(root) or any(isinstance(n, Aggregate | Window) for n in walk(root)):
-        why = Reason("SR531", "a model that reads a source lands its rows: it may only filter and rename them")
+        why = "a model that reads a source lands its rows: it may only filter and rename them"
         instead = "Read one source here, and join or group in a model that refs this one."
-        raise ProjectError([_problem(query, Reason(why.code, why.why, instead, 1, 1))])
+        clauses = (exp.AggFunc, exp.Window, exp.Join, exp.Group, exp.Distinct, exp.SetOperation)
+        refusal = Refusal("SR531", why, instead, query.tree.find(*clauses))
+        raise ProjectError([_problem(query, refusal.reason)])
     reason = Reason("SR546", "the rows of new files are added as they come")
     columns = _stored(contract.columns)
     stage = Stage(
