@@ -130,14 +130,76 @@ def list_command(root: Path, select: tuple[str, ...], exclude: tuple[str, ...], 
 @PROFILE
 @click.option("--where", default="", help="A condition in SQL, as in \"restaurant_id = 'r0001'\".")
 @click.option("--limit", type=click.IntRange(0), default=20, show_default=True, help="How many rows; 0 is all.")
+@click.option("--tick", type=click.IntRange(1), help="As this published tick has them, instead of the newest.")
 @click.option("--output", type=click.Choice(["table", "json", "csv"]), default="table")
 @click.pass_obj
 @fails_plainly
-def show(root: Path, model: str, profile: str | None, where: str, limit: int, output: str) -> None:
+def show(root: Path, model: str, profile: str | None, where: str, limit: int, tick: int | None, output: str) -> None:
     """Show rows of MODEL as the published tick has them; MODEL__quarantine shows what was set aside."""
     from sqlrun.commands import show_rows
 
-    sys.exit(show_rows(root, model, profile, where, limit, output))
+    sys.exit(show_rows(root, model, profile, where, limit, output, tick))
+
+
+@main.command()
+@PROFILE
+@click.option("--limit", type=click.IntRange(0), default=20, show_default=True, help="How many ticks; 0 is all.")
+@click.pass_obj
+@fails_plainly
+def ticks(root: Path, profile: str | None, limit: int) -> None:
+    """List ticks, the newest first: time, whether it was published, rows changed, seconds of all tables together."""
+    from sqlrun.commands import list_ticks
+
+    sys.exit(list_ticks(root, profile, limit))
+
+
+@main.command()
+@click.argument("model")
+@PROFILE
+@click.option("--from", "before", type=click.IntRange(1), help="A published tick; the one before `--to` if not given.")
+@click.option("--to", "after", type=click.IntRange(1), help="A published tick; the newest if not given.")
+@click.option("--limit", type=click.IntRange(0), default=20, show_default=True, help="How many rows; 0 is all.")
+@click.option("--output", type=click.Choice(["table", "json", "csv"]), default="table")
+@click.pass_obj
+@fails_plainly
+def diff(
+    root: Path, model: str, profile: str | None, before: int | None, after: int | None, limit: int, output: str
+) -> None:
+    """Show the rows of MODEL that came and left between two published ticks."""
+    from sqlrun.commands import diff_ticks
+
+    sys.exit(diff_ticks(root, model, profile, before, after, limit, output))
+
+
+@main.command()
+@SELECT
+@EXCLUDE
+@PROFILE
+@click.option("--tick", type=click.IntRange(1), help="Verify this published tick instead of the newest.")
+@click.option(
+    "--limit", type=click.IntRange(0), default=5, show_default=True, help="How many differing rows are shown."
+)
+@click.pass_obj
+@fails_plainly
+def verify(
+    root: Path, select: tuple[str, ...], exclude: tuple[str, ...], profile: str | None, tick: int | None, limit: int
+) -> None:
+    """Compare every published table with its own query run in full by DuckDB, row for row."""
+    from sqlrun.commands import verify_tables
+
+    sys.exit(verify_tables(root, select, exclude, profile, tick, limit))
+
+
+@main.command()
+@PROFILE
+@click.option("--to", type=click.IntRange(1), required=True, help="The published tick to go back to.")
+@click.pass_obj
+@fails_plainly
+def rollback(root: Path, profile: str | None, to: int) -> None:
+    """Publish an old tick again, as a new tick; the next build takes in what has landed since."""
+    from sqlrun.commands import roll_back
+
+    sys.exit(roll_back(root, profile, to, utc_now()))
 
 
 @main.command()

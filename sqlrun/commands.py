@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlrun import explain, load, pipeline, profile, render, report
 from sqlrun.console import Console
@@ -18,6 +18,9 @@ from sqlrun.graph import select as select_nodes
 from sqlrun.model import Profile, UnitTest
 from sqlrun.parse import Query, query, schema_of
 from sqlrun.pipeline import Prepared
+
+if TYPE_CHECKING:
+    from sqlrun.ledger import Ledger
 
 Clock = Callable[[], datetime]
 
@@ -126,18 +129,15 @@ def list_nodes(root: Path, select: tuple[str, ...], exclude: tuple[str, ...], ou
     return 0
 
 
-def show_rows(root: Path, model: str, name: str | None, where: str, limit: int, output: str) -> int:
+def show_rows(root: Path, model: str, name: str | None, where: str, limit: int, output: str, tick: int | None) -> int:
     """Carry out `sqlrun show`."""
-    from sqlrun.ledger import Ledger
+    from sqlrun.history import published_at
     from sqlrun.published import find
     from sqlrun.published import query as run_query
     from sqlrun.where import condition
 
-    prepared = pipeline.prepare(root)
-    target = profile_of(root, prepared, name)
-    published = Ledger(target.warehouse, prepared.nouns.name).read().published
-    if published is None:
-        raise UsageError(f"nothing is published in {target.warehouse} yet. Run: sqlrun build --profile {target.name}")
+    target, ledger = _ledger(root, name)
+    published = published_at(ledger, target, tick)
     relation = find(published, target.warehouse, model)
     columns = ", ".join(f'"{c.name}"' for c in relation.columns)
     sql = f'select {columns} from "{relation.name}"'
@@ -145,18 +145,91 @@ def show_rows(root: Path, model: str, name: str | None, where: str, limit: int, 
     keys = [c.name for c in relation.columns if "<" not in c.type]
     sql += " order by " + ", ".join(f'"{key}"' for key in keys) if keys else ""
     rows = run_query(sql + (f" limit {limit + 1}" if limit else ""), [relation]).to_pylist()
+    names = tuple(c.name for c in relation.columns)
+    what = f"of {model} at tick {published.tick}, as_of {published.as_of:%Y-%m-%d %H:%M} UTC"
+    _print_rows(rows, names, limit, output, what)
+    return 0
+
+
+def _ledger(root: Path, name: str | None) -> tuple[Profile, Ledger]:
+    from sqlrun.ledger import Ledger
+
+    prepared = pipeline.prepare(root)
+    target = profile_of(root, prepared, name)
+    return target, Ledger(target.warehouse, prepared.nouns.name)
+
+
+def _print_rows(rows: list[dict[str, Any]], names: tuple[str, ...], limit: int, output: str, what: str) -> None:
     more = bool(limit) and len(rows) > limit
     rows = rows[:limit] if limit else rows
     console = Console()
-    if output == "json":
-        console.raw(report.as_json(rows))
-    elif output == "csv":
-        console.raw(report.as_csv([c.name for c in relation.columns], rows))
-    else:
-        names = tuple(c.name for c in relation.columns)
-        console.lines(report.table(names, [tuple(r.values()) for r in rows]))
-        told = f"first {len(rows)} rows" if more else f"{len(rows)} rows"
-        console.lines([f"{told} of {model} at tick {published.tick}, as_of {published.as_of:%Y-%m-%d %H:%M} UTC"])
+    match output:
+        case "json":
+            console.raw(report.as_json(rows))
+        case "csv":
+            console.raw(report.as_csv(list(names), rows))
+        case _:
+            console.lines(report.table(names, [tuple(r.values()) for r in rows]))
+            told = f"first {len(rows)} rows" if more else report.counted(len(rows), "row")
+            console.lines([f"{told} {what}"])
+
+
+def list_ticks(root: Path, name: str | None, limit: int) -> int:
+    """Carry out `sqlrun ticks`."""
+    from sqlrun import history
+
+    target, ledger = _ledger(root, name)
+    Console().lines(history.list_ticks(ledger, target, limit))
+    return 0
+
+
+def diff_ticks(
+    root: Path, model: str, name: str | None, before: int | None, after: int | None, limit: int, output: str
+) -> int:
+    """Carry out `sqlrun diff`."""
+    from sqlrun import history
+
+    target, ledger = _ledger(root, name)
+    rows = history.difference(ledger, target, model, before, after)
+    names = tuple(rows[0]) if rows else ("change",)
+    _print_rows(rows, names, limit, output, f"of {model} came (+) or left (-)")
+    return 0
+
+
+def verify_tables(
+    root: Path, select: tuple[str, ...], exclude: tuple[str, ...], name: str | None, tick: int | None, limit: int
+) -> int:
+    """Carry out `sqlrun verify`."""
+    from sqlrun.history import published_at
+    from sqlrun.ledger import Ledger
+    from sqlrun.verify import verify
+
+    prepared = pipeline.prepare(root)
+    target = profile_of(root, prepared, name)
+    published = published_at(Ledger(target.warehouse, prepared.nouns.name), target, tick)
+    names = chosen(prepared, select, exclude)
+    console = Console()
+    failed = 0
+    for verdict in verify(prepared.space, target.warehouse, published, names, limit):
+        console.lines(report.verdict(verdict))
+        failed += not verdict.ok
+    told = f"tick {published.tick}, as_of {published.as_of:%Y-%m-%d %H:%M} UTC"
+    console.lines(
+        [
+            f"{report.counted(failed, 'table')} differ from their queries at {told}."
+            if failed
+            else f"All true at {told}."
+        ]
+    )
+    return 1 if failed else 0
+
+
+def roll_back(root: Path, name: str | None, to: int, now: datetime) -> int:
+    """Carry out `sqlrun rollback`."""
+    from sqlrun import history
+
+    target, ledger = _ledger(root, name)
+    history.roll_back(ledger, target, to, now, Console())
     return 0
 
 

@@ -38,6 +38,16 @@ class History:
     last_tick: int
 
 
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One tick in the ledger. `published_at` None: readers have never seen it."""
+
+    tick: int
+    as_of: datetime
+    pinned_at: datetime | None
+    published_at: datetime | None
+
+
 class Ledger:
     """The ledger of one warehouse."""
 
@@ -57,6 +67,22 @@ class Ledger:
         done = [row["tick"] for row in rows if row["kind"] == "published"]
         last = max((row["tick"] for row in rows), default=0)
         return History(self.published(max(done)) if done else None, last)
+
+    def entries(self) -> list[Entry]:
+        """List all ticks, the newest first."""
+        import pyarrow as pa
+
+        if delta_files.head(self._path) is None:
+            return []
+        table = delta_files.open_table(self._path)
+        rows = pa.table(table.scan(columns=["tick", "kind", "as_of", "written_at"]).read_all()).to_pylist()
+        found: dict[int, dict[str, datetime]] = {}
+        for row in rows:
+            found.setdefault(row["tick"], {"as_of": row["as_of"]})[row["kind"]] = row["written_at"]
+        return [
+            Entry(tick, found[tick]["as_of"], found[tick].get("pinned"), found[tick].get("published"))
+            for tick in sorted(found, reverse=True)
+        ]
 
     def published(self, tick: int) -> Published | None:
         """Read one published tick; None if there is no such."""

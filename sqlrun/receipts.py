@@ -63,6 +63,20 @@ def write(warehouse: str, result: TickResult, engine: str, at: datetime) -> None
         raise EngineError(f"the receipts of tick {result.tick} can't be written to {path}: {error}") from error
 
 
+def totals(warehouse: str) -> dict[int, tuple[int, float]]:
+    """Add up rows changed and seconds of all tables, by tick."""
+    import pyarrow as pa
+
+    if delta_files.head(path_of(warehouse)) is None:
+        return {}
+    table = delta_files.open_table(path_of(warehouse))
+    found: dict[int, tuple[int, float]] = {}
+    for row in pa.table(table.scan(columns=["tick", "rows_changed", "seconds"]).read_all()).to_pylist():
+        rows, seconds = found.get(row["tick"], (0, 0.0))
+        found[row["tick"]] = rows + row["rows_changed"], seconds + row["seconds"]
+    return found
+
+
 def rows_of(result: TickResult, engine: str, at: datetime) -> list[dict[str, Any]]:
     """Make a row of each table that a tick wrote to or looked at."""
     return [

@@ -16,10 +16,11 @@ from sqlrun.rows import aligned, as_csv, as_json, escaped, table
 if TYPE_CHECKING:
     from sqlrun.pipeline import Prepared
     from sqlrun.unit_tests import TestResult
+    from sqlrun.verify import Verdict
 
 __all__ = [
     "LOUD", "Line", "Style", "as_csv", "as_json", "checks", "closing", "failures", "line", "opening",
-    "receipts_table", "running", "subject", "table", "unit_tests",
+    "receipts_table", "running", "subject", "table", "unit_tests", "verdict",
 ]  # fmt: skip
 
 Style = Literal["plain", "dim", "good", "warning", "error", "detail"]
@@ -246,6 +247,18 @@ def _check_details(check: CheckResult) -> Iterator[Line]:
         yield Line(f"  {escaped(said)} (severity {check.severity}){':' if check.samples else ''}", style=inner)
     for sample in check.samples[:SAMPLES]:
         yield Line(f"    {escaped(sample)}", style=inner)
+
+
+def verdict(found: Verdict) -> list[Line | str]:
+    """Tell whether a table equals its query, and show rows that differ."""
+    if found.ok:
+        tag = f"[PASS {counted(found.rows, 'row')} in {found.seconds:.2f}s]"
+        return [Line(f"PASS {found.model} equals its query", tag, "good")]
+    tag = f"[FAIL {found.wrong:,} wrong, {found.missing:,} missing in {found.seconds:.2f}s]"
+    lines: list[Line | str] = [Line(f"FAIL {found.model} differs from its query", tag, "error")]
+    if found.samples:
+        lines += table(tuple(found.samples[0]), [tuple(row.values()) for row in found.samples])
+    return lines
 
 
 def receipts_table(result: TickResult) -> list[str]:

@@ -146,8 +146,8 @@ def _landing(query: Query, catalog: _Catalog) -> Compiled:
         why = "a model that reads a source lands its rows: it may only filter and rename them"
         instead = "Read one source here, and join or group in a model that refs this one."
         clauses = (exp.AggFunc, exp.Window, exp.Join, exp.Group, exp.Distinct, exp.SetOperation)
-        refusal = Refusal("SR531", why, instead, query.tree.find(*clauses))
-        raise ProjectError([_problem(query, refusal.reason)])
+        landed = Refusal("SR531", why, instead, query.tree.find(*clauses))
+        raise ProjectError([_problem(query, landed.reason)])
     reason = Reason("SR546", "the rows of new files are added as they come")
     columns = _stored(contract.columns)
     stage = Stage(

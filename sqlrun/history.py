@@ -1,0 +1,122 @@
+"""Ticks that were: listed, compared, gone back to. Shell: the ledger, Delta files, the terminal."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from urllib.parse import unquote
+
+from sqlrun import lock, receipts, report
+from sqlrun.console import Console
+from sqlrun.engines import delta_files
+from sqlrun.errors import EngineError, UsageError
+from sqlrun.ledger import Ledger
+from sqlrun.model import Profile
+from sqlrun.published import find, query
+from sqlrun.ticks import Published
+
+
+def published_at(ledger: Ledger, target: Profile, tick: int | None) -> Published:
+    """Find a published tick, the newest by default.
+
+    Raises: UsageError if there is none, or that one was never published.
+    """
+    newest = ledger.read().published
+    if newest is None:
+        raise UsageError(f"nothing is published in {target.warehouse} yet. Run: sqlrun build --profile {target.name}")
+    if tick is None or tick == newest.tick:
+        return newest
+    found = ledger.published(tick)
+    if found is None:
+        raise UsageError(f"tick {tick} was never published; the newest is {newest.tick}. `sqlrun ticks` lists them.")
+    return found
+
+
+def list_ticks(ledger: Ledger, target: Profile, limit: int) -> list[str]:
+    """List ticks with their time, fate, rows changed and seconds, the newest first."""
+    entries = ledger.entries()
+    if not entries:
+        raise UsageError(f"nothing is published in {target.warehouse} yet. Run: sqlrun build --profile {target.name}")
+    newest = next((entry.tick for entry in entries if entry.published_at), 0)
+    costs = receipts.totals(target.warehouse)
+    rows = []
+    for entry in entries[:limit] if limit else entries:
+        status = "published" if entry.published_at else "not published"
+        changed, seconds = costs.get(entry.tick, (None, None))
+        if entry.pinned_at and entry.published_at and seconds is None:
+            seconds = (entry.published_at - entry.pinned_at).total_seconds()
+        rows.append(
+            (
+                entry.tick,
+                f"{entry.as_of:%Y-%m-%d %H:%M}",
+                status + (", read now" if entry.tick == newest else ""),
+                f"{entry.published_at:%Y-%m-%d %H:%M:%S}" if entry.published_at else None,
+                changed,
+                None if seconds is None else f"{seconds:.2f}",
+            )
+        )
+    return report.table(("tick", "as_of", "status", "published_at", "rows_changed", "table_seconds"), rows)
+
+
+def difference(
+    ledger: Ledger, target: Profile, model: str, before: int | None, after: int | None
+) -> list[dict[str, object]]:
+    """Give the rows that left (`-`) and came (`+`) between two published ticks, as bags.
+
+    Raises: UsageError if a tick is unknown, or the model's columns were others then.
+    """
+    last = published_at(ledger, target, after)
+    if before is None:
+        earlier = [entry.tick for entry in ledger.entries() if entry.published_at and entry.tick < last.tick]
+        if not earlier:
+            raise UsageError(f"there is no tick before {last.tick} to compare it with")
+        before = earlier[0]
+    first = published_at(ledger, target, before)
+    old, new = (find(tick, target.warehouse, model) for tick in (first, last))
+    if old.columns != new.columns:
+        raise UsageError(f"{model} has other columns at tick {last.tick} than at tick {first.tick}")
+    names = ", ".join(f'"{column.name}"' for column in new.columns)
+    sql = f"""
+        select '-' as change, * from (select {names} from before except all select {names} from after)
+        union all
+        select '+' as change, * from (select {names} from after except all select {names} from before)
+        order by {", ".join(f'"{c.name}"' for c in new.columns if "<" not in c.type)}, change desc
+    """
+    rows: list[dict[str, object]] = query(sql, (replace(old, name="before"), replace(new, name="after"))).to_pylist()
+    return rows
+
+
+def roll_back(ledger: Ledger, target: Profile, to: int, clock: datetime, console: Console) -> None:
+    """Publish an old tick's tables again, as a new tick. Landed rows stay: the next build takes them in anew.
+
+    Raises: UsageError if the tick was never published, is the newest, or its files are gone.
+    """
+    Path(target.warehouse).mkdir(parents=True, exist_ok=True)
+    with lock.hold(target.warehouse, clock) as holder:
+        newest = published_at(ledger, target, None)
+        old = published_at(ledger, target, to)
+        if old.tick == newest.tick:
+            raise UsageError(f"tick {to} is the one that readers see")
+        for name, state in old.tables.items():
+            path = f"{target.warehouse}/{state.path}"
+            gone = _gone(path, state.version)
+            if gone:
+                raise UsageError(f"tick {to} can't be gone back to: {name} at version {state.version} {gone}")
+        number = ledger.read().last_tick + 1
+        ledger.pin(number, old.as_of, old.tables, clock, holder)
+        ledger.publish(number, old.as_of, old.tables, clock, holder)
+    console.print(
+        f"Readers see tick {to} again, as tick {number}, as_of {old.as_of:%Y-%m-%d %H:%M} UTC. "
+        "The next build goes on from there, with every line that has landed since."
+    )
+
+
+def _gone(path: str, version: int) -> str:
+    """Say what of a table's version is missing; nothing where it is whole."""
+    try:
+        files = delta_files.files_at(delta_files.open_table(path, version))
+    except EngineError:
+        return "can't be read"
+    missing = [file["path"] for file in files if not (Path(path) / unquote(file["path"])).exists()]
+    return f"has lost {report.counted(len(missing), 'file')}" if missing else ""

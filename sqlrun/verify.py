@@ -1,0 +1,110 @@
+"""Published tables against their own queries run in full: the oracle as a command. Shell: DuckDB, Delta files.
+
+A model is compared with its whole query over the inputs at the versions, and the time, that its last tick read. Where
+every model equals that, the marts equal the whole computation over what has landed, by induction over the graph.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlrun.engines.protocol import Relation
+from sqlrun.errors import UsageError
+from sqlrun.incremental.compile import Compiled, whole_query
+from sqlrun.incremental.script import Moment
+from sqlrun.incremental.sql import identifier, type_name
+from sqlrun.plan import Workspace, tick_plan
+from sqlrun.published import query, relation
+from sqlrun.ticks import Published, TableState, parse_time
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One table: how many rows it has, how many are wrong (`-`: they should not be there) and missing (`+`)."""
+
+    model: str
+    rows: int
+    wrong: int
+    missing: int
+    samples: tuple[dict[str, Any], ...]
+    seconds: float
+
+    @property
+    def ok(self) -> bool:
+        """Tell whether table and query agree, row for row."""
+        return not self.wrong and not self.missing
+
+
+def verify(
+    space: Workspace, warehouse: str, published: Published, names: tuple[str, ...], samples: int
+) -> Iterator[Verdict]:
+    """Compare the named models' tables with their queries, in graph order; landing tables are what is given.
+
+    Raises: UsageError if a model was edited since the tick: its table answers another query.
+    """
+    plan = tick_plan(space, warehouse, published, published.tick, published.as_of, names, False)
+    for model in plan.models:
+        if model.source is not None:
+            continue
+        state = published.tables.get(model.name)
+        if state is None or plan.tables[model.name].state is None:
+            raise UsageError(
+                f"{model.name} was edited since tick {published.tick}, whose table answers the query that it had then. "
+                "Run `sqlrun build` first."
+            )
+        yield _compared(space, warehouse, published, model, state, samples)
+
+
+def _compared(
+    space: Workspace, warehouse: str, published: Published, model: Compiled, state: TableState, samples: int
+) -> Verdict:
+    started = time.perf_counter()
+    queries = {m.name: m.query for m in space.models}
+    moment = Moment(parse_time(state.as_of), None)
+    whole = whole_query(queries, model.name, space.views, moment, "duckdb")
+    names = [identifier(column, "duckdb") for column, _ in state.columns]
+    items = ", ".join(
+        f"cast({name} as {type_name(kind, 'duckdb')}) as {name}"
+        for name, (_, kind) in zip(names, state.columns, strict=True)
+    )
+    relations = (relation(warehouse, model.name, state, "kept"), *_inputs(warehouse, published, model))
+    # Both ways, as bags: a row too many and a row too few are told apart, and so is a row that is there twice.
+    text = f"""
+        with whole as materialized (select {items} from ({whole})),
+        wrong as (select {", ".join(names)} from kept except all select * from whole),
+        missing as (select * from whole except all select {", ".join(names)} from kept),
+        counted as (
+            select
+                (select count(*) from kept) as _rows,
+                (select count(*) from wrong) as _wrong,
+                (select count(*) from missing) as _missing
+        ),
+        shown as (
+            (select '-' as _change, * from wrong limit {samples})
+            union all
+            (select '+' as _change, * from missing limit {samples})
+        )
+        select * from counted left join shown on true
+    """
+    rows = query(text, relations).to_pylist()
+    counts = rows[0]
+    shown = tuple(
+        {"change": row["_change"], **{name: row[name] for name, _ in state.columns}} for row in rows if row["_change"]
+    )
+    seconds = time.perf_counter() - started
+    return Verdict(model.name, counts["_rows"], counts["_wrong"], counts["_missing"], shown, seconds)
+
+
+def _inputs(warehouse: str, published: Published, model: Compiled) -> Iterator[Relation]:
+    """Bind the model's inputs at the versions that its tables were made from."""
+    hidden = {stage.name for stage in model.stages}
+    seen: set[str] = set()
+    for stage in model.stages:
+        for name, (path, version) in published.tables[stage.name].inputs.items():
+            if name not in hidden and name not in seen:
+                seen.add(name)
+                state = replace(published.tables[name], path=path, version=version)
+                yield relation(warehouse, name, state, f"{name}__new")

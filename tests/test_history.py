@@ -1,0 +1,130 @@
+"""Ticks that were can be listed, shown, compared and gone back to; what is built after that is right."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+
+from sqlrun import history, receipts
+from sqlrun.console import Console
+from sqlrun.engines.duckdb import DuckDBEngine
+from sqlrun.errors import UsageError
+from sqlrun.model import Profile
+from tests.projects import Site, copy_project
+from tests.script import FIVE, START, order
+from tests.whole import differences
+
+pytestmark = pytest.mark.slow
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
+
+
+def target(site: Site) -> Profile:
+    return Profile("test", "duckdb", site.warehouse, 2, {})
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    """Three ticks: two orders, one more, the first one corrected."""
+    made = Site(copy_project(tmp_path), DuckDBEngine())
+    made.write("0.jsonl", [order("1", START - FIVE, restaurant="r9001"), order("2", START - FIVE, restaurant="r9002")])
+    first = made.tick(START)
+    receipts.write(made.warehouse, first, "duckdb", NOW)
+    made.write("1.jsonl", [order("3", START, restaurant="r9001")])
+    made.tick(START + FIVE)
+    made.write("2.jsonl", [order("1", START - FIVE, restaurant="r9003", version=2)])
+    made.tick(START + 2 * FIVE)
+    return made
+
+
+def back(site: Site, tick: int) -> None:
+    history.roll_back(site.ledger, target(site), tick, NOW, Console(quiet=True))
+
+
+def restaurants(rows: list[dict[str, object]]) -> list[tuple[object, ...]]:
+    return sorted((row["change"], row["restaurant_id"], row["n_orders"]) for row in rows if row["window_hours"] == 24)
+
+
+def test_ticks_are_listed_the_newest_first(site: Site) -> None:
+    lines = history.list_ticks(site.ledger, target(site), 2)
+
+    assert [line.split()[0] for line in lines[2:]] == ["3", "2"]
+    assert "read now" in lines[2]
+    assert "read now" not in lines[3]
+
+
+def test_a_tick_that_was_never_published_is_listed_as_such(site: Site) -> None:
+    site.ledger.pin(4, START + 3 * FIVE, {}, NOW, "somebody")
+
+    assert "not published" in history.list_ticks(site.ledger, target(site), 1)[2]
+    with pytest.raises(UsageError, match="tick 4 was never published; the newest is 3"):
+        history.published_at(site.ledger, target(site), 4)
+
+
+def test_a_difference_shows_what_came_and_left(site: Site) -> None:
+    rows = history.difference(site.ledger, target(site), "restaurant_windows", None, None)
+    assert restaurants(rows) == [("+", "r9001", 1), ("+", "r9003", 1), ("-", "r9001", 2)]
+
+    rows = history.difference(site.ledger, target(site), "restaurant_windows", 1, 2)
+    assert restaurants(rows) == [("+", "r9001", 2), ("-", "r9001", 1)]
+    assert history.difference(site.ledger, target(site), "restaurant_windows", 2, 2) == []
+
+
+def test_the_first_tick_has_nothing_before_it(site: Site) -> None:
+    with pytest.raises(UsageError, match="no tick before 1"):
+        history.difference(site.ledger, target(site), "restaurant_windows", None, 1)
+
+
+def test_a_rollback_shows_the_old_tick_and_the_next_build_takes_all_in_again(site: Site) -> None:
+    back(site, 1)
+
+    assert sorted(row["restaurant_id"] for row in site.rows("restaurant_windows") if row["window_hours"] == 24) == [
+        "r9001", "r9002",
+    ]  # fmt: skip
+    published = site.ledger.read().published
+    assert published and (published.tick, published.as_of) == (4, START)
+    site.write("3.jsonl", [order("4", START + FIVE, restaurant="r9002")])
+    result = site.tick(START + 3 * FIVE)
+    assert result.published
+    assert differences(site, START + 3 * FIVE) == {}
+    assert len(site.rows("stg_orders")) == 4
+
+
+def test_a_rollback_can_be_undone(site: Site) -> None:
+    before = site.rows("restaurant_windows")
+    back(site, 1)
+    back(site, 3)
+
+    assert site.rows("restaurant_windows") == before
+    assert site.tick(START + 2 * FIVE).published
+    assert differences(site, START + 2 * FIVE) == {}
+
+
+@pytest.mark.parametrize(("tick", "why"), [(3, "is the one that readers see"), (9, "was never published")])
+def test_a_rollback_to_nowhere_is_refused(site: Site, tick: int, why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        back(site, tick)
+
+    assert site.ledger.read().last_tick == 3
+
+
+def test_a_rollback_to_files_that_are_gone_is_refused(site: Site) -> None:
+    old = site.ledger.published(1)
+    assert old is not None
+    folder = Path(site.warehouse) / old.tables["restaurant_windows"].path
+    for file in folder.rglob("*.parquet"):
+        file.unlink()
+
+    with pytest.raises(UsageError, match="tick 1 can't be gone back to: restaurant_windows at version"):
+        back(site, 1)
+
+    assert site.ledger.read().last_tick == 3
+
+
+def test_nothing_is_published_yet(tmp_path: Path) -> None:
+    empty = Site(copy_project(tmp_path), DuckDBEngine())
+
+    for ask in (lambda: history.list_ticks(empty.ledger, target(empty), 5), lambda: back(empty, 1)):
+        with pytest.raises(UsageError, match="nothing is published"):
+            ask()
