@@ -69,24 +69,52 @@ def _dialect(text: str, dialect: Dialect) -> str:
 
 
 def _parsed(source: Source, dialect: Dialect) -> str:
-    """Read each line as a JSON object whose leaves are text; `_json` is NULL where the line isn't one."""
+    """Read each line as a JSON object whose leaves are text; `_json` is NULL where the line isn't one,
+    or one of another shape; `_twice` tells that a key is there twice."""
     if dialect == "spark":
         fields = ", ".join(f"{sql.identifier(c.name, dialect)} {_as_text(types.parse(c.type))}" for c in source.columns)
         options = "map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '_corrupt', 'allowSingleQuotes', 'false')"
         schema = sql.string(f"{fields}, _corrupt string", dialect)
+        # from_json stops after the first object of a line; what follows it must not vanish.
+        alone = "json_array_length(concat('[', _raw, ', 0]')) = 2"
         return (
-            f"select value as _raw, file as _file, case when _object._corrupt is null then _object end as _json\n"
-            f"from (select value, file, from_json(value, {schema}, {options}) as _object from lines)\n"
-            "where trim(value) <> ''"
+            f"select _raw, _file, case when _object._corrupt is null and {alone} then _object end as _json,\n"
+            "    size(json_object_keys(_raw)) <> size(array_distinct(json_object_keys(_raw))) as _twice\n"
+            f"from (select value as _raw, file as _file, from_json(value, {schema}, {options}) as _object from lines)\n"
+            "where trim(_raw) <> ''"
         )
     shape = "{" + ", ".join(f'"{c.name}": {_as_json(types.parse(c.type))}' for c in source.columns) + "}"
     structure = sql.string(shape, dialect)
+    tests = ["json_type(_line) = 'OBJECT'"]
+    tests += [test for c in source.columns for test in _shaped(f'$."{c.name}"', types.parse(c.type))]
     return (
         "select value as _raw, file as _file,\n"
-        f"    case when json_valid(value) and json_type(try_cast(value as json)) = 'OBJECT'\n"
-        f"        then try(from_json(value, {structure})) end as _json\n"
-        "from lines where trim(value) <> ''"
+        f"    case when {' and '.join(tests)}\n"
+        f"        then try(from_json(_line, {structure})) end as _json,\n"
+        "    len(json_keys(_line)) <> len(list_distinct(json_keys(_line))) as _twice\n"
+        "from (select value, file, case when json_valid(value) then try_cast(value as json) end as _line from lines)\n"
+        "where trim(value) <> ''"
     )
+
+
+def _shaped(path: str, kind: exp.DataType | None) -> list[str]:
+    """Write the tests that arrays are arrays and objects are objects, in DuckDB, whose reader takes NULL for others."""
+    assert kind is not None
+
+    def test(expected: str) -> str:
+        found = f"json_type(_line, {sql.string(path, 'duckdb')})"
+        if "[*]" in path:
+            return f"coalesce(list_has_all(['{expected}', 'NULL'], {found}), true)"
+        return f"coalesce({found} in ('{expected}', 'NULL'), true)"
+
+    match kind.this:
+        case exp.DataType.Type.ARRAY | exp.DataType.Type.LIST:
+            return [test("ARRAY"), *_shaped(f"{path}[*]", kind.expressions[0])]
+        case exp.DataType.Type.STRUCT:
+            fields = [t for f in kind.expressions for t in _shaped(f'{path}."{f.name}"', f.args["kind"])]
+            return [test("OBJECT"), *fields]
+        case _:
+            return []
 
 
 def _as_text(kind: exp.DataType | None) -> str:
@@ -115,7 +143,11 @@ def _as_json(kind: exp.DataType | None) -> str:
 
 def _typed(source: Source) -> str:
     """Cast the text fields and say what is wrong with the first one that doesn't fit."""
-    reasons = ["when _json is null then 'not a JSON object'"]
+    reasons = [
+        "when _json is null then 'not a JSON object'",
+        # Readers of JSON disagree about which of the two counts.
+        "when _twice then 'a key is there twice'",
+    ]
     items = []
     for column in source.columns:
         text = f"_json.{sql.identifier(column.name, 'spark')}"

@@ -1,0 +1,119 @@
+"""The landing query says the same of every line on Spark and on DuckDB."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timezone
+from typing import Any
+
+import pytest
+
+from sqlrun import landing
+from sqlrun.engines.duckdb import DuckDBEngine
+from sqlrun.engines.spark import SparkEngine
+from sqlrun.pipeline import prepare
+from tests.projects import ROOT
+from tests.script import START, order
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+GOOD = order("1", START)
+
+
+def changed(**fields: Any) -> str:
+    return json.dumps({**json.loads(GOOD), **fields})
+
+
+LINES = {
+    "good": GOOD,
+    "spaces around": f"  {GOOD} ",
+    "another field": changed(more={"a": [1]}),
+    "text after it": GOOD + " x",
+    "two objects": GOOD + GOOD,
+    "two objects with a comma": f"{GOOD},{GOOD}",
+    "closing bracket after it": GOOD + "]",
+    "arrays around": f"{GOOD}],[{GOOD}",
+    "cut off": GOOD[:-20],
+    "a list": f"[{GOOD}]",
+    "text": '"abc"',
+    "null": "null",
+    "no JSON": "{bad",
+    "items are text": changed(items="abc"),
+    "items are an object": changed(items={"dish_id": "d001"}),
+    "an item is text": changed(items=["abc"]),
+    "an item is null": changed(items=[None]),
+    "an item is a list": changed(items=[[]]),
+    "quantity is an object": changed(items=[{"dish_id": "d001", "quantity": {"a": 1}, "unit_price": "1.00"}]),
+    "status is an object": changed(status={"a": 1}),
+    "nothing in it": "{}",
+    "no items": changed(items=None),
+    "quantity is text": changed(items=[{"dish_id": "d001", "quantity": "two", "unit_price": "1.00"}]),
+    "negative quantity": changed(items=[{"dish_id": "d001", "quantity": -2, "unit_price": "1.00"}]),
+    "price with an exponent": changed(items=[{"dish_id": "d001", "quantity": 2, "unit_price": "1e3"}]),
+    "version is a fraction": changed(version=1.5),
+    "version is huge": changed(version=99999999999),
+    "version is text": changed(version="1"),
+    "an impossible day": changed(ordered_at="2026-02-30T10:00:00Z"),
+    "no zone": changed(ordered_at="2026-01-10T10:00:00"),
+    "an absurd year": changed(ordered_at="9999-01-10T10:00:00Z"),
+    "unknown status": changed(status="eaten"),
+    "status is a number": changed(status=5),
+    "key in capitals": GOOD.replace('"status"', '"STATUS"'),
+    "key twice": GOOD[:-1] + ', "status": "cancelled"}',
+    "single quotes": GOOD.replace('"', "'"),
+    "unicode": changed(customer_id="ünï 🍕 \u0000 \n"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def answers(engine: SparkEngine) -> dict[str, dict[str, list[Any]]]:
+    """Run the query of the reference project over the lines, one file each, on both engines."""
+    prepared = prepare(ROOT)
+    model = next(m for m in prepared.space.tables if m.source is not None)
+    rules = prepared.space.rules.get(model.name, ())
+    found: dict[str, dict[str, list[Any]]] = {}
+    for each in (engine, DuckDBEngine()):
+        source = model.source
+        assert source is not None
+        text = landing.query(model.own, source, rules, each.dialect, datetime(2026, 1, 12, tzinfo=timezone.utc))
+        values = " union all ".join(
+            f"select {_quoted(line, each.dialect)} as value, {_quoted(name, each.dialect)} as file"
+            for name, line in LINES.items()
+        )
+        ran = f"with lines as ({values}) select * from ({text}) as answer"
+        if each.dialect == "spark":
+            with engine._session() as session:
+                session.conf.set("spark.sql.ansi.enabled", "false")
+                rows = session.sql(ran).toArrow().to_pylist()
+                session.conf.unset("spark.sql.ansi.enabled")
+        else:
+            rows = each.query(ran, ()).to_pylist()
+        found[each.name] = {name: [] for name in LINES}
+        for row in rows:
+            # Of a row that is set aside, its values are no one's.
+            kept = row if row["_reason"] is None else {name: row[name] for name in ("_reason", "_raw", "_file")}
+            found[each.name][row["_file"]].append({k: v for k, v in kept.items() if k != "_landed_at"})
+    return found
+
+
+def _quoted(text: str, dialect: str) -> str:
+    from sqlrun.incremental.sql import string
+
+    return string(text, dialect)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_both_engines_say_the_same_of_a_line(name: str, answers: dict[str, dict[str, list[Any]]]) -> None:
+    assert len(answers["spark"][name]) == 1
+    assert answers["spark"][name] == answers["duckdb"][name]
+
+
+def test_what_follows_an_object_is_not_lost(answers: dict[str, dict[str, list[Any]]]) -> None:
+    """from_json of Spark stops after the first object of a line."""
+    for name in ("text after it", "two objects", "two objects with a comma", "arrays around"):
+        (row,) = answers["spark"][name]
+        assert row["_reason"] == "not a JSON object"
+        assert row["_raw"] == LINES[name]
+    assert answers["spark"]["good"][0]["_reason"] is None
