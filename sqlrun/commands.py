@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sqlrun import explain, load, pipeline, profile, render, report
 from sqlrun.console import Console
 from sqlrun.engines.choice import DIALECTS
-from sqlrun.errors import ProjectError, UsageError
+from sqlrun.errors import UsageError
 from sqlrun.graph import select as select_nodes
 from sqlrun.model import Profile, UnitTest
 from sqlrun.parse import Query, query, schema_of
@@ -40,11 +40,7 @@ def build_command(root: Path, options: dict[str, Any], clock: Clock) -> int:
     from sqlrun.ticking import Session
 
     console = Console(quiet=options["quiet"])
-    prepared = pipeline.prepare(root)
-    missing = load.missing_sources(prepared.nouns)
-    if missing:
-        raise ProjectError(missing)
-    target = profile_of(root, prepared, options["profile"])
+    prepared, target = pipeline.prepare_to_build(root, options["profile"])
     if options["threads"]:
         target = replace(target, threads=options["threads"])
     names = chosen(prepared, options["select"], options["exclude"])

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlrun import expectations, graph, load, parse, plan, render
+from sqlrun import expectations, graph, load, parse, plan, profile, render
 from sqlrun.errors import Problem, ProjectError
 from sqlrun.graph import Graph
 from sqlrun.incremental import compile as compiler
 from sqlrun.incremental.compile import Compiled
 from sqlrun.landing import Rule
-from sqlrun.model import Project
+from sqlrun.model import Profile, Project
 from sqlrun.parse import Query
 from sqlrun.plan import Workspace
 
@@ -48,6 +48,28 @@ def prepare(root: Path) -> Prepared:
     compiled = compiler.project(ordered, nouns)
     space = plan.workspace(nouns, compiled, {m.name: rules_of(nouns, m) for m in compiled})
     return Prepared(nouns, made, ordered, space)
+
+
+def prepare_to_build(root: Path, name: str | None) -> tuple[Prepared, Profile]:
+    """Prepare a project and read the profile that was asked for, or its own, before anything is started.
+
+    Raises: ProjectError with everything that is wrong in the project, its sources' folders and the profile.
+    """
+    problems: list[Problem] = []
+    prepared, target = None, None
+    nouns = load.read(root).project
+    try:
+        prepared = prepare(root)
+    except ProjectError as error:
+        problems.extend(error.problems)
+    problems.extend(load.missing_sources(nouns))
+    try:
+        target = profile.load(root, name or nouns.profile)
+    except ProjectError as error:
+        problems.extend(error.problems)
+    if prepared is None or target is None or problems:
+        raise ProjectError(problems)
+    return prepared, target
 
 
 def _suite_problems(nouns: Project, queries: tuple[Query, ...]) -> tuple[Problem, ...]:

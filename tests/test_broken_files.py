@@ -11,7 +11,8 @@ import pytest
 
 from sqlrun import load, parse, profile, render
 from sqlrun.errors import ProjectError
-from sqlrun.pipeline import prepare
+from sqlrun.pipeline import prepare, prepare_to_build
+from tests.projects import copy_project
 
 ROOT = Path(__file__).parent.parent
 ROOMS = ("models", "macros", "seeds", "expectations", "profiles")
@@ -99,3 +100,17 @@ def test_no_mistake_ends_in_a_traceback(tmp_path: Path) -> None:
 
     assert sum(bool(text) for text in printed) > 3
     assert all(text == "" or text.startswith("SR") for text in printed)
+
+
+def test_a_build_tells_of_models_sources_and_profile_at_once(tmp_path: Path) -> None:
+    """An analyst mends all of it in one go."""
+    root = copy_project(tmp_path)
+    (root / "data" / "orders").rmdir()
+    model = root / "models" / "facts" / "fct_restaurant_slots.sql"
+    model.write_text(model.read_text().replace("is_cancelled", "is_canceled"))
+    (root / "profiles" / "broken.yml").write_text("engine: duckdb\nwarehouse: w\nspeed: high\n")
+
+    with pytest.raises(ProjectError) as told:
+        prepare_to_build(root, "broken")
+
+    assert [problem.code for problem in told.value.problems] == ["SR304", "SR120", "SR102"]
