@@ -37,8 +37,9 @@ def chosen(prepared: Prepared, select: tuple[str, ...], exclude: tuple[str, ...]
 
 def build_command(root: Path, options: dict[str, Any], clock: Clock) -> int:
     """Carry out `sqlrun build`: unit tests first, then one tick or many."""
-    from sqlrun.ticking import Session
+    from sqlrun.ticking import Session, refuse_nonsense
 
+    refuse_nonsense(options)
     console = Console(quiet=options["quiet"])
     prepared, target = pipeline.prepare_to_build(root, options["profile"])
     if options["threads"]:

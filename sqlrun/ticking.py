@@ -48,6 +48,16 @@ def time_of(text: str) -> datetime:
         raise UsageError(f"`{text}` is not a time; write 2026-01-31T12:05 (UTC)") from None
 
 
+def refuse_nonsense(options: dict[str, Any]) -> None:
+    """Say at once what is wrong with the times that a user typed (UsageError), before anything runs."""
+    if sum(1 for key in ("as_of", "every", "replay") if options[key]) > 1:
+        raise UsageError("--as-of, --every and --replay exclude each other")
+    step_of(options["every"] or options["step"])
+    times = [time_of(text) for text in (options["as_of"], *(options["replay"] or ())) if text]
+    if options["replay"] and times[1] < times[0]:
+        raise UsageError("--replay goes forward: FROM lies before TO")
+
+
 class Session:
     """A build: one lock, one engine, one or many ticks."""
 
@@ -69,8 +79,6 @@ class Session:
 
     def run(self, options: dict[str, Any]) -> int:
         """Tick as the options say; give the exit code of the last tick that failed, else 0."""
-        if sum(1 for key in ("as_of", "every", "replay") if options[key]) > 1:
-            raise UsageError("--as-of, --every and --replay exclude each other")
         Path(self.target.warehouse).mkdir(parents=True, exist_ok=True)
         engine = engine_of(self.target)
         ledger = Ledger(self.target.warehouse, self.prepared.nouns.name)
@@ -98,8 +106,6 @@ class Session:
             yield time_of(options["as_of"])
         elif options["replay"]:
             first, last = (time_of(text) for text in options["replay"])
-            if last < first:
-                raise UsageError("--replay goes forward: FROM lies before TO")
             while first <= last and not self._stop.is_set():
                 yield first
                 first += step

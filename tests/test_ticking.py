@@ -1,0 +1,49 @@
+"""What a user types about times is read, or refused before anything runs."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from sqlrun.errors import UsageError
+from sqlrun.ticking import refuse_nonsense, step_of, time_of
+
+NOTHING = {"as_of": None, "every": None, "replay": (), "step": "5m"}
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"as_of": "yesterday"}, "`yesterday` is not a time"),
+        ({"as_of": "2026-02-30T00:00"}, "is not a time"),
+        ({"every": "0m"}, "`0m` is not a step"),
+        ({"every": "five minutes"}, "is not a step"),
+        ({"step": "-5m"}, "is not a step"),
+        ({"replay": ("2026-01-02", "2026-01-01")}, "goes forward"),
+        ({"replay": ("2026-01-02", "soon")}, "`soon` is not a time"),
+        ({"every": "5m", "as_of": "2026-01-01"}, "exclude each other"),
+        ({"replay": ("2026-01-01", "2026-01-02"), "as_of": "2026-01-01"}, "exclude each other"),
+    ],
+)
+def test_nonsense_is_refused(options: dict[str, Any], why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        refuse_nonsense({**NOTHING, **options})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"as_of": "2026-01-31T12:05"}, {"every": "30s"}, {"replay": ("2026-01-01", "2026-01-01"), "step": "1h"}],
+)
+def test_sense_is_not(options: dict[str, Any]) -> None:
+    refuse_nonsense({**NOTHING, **options})
+
+
+def test_times_are_utc_and_steps_have_units() -> None:
+    noon = datetime(2026, 1, 31, 12, 0, tzinfo=timezone.utc)
+
+    assert time_of("2026-01-31T12:00") == time_of("2026-01-31T12:00Z") == time_of("2026-01-31T13:00+01:00") == noon
+    assert [step_of(text) for text in ("30s", "5m", "1h", "1d")] == [
+        timedelta(seconds=30), timedelta(minutes=5), timedelta(hours=1), timedelta(days=1),
+    ]  # fmt: skip
