@@ -13,7 +13,7 @@ from sqlrun.build import Request, tick
 from sqlrun.events import TickResult
 from sqlrun.ledger import Ledger
 from sqlrun.pipeline import prepare
-from sqlrun.published import query, relation
+from sqlrun.readers import query, relation
 
 ROOT = Path(__file__).parent.parent
 ROOMS = ("models", "macros", "seeds", "expectations", "profiles")

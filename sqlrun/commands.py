@@ -128,13 +128,12 @@ def list_nodes(root: Path, select: tuple[str, ...], exclude: tuple[str, ...], ou
 
 def show_rows(root: Path, model: str, name: str | None, where: str, limit: int, output: str, tick: int | None) -> int:
     """Carry out `sqlrun show`."""
-    from sqlrun.history import published_at
-    from sqlrun.published import find
-    from sqlrun.published import query as run_query
+    from sqlrun.readers import find, tick_of
+    from sqlrun.readers import query as run_query
     from sqlrun.where import condition
 
-    target, ledger = _ledger(root, name)
-    published = published_at(ledger, target, tick)
+    target, _ = _ledger(root, name)
+    published = tick_of(target.warehouse, tick)
     relation = find(published, target.warehouse, model)
     columns = ", ".join(f'"{c.name}"' for c in relation.columns)
     sql = f'select {columns} from "{relation.name}"'
@@ -197,13 +196,12 @@ def verify_tables(
     root: Path, select: tuple[str, ...], exclude: tuple[str, ...], name: str | None, tick: int | None, limit: int
 ) -> int:
     """Carry out `sqlrun verify`."""
-    from sqlrun.history import published_at
-    from sqlrun.ledger import Ledger
+    from sqlrun.readers import tick_of
     from sqlrun.verify import verify
 
     prepared = pipeline.prepare(root)
     target = profile_of(root, prepared, name)
-    published = published_at(Ledger(target.warehouse, prepared.nouns.name), target, tick)
+    published = tick_of(target.warehouse, tick)
     names = chosen(prepared, select, exclude)
     console = Console()
     failed = 0

@@ -13,24 +13,7 @@ from sqlrun.engines import delta_files
 from sqlrun.errors import EngineError, UsageError
 from sqlrun.ledger import Ledger
 from sqlrun.model import Profile
-from sqlrun.published import find, query
-from sqlrun.ticks import Published
-
-
-def published_at(ledger: Ledger, target: Profile, tick: int | None) -> Published:
-    """Find a published tick, the newest by default.
-
-    Raises: UsageError if there is none, or that one was never published.
-    """
-    newest = ledger.read().published
-    if newest is None:
-        raise UsageError(f"nothing is published in {target.warehouse} yet. Run: sqlrun build --profile {target.name}")
-    if tick is None or tick == newest.tick:
-        return newest
-    found = ledger.published(tick)
-    if found is None:
-        raise UsageError(f"tick {tick} was never published; the newest is {newest.tick}. `sqlrun ticks` lists them.")
-    return found
+from sqlrun.readers import find, query, tick_of
 
 
 def list_ticks(ledger: Ledger, target: Profile, limit: int) -> list[str]:
@@ -66,13 +49,13 @@ def difference(
 
     Raises: UsageError if a tick is unknown, or the model's columns were others then.
     """
-    last = published_at(ledger, target, after)
+    last = tick_of(target.warehouse, after)
     if before is None:
         earlier = [entry.tick for entry in ledger.entries() if entry.published_at and entry.tick < last.tick]
         if not earlier:
             raise UsageError(f"there is no tick before {last.tick} to compare it with")
         before = earlier[0]
-    first = published_at(ledger, target, before)
+    first = tick_of(target.warehouse, before)
     old, new = (find(tick, target.warehouse, model) for tick in (first, last))
     if old.columns != new.columns:
         raise UsageError(f"{model} has other columns at tick {last.tick} than at tick {first.tick}")
@@ -94,8 +77,8 @@ def roll_back(ledger: Ledger, target: Profile, to: int, clock: datetime, console
     """
     Path(target.warehouse).mkdir(parents=True, exist_ok=True)
     with lock.hold(target.warehouse, clock) as holder:
-        newest = published_at(ledger, target, None)
-        old = published_at(ledger, target, to)
+        newest = tick_of(target.warehouse)
+        old = tick_of(target.warehouse, to)
         if old.tick == newest.tick:
             raise UsageError(f"tick {to} is the one that readers see")
         for name, state in old.tables.items():

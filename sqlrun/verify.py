@@ -17,7 +17,7 @@ from sqlrun.incremental.compile import Compiled, whole_query
 from sqlrun.incremental.script import Moment
 from sqlrun.incremental.sql import identifier, type_name
 from sqlrun.plan import Workspace, tick_plan
-from sqlrun.published import query, relation
+from sqlrun.readers import query, relation
 from sqlrun.ticks import Published, TableState, parse_time
 
 

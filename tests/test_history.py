@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+import sqlrun
 from sqlrun import history, receipts
 from sqlrun.console import Console
 from sqlrun.engines.duckdb import DuckDBEngine
 from sqlrun.errors import UsageError
 from sqlrun.model import Profile
+from sqlrun.readers import tick_of
 from tests.projects import Site, copy_project
 from tests.script import FIVE, START, order
 from tests.whole import differences
@@ -59,7 +61,7 @@ def test_a_tick_that_was_never_published_is_listed_as_such(site: Site) -> None:
 
     assert "not published" in history.list_ticks(site.ledger, target(site), 1)[2]
     with pytest.raises(UsageError, match="tick 4 was never published; the newest is 3"):
-        history.published_at(site.ledger, target(site), 4)
+        tick_of(site.warehouse, 4)
 
 
 def test_a_difference_shows_what_came_and_left(site: Site) -> None:
@@ -128,3 +130,13 @@ def test_nothing_is_published_yet(tmp_path: Path) -> None:
     for ask in (lambda: history.list_ticks(empty.ledger, target(empty), 5), lambda: back(empty, 1)):
         with pytest.raises(UsageError, match="nothing is published"):
             ask()
+
+
+def test_python_reads_what_is_published(site: Site) -> None:
+    """By a function that needs the warehouse alone."""
+    rows = sqlrun.published("restaurant_windows", site.warehouse).to_pylist()
+    assert sorted(r["restaurant_id"] for r in rows if r["window_hours"] == 24) == ["r9001", "r9002", "r9003"]
+    assert sqlrun.published("stg_orders", site.warehouse, tick=1).num_rows == 2
+    assert sqlrun.published("stg_order_events__quarantine", site.warehouse).num_rows == 0
+    with pytest.raises(UsageError, match="Did you mean `stg_orders`"):
+        sqlrun.published("stg_order", site.warehouse)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from sqlrun.engines.duckdb import DuckDBEngine
-from sqlrun.published import find, query
+from sqlrun.readers import find, query
 from sqlrun.simulate_orders import events
 from tests.projects import ROOT, Site, copy_project
 from tests.script import FIVE, SETTINGS, START, to_minute

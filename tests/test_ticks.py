@@ -17,7 +17,7 @@ from sqlrun.engines import duckdb_landing
 from sqlrun.engines.duckdb import DuckDBEngine
 from sqlrun.errors import EngineError, LockedError, UsageError
 from sqlrun.ledger import Ledger
-from sqlrun.published import find, query
+from sqlrun.readers import find, query
 from tests.projects import Site, copy_project
 from tests.script import FIVE, START, order
 from tests.whole import differences

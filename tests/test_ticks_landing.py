@@ -13,7 +13,7 @@ import pytest
 from sqlrun.engines import duckdb_landing
 from sqlrun.engines.duckdb import DuckDBEngine
 from sqlrun.events import TickResult
-from sqlrun.published import find, query
+from sqlrun.readers import find, query
 from tests.projects import Site, copy_project
 from tests.script import FIVE, START, order
 

@@ -11,7 +11,7 @@ import duckdb
 from sqlrun.incremental.compile import whole_query
 from sqlrun.incremental.script import Moment
 from sqlrun.incremental.sql import identifier, type_name
-from sqlrun.published import query, relation
+from sqlrun.readers import query, relation
 from tests.memory import frozen
 from tests.projects import Site
 

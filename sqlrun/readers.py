@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from sqlrun import landing
 from sqlrun.engines.protocol import Relation, StoredColumn
 from sqlrun.errors import UsageError
+from sqlrun.ledger import Ledger
 from sqlrun.plan import QUARANTINED_ROWS, own_tables
 from sqlrun.ticks import Published, TableState
 
@@ -24,6 +25,24 @@ def relation(warehouse: str, name: str, state: TableState, label: str = "") -> R
     return Relation(
         label or name, f"{warehouse}/{state.path}", columns, "new", version=state.version, where=state.where
     )
+
+
+def tick_of(warehouse: str, tick: int | None = None) -> Published:
+    """Find a published tick, the newest by default.
+
+    Raises: UsageError if there is none, or that one was never published.
+    """
+    # Reading needs no project's name; what is written carries it.
+    ledger = Ledger(warehouse, "")
+    newest = ledger.read().published
+    if newest is None:
+        raise UsageError(f"nothing is published in {warehouse} yet. Run: sqlrun build")
+    if tick is None or tick == newest.tick:
+        return newest
+    found = ledger.published(tick)
+    if found is None:
+        raise UsageError(f"tick {tick} was never published; the newest is {newest.tick}. `sqlrun ticks` lists them.")
+    return found
 
 
 def find(published: Published, warehouse: str, name: str) -> Relation:
