@@ -64,6 +64,7 @@ def utc_now() -> datetime:
 @click.option("--threads", type=click.IntRange(1, 256), help="How many models are maintained at once.")
 @click.option("--skip-tests", is_flag=True, help="Don't run the unit tests of the selected models first.")
 @click.option("--receipts", is_flag=True, help="Print what each table cost.")
+@click.option("--wait", is_flag=True, help="Wait for another build that holds the warehouse, instead of giving up.")
 @click.option("--quiet", "-q", is_flag=True, help="Print failures alone.")
 @click.pass_obj
 @fails_plainly

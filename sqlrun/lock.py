@@ -6,7 +6,7 @@ import fcntl
 import json
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -20,10 +20,11 @@ def holder(at: datetime) -> str:
 
 
 @contextmanager
-def hold(warehouse: str, at: datetime) -> Iterator[str]:
+def hold(warehouse: str, at: datetime, wait: Callable[[str], None] | None = None) -> Iterator[str]:
     """Hold the warehouse; the lock of a process that died is free by itself.
 
-    Raises: LockedError naming host, pid and since when, if another process holds it.
+    `wait` is told who holds it, once, and then the lock is waited for.
+    Raises: LockedError naming host, pid and since when, if another process holds it and there is no `wait`.
     """
     file = Path(warehouse) / "_sqlrun" / "lock"
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -32,7 +33,11 @@ def hold(warehouse: str, at: datetime) -> Iterator[str]:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             handle.seek(0)
-            raise LockedError(_taken(handle.read(), warehouse)) from None
+            taken = _taken(handle.read(), warehouse)
+            if wait is None:
+                raise LockedError(f"{taken}. Wait for it to end (build --wait does), or stop it.") from None
+            wait(f"{taken}. Waiting for it to end.")
+            fcntl.flock(handle, fcntl.LOCK_EX)
         me = holder(at)
         handle.truncate(0)
         handle.write(me)
@@ -45,7 +50,4 @@ def _taken(text: str, warehouse: str) -> str:
         by = json.loads(text)
     except ValueError:
         return f"another build holds the warehouse {warehouse}"
-    return (
-        f"another build holds the warehouse {warehouse}: pid {by['pid']} on {by['host']}, since {by['since']}. "
-        "Wait for it to end, or stop it."
-    )
+    return f"another build holds the warehouse {warehouse}: pid {by['pid']} on {by['host']}, since {by['since']}"

@@ -83,7 +83,8 @@ class Session:
         engine = engine_of(self.target)
         ledger = Ledger(self.target.warehouse, self.prepared.nouns.name)
         code = 0
-        with lock.hold(self.target.warehouse, self.clock()) as holder, self._signals():
+        wait = self.console.print if options["wait"] else None
+        with lock.hold(self.target.warehouse, self.clock(), wait) as holder, self._signals():
             try:
                 refresh = options["full_refresh"]
                 for as_of in self._times(options, ledger):
