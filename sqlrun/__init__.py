@@ -17,9 +17,11 @@ def published(model: str, warehouse: str, tick: int | None = None) -> pa.Table:
 
     Raises: UsageError if the warehouse has no published tick, not this one, or no such table.
     """
+    from sqlrun.ledger import Ledger
     from sqlrun.readers import find, query, tick_of
 
-    relation = find(tick_of(warehouse, tick), warehouse, model)
+    # Reading needs no project's name; what is written carries it.
+    relation = find(tick_of(Ledger(warehouse, ""), tick), warehouse, model)
     return query(
         f"select {', '.join(_quoted(c.name) for c in relation.columns)} from {_quoted(relation.name)}", [relation]
     )

@@ -63,8 +63,8 @@ def tick(
                 nodes.land(model, request.warehouse, request.clock())
         if not nodes.failed:
             ledger.pin(number, request.as_of, progress.states, request.clock(), request.holder)
-            nodes.maintain_all()
-        nodes.settle_all()
+            nodes.add_models()
+        nodes.run_all()
     if not nodes.failed:
         ledger.publish(number, request.as_of, progress.states, request.clock(), request.holder)
     seconds = time.perf_counter() - started

@@ -132,9 +132,9 @@ def show_rows(root: Path, model: str, name: str | None, where: str, limit: int, 
     from sqlrun.readers import query as run_query
     from sqlrun.where import condition
 
-    target, _ = _ledger(root, name)
-    published = tick_of(target.warehouse, tick)
-    relation = find(published, target.warehouse, model)
+    ledger = _ledger(pipeline.prepare(root), root, name)
+    published = tick_of(ledger, tick)
+    relation = find(published, ledger.warehouse, model)
     columns = ", ".join(f'"{c.name}"' for c in relation.columns)
     sql = f'select {columns} from "{relation.name}"'
     sql += f" where {condition(where, [c.name for c in relation.columns])}" if where else ""
@@ -147,12 +147,10 @@ def show_rows(root: Path, model: str, name: str | None, where: str, limit: int, 
     return 0
 
 
-def _ledger(root: Path, name: str | None) -> tuple[Profile, Ledger]:
+def _ledger(prepared: Prepared, root: Path, name: str | None) -> Ledger:
     from sqlrun.ledger import Ledger
 
-    prepared = pipeline.prepare(root)
-    target = profile_of(root, prepared, name)
-    return target, Ledger(target.warehouse, prepared.nouns.name)
+    return Ledger(profile_of(root, prepared, name).warehouse, prepared.nouns.name)
 
 
 def _print_rows(rows: list[dict[str, Any]], names: tuple[str, ...], limit: int, output: str, what: str) -> None:
@@ -174,8 +172,8 @@ def list_ticks(root: Path, name: str | None, limit: int) -> int:
     """Carry out `sqlrun ticks`."""
     from sqlrun import history
 
-    target, ledger = _ledger(root, name)
-    Console().lines(history.list_ticks(ledger, target, limit))
+    ledger = _ledger(pipeline.prepare(root), root, name)
+    Console().lines(history.list_ticks(ledger, limit))
     return 0
 
 
@@ -185,8 +183,8 @@ def diff_ticks(
     """Carry out `sqlrun diff`."""
     from sqlrun import history
 
-    target, ledger = _ledger(root, name)
-    rows = history.difference(ledger, target, model, before, after)
+    ledger = _ledger(pipeline.prepare(root), root, name)
+    rows = history.difference(ledger, model, before, after)
     names = tuple(rows[0]) if rows else ("change",)
     _print_rows(rows, names, limit, output, f"of {model} came (+) or left (-)")
     return 0
@@ -200,12 +198,12 @@ def verify_tables(
     from sqlrun.verify import verify
 
     prepared = pipeline.prepare(root)
-    target = profile_of(root, prepared, name)
-    published = tick_of(target.warehouse, tick)
+    ledger = _ledger(prepared, root, name)
+    published = tick_of(ledger, tick)
     names = chosen(prepared, select, exclude)
     console = Console()
     failed = 0
-    for verdict in verify(prepared.space, target.warehouse, published, names, limit):
+    for verdict in verify(prepared.space, ledger.warehouse, published, names, limit):
         console.lines(report.verdict(verdict))
         failed += not verdict.ok
     told = f"tick {published.tick}, as_of {published.as_of:%Y-%m-%d %H:%M} UTC"
@@ -223,8 +221,8 @@ def roll_back(root: Path, name: str | None, to: int, now: datetime) -> int:
     """Carry out `sqlrun rollback`."""
     from sqlrun import history
 
-    target, ledger = _ledger(root, name)
-    history.roll_back(ledger, target, to, now, Console())
+    ledger = _ledger(pipeline.prepare(root), root, name)
+    history.roll_back(ledger, to, now, Console())
     return 0
 
 

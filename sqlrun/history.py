@@ -12,17 +12,16 @@ from sqlrun.console import Console
 from sqlrun.engines import delta_files
 from sqlrun.errors import EngineError, UsageError
 from sqlrun.ledger import Ledger
-from sqlrun.model import Profile
-from sqlrun.readers import find, query, tick_of
+from sqlrun.readers import find, nothing_published, query, tick_of
 
 
-def list_ticks(ledger: Ledger, target: Profile, limit: int) -> list[str]:
+def list_ticks(ledger: Ledger, limit: int) -> list[str]:
     """List ticks with their time, fate, rows changed and seconds, the newest first."""
     entries = ledger.entries()
     if not entries:
-        raise UsageError(f"nothing is published in {target.warehouse} yet. Run: sqlrun build --profile {target.name}")
+        raise nothing_published(ledger)
     newest = next((entry.tick for entry in entries if entry.published_at), 0)
-    costs = receipts.totals(target.warehouse)
+    costs = receipts.totals(ledger.warehouse)
     rows = []
     for entry in entries[:limit] if limit else entries:
         status = "published" if entry.published_at else "not published"
@@ -42,21 +41,19 @@ def list_ticks(ledger: Ledger, target: Profile, limit: int) -> list[str]:
     return report.table(("tick", "as_of", "status", "published_at", "rows_changed", "table_seconds"), rows)
 
 
-def difference(
-    ledger: Ledger, target: Profile, model: str, before: int | None, after: int | None
-) -> list[dict[str, object]]:
+def difference(ledger: Ledger, model: str, before: int | None, after: int | None) -> list[dict[str, object]]:
     """Give the rows that left (`-`) and came (`+`) between two published ticks, as bags.
 
     Raises: UsageError if a tick is unknown, or the model's columns were others then.
     """
-    last = tick_of(target.warehouse, after)
+    last = tick_of(ledger, after)
     if before is None:
         earlier = [entry.tick for entry in ledger.entries() if entry.published_at and entry.tick < last.tick]
         if not earlier:
             raise UsageError(f"there is no tick before {last.tick} to compare it with")
         before = earlier[0]
-    first = tick_of(target.warehouse, before)
-    old, new = (find(tick, target.warehouse, model) for tick in (first, last))
+    first = tick_of(ledger, before)
+    old, new = (find(tick, ledger.warehouse, model) for tick in (first, last))
     if old.columns != new.columns:
         raise UsageError(f"{model} has other columns at tick {last.tick} than at tick {first.tick}")
     names = ", ".join(f'"{column.name}"' for column in new.columns)
@@ -70,19 +67,19 @@ def difference(
     return rows
 
 
-def roll_back(ledger: Ledger, target: Profile, to: int, clock: datetime, console: Console) -> None:
+def roll_back(ledger: Ledger, to: int, clock: datetime, console: Console) -> None:
     """Publish an old tick's tables again, as a new tick. Landed rows stay: the next build takes them in anew.
 
     Raises: UsageError if the tick was never published, is the newest, or its files are gone.
     """
-    Path(target.warehouse).mkdir(parents=True, exist_ok=True)
-    with lock.hold(target.warehouse, clock) as holder:
-        newest = tick_of(target.warehouse)
-        old = tick_of(target.warehouse, to)
+    Path(ledger.warehouse).mkdir(parents=True, exist_ok=True)
+    with lock.hold(ledger.warehouse, clock) as holder:
+        newest = tick_of(ledger)
+        old = tick_of(ledger, to)
         if old.tick == newest.tick:
             raise UsageError(f"tick {to} is the one that readers see")
         for name, state in old.tables.items():
-            path = f"{target.warehouse}/{state.path}"
+            path = f"{ledger.warehouse}/{state.path}"
             gone = _gone(path, state.version)
             if gone:
                 raise UsageError(f"tick {to} can't be gone back to: {name} at version {state.version} {gone}")

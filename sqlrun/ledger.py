@@ -52,7 +52,7 @@ class Ledger:
     """The ledger of one warehouse."""
 
     def __init__(self, warehouse: str, project: str) -> None:
-        self._warehouse = warehouse
+        self.warehouse = warehouse
         self._path = str(Path(warehouse) / "_sqlrun" / "ledger")
         self._project = project
 
@@ -102,17 +102,15 @@ class Ledger:
 
     def publish(self, tick: int, as_of: datetime, tables: Mapping[str, TableState], at: datetime, holder: str) -> None:
         """Make a tick the one that readers see: first the tables are made durable, then the row."""
-        sync(self._warehouse)
+        sync(self.warehouse)
         self._append(tick, "published", as_of, tables, at, holder)
-        sync(self._warehouse)
+        sync(self.warehouse)
         if tick % COMPACT_EVERY == 0:
             delta_files.compact(self._path)
 
     def _append(
         self, tick: int, kind: str, as_of: datetime, tables: Mapping[str, TableState], at: datetime, holder: str
     ) -> None:
-        import pyarrow as pa
-        from deltalake import write_deltalake
         from deltalake.exceptions import CommitFailedError
 
         delta_files.create(TableSpec("ledger", self._path, COLUMNS))
@@ -121,17 +119,9 @@ class Ledger:
         used = table.transaction_version(app_id)
         if used is not None and used >= tick:
             raise LockedError(f"tick {tick} is taken by another build; nothing was written")
-        row = [tick, kind, as_of, at, holder, to_json(tables)]
-        schema = pa.schema(table.schema().to_arrow())
-        data = pa.table([pa.array([v], f.type) for v, f in zip(row, schema, strict=True)], schema=schema)
+        row = dict(zip((c.name for c in COLUMNS), (tick, kind, as_of, at, holder, to_json(tables)), strict=True))
         try:
-            write_deltalake(
-                table,
-                data,
-                mode="append",
-                commit_properties=delta_files.commit(app_id, tick, {}),
-                post_commithook_properties=delta_files.hooks(),
-            )
+            delta_files.append_rows(table, [row], delta_files.commit(app_id, tick, {}))
         except CommitFailedError as error:
             raise LockedError(f"tick {tick} was taken by another build at the same moment") from error
 

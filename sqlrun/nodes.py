@@ -87,20 +87,18 @@ class Nodes:
         node.kept = Future()
         node.kept.set_result(_guarded("landing", lambda: (land(self.progress, model, warehouse, at),)))
         self._check(node)
-        if node.kept.result().message is not None:
-            self._settle()
+        self._settle()
 
-    def maintain_all(self) -> None:
-        """Maintain all models in graph order, independent ones at once."""
+    def add_models(self) -> None:
+        """Have all models maintained in graph order, independent ones at once."""
         models = [m for m in self.progress.plan.models if m.source is None]
         owners = {s.name: m.name for m in (*models, *(n.model for n in self._nodes.values())) for s in m.stages}
         for model in models:
             inputs = {table for s in model.stages for table in s.inputs}
             above = {owners.get(table, table) for table in inputs} - {model.name}
             self._nodes[model.name] = _Node(model, model.own.strategy, above)
-        self.settle_all()
 
-    def settle_all(self) -> None:
+    def run_all(self) -> None:
         """Run what can run, until every step has been told."""
         while True:
             self._advance()
@@ -130,8 +128,14 @@ class Nodes:
         return all(kept is not None and kept.done() and kept.result().message is None for kept in above)
 
     def _check(self, node: _Node) -> None:
+        """Start the checks of a step that is done; one that failed has nothing to check."""
         assert node.kept is not None
-        node.checked = self._checkers.submit(_checked, self.progress, node.model, node.kept.result())
+        kept = node.kept.result()
+        if kept.message is None:
+            node.checked = self._checkers.submit(_checked, self.progress, node.model, kept)
+        else:
+            node.checked = Future()
+            node.checked.set_result((_result(kept, node.model.name), ()))
 
     def _settle(self) -> None:
         """Tell the steps whose checks are done and above which all is told."""
@@ -181,9 +185,7 @@ def _guarded(kind: str, work: Callable[[], tuple[StageReceipt, ...]]) -> _Kept:
 
 
 def _checked(progress: Progress, model: Compiled, kept: _Kept) -> tuple[NodeResult, tuple[CheckResult, ...]]:
-    """Check what a step has changed; one that failed has nothing to check."""
-    if kept.message is not None:
-        return _result(kept, model.name), ()
+    """Check what a step has changed."""
     started = time.perf_counter()
     try:
         rows, quarantined, checks = check(progress, model)

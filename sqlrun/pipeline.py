@@ -11,6 +11,7 @@ from sqlrun.graph import Graph
 from sqlrun.incremental import compile as compiler
 from sqlrun.incremental.compile import Compiled
 from sqlrun.landing import Rule
+from sqlrun.load import Loaded
 from sqlrun.model import Profile, Project
 from sqlrun.parse import Query
 from sqlrun.plan import Workspace
@@ -31,7 +32,10 @@ def prepare(root: Path) -> Prepared:
 
     Raises: ProjectError with everything that is wrong, in file order.
     """
-    loaded = load.read(root)
+    return _prepared(load.read(root))
+
+
+def _prepared(loaded: Loaded) -> Prepared:
     nouns = loaded.project
     rendered, problems = render.attempt(nouns)
     problems = (*loaded.problems, *problems)
@@ -57,9 +61,10 @@ def prepare_to_build(root: Path, name: str | None) -> tuple[Prepared, Profile]:
     """
     problems: list[Problem] = []
     prepared, target = None, None
-    nouns = load.read(root).project
+    loaded = load.read(root)
+    nouns = loaded.project
     try:
-        prepared = prepare(root)
+        prepared = _prepared(loaded)
     except ProjectError as error:
         problems.extend(error.problems)
     problems.extend(load.missing_sources(nouns))

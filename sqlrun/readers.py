@@ -27,16 +27,19 @@ def relation(warehouse: str, name: str, state: TableState, label: str = "") -> R
     )
 
 
-def tick_of(warehouse: str, tick: int | None = None) -> Published:
+def nothing_published(ledger: Ledger) -> UsageError:
+    """Say that there is nothing to read yet."""
+    return UsageError(f"nothing is published in {ledger.warehouse} yet. Run `sqlrun build` with its profile.")
+
+
+def tick_of(ledger: Ledger, tick: int | None = None) -> Published:
     """Find a published tick, the newest by default.
 
     Raises: UsageError if there is none, or that one was never published.
     """
-    # Reading needs no project's name; what is written carries it.
-    ledger = Ledger(warehouse, "")
     newest = ledger.read().published
     if newest is None:
-        raise UsageError(f"nothing is published in {warehouse} yet. Run: sqlrun build")
+        raise nothing_published(ledger)
     if tick is None or tick == newest.tick:
         return newest
     found = ledger.published(tick)

@@ -47,16 +47,12 @@ def write(warehouse: str, result: TickResult, engine: str, at: datetime) -> None
     rows = rows_of(result, engine, at)
     if not rows:
         return
-    import pyarrow as pa
-    from deltalake import write_deltalake
     from deltalake.exceptions import DeltaError
 
     path = path_of(warehouse)
     try:
         delta_files.create(TableSpec("receipts", path, COLUMNS))
-        table = delta_files.open_table(path)
-        data = pa.Table.from_pylist(rows, schema=pa.schema(table.schema().to_arrow()))
-        write_deltalake(table, data, mode="append", post_commithook_properties=delta_files.hooks())
+        delta_files.append_rows(delta_files.open_table(path), rows)
         if result.tick % COMPACT_EVERY == 0:
             delta_files.compact(path)
     except (DeltaError, OSError) as error:

@@ -6,12 +6,14 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
+from sqlrun.engines.duckdb import DuckDBEngine
 from sqlrun.simulate_orders import events
 from sqlrun.simulate_settings import Settings, to_minute
 from tests import oracle
-from tests.projects import Site
+from tests.projects import Site, copy_project
 from tests.whole import differences
 
 START = datetime(2026, 3, 10, 12, 0, tzinfo=timezone.utc)
@@ -138,3 +140,10 @@ def play(site: Site, ticks: int) -> int:
         lines = oracle.read_lines(sorted(site.orders.glob("*.jsonl")))
         assert mart(site) == oracle.mart(lines, step.as_of), step
     return count
+
+
+def site_of_orders(folder: Path, number: int = 29) -> Site:
+    """Make a project on DuckDB with orders of three restaurants, five minutes apart; nothing is built."""
+    made = Site(copy_project(folder), DuckDBEngine())
+    made.write("0.jsonl", [order(str(n), START - n * FIVE, restaurant=f"r900{n % 3}") for n in range(1, number + 1)])
+    return made

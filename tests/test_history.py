@@ -12,7 +12,6 @@ from sqlrun import history, receipts
 from sqlrun.console import Console
 from sqlrun.engines.duckdb import DuckDBEngine
 from sqlrun.errors import UsageError
-from sqlrun.model import Profile
 from sqlrun.readers import tick_of
 from tests.projects import Site, copy_project
 from tests.script import FIVE, START, order
@@ -20,10 +19,6 @@ from tests.whole import differences
 
 pytestmark = pytest.mark.slow
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
-
-
-def target(site: Site) -> Profile:
-    return Profile("test", "duckdb", site.warehouse, 2, {})
 
 
 @pytest.fixture
@@ -41,7 +36,7 @@ def site(tmp_path: Path) -> Site:
 
 
 def back(site: Site, tick: int) -> None:
-    history.roll_back(site.ledger, target(site), tick, NOW, Console(quiet=True))
+    history.roll_back(site.ledger, tick, NOW, Console(quiet=True))
 
 
 def restaurants(rows: list[dict[str, object]]) -> list[tuple[object, ...]]:
@@ -49,7 +44,7 @@ def restaurants(rows: list[dict[str, object]]) -> list[tuple[object, ...]]:
 
 
 def test_ticks_are_listed_the_newest_first(site: Site) -> None:
-    lines = history.list_ticks(site.ledger, target(site), 2)
+    lines = history.list_ticks(site.ledger, 2)
 
     assert [line.split()[0] for line in lines[2:]] == ["3", "2"]
     assert "read now" in lines[2]
@@ -59,23 +54,23 @@ def test_ticks_are_listed_the_newest_first(site: Site) -> None:
 def test_a_tick_that_was_never_published_is_listed_as_such(site: Site) -> None:
     site.ledger.pin(4, START + 3 * FIVE, {}, NOW, "somebody")
 
-    assert "not published" in history.list_ticks(site.ledger, target(site), 1)[2]
+    assert "not published" in history.list_ticks(site.ledger, 1)[2]
     with pytest.raises(UsageError, match="tick 4 was never published; the newest is 3"):
-        tick_of(site.warehouse, 4)
+        tick_of(site.ledger, 4)
 
 
 def test_a_difference_shows_what_came_and_left(site: Site) -> None:
-    rows = history.difference(site.ledger, target(site), "restaurant_windows", None, None)
+    rows = history.difference(site.ledger, "restaurant_windows", None, None)
     assert restaurants(rows) == [("+", "r9001", 1), ("+", "r9003", 1), ("-", "r9001", 2)]
 
-    rows = history.difference(site.ledger, target(site), "restaurant_windows", 1, 2)
+    rows = history.difference(site.ledger, "restaurant_windows", 1, 2)
     assert restaurants(rows) == [("+", "r9001", 2), ("-", "r9001", 1)]
-    assert history.difference(site.ledger, target(site), "restaurant_windows", 2, 2) == []
+    assert history.difference(site.ledger, "restaurant_windows", 2, 2) == []
 
 
 def test_the_first_tick_has_nothing_before_it(site: Site) -> None:
     with pytest.raises(UsageError, match="no tick before 1"):
-        history.difference(site.ledger, target(site), "restaurant_windows", None, 1)
+        history.difference(site.ledger, "restaurant_windows", None, 1)
 
 
 def test_a_rollback_shows_the_old_tick_and_the_next_build_takes_all_in_again(site: Site) -> None:
@@ -127,7 +122,7 @@ def test_a_rollback_to_files_that_are_gone_is_refused(site: Site) -> None:
 def test_nothing_is_published_yet(tmp_path: Path) -> None:
     empty = Site(copy_project(tmp_path), DuckDBEngine())
 
-    for ask in (lambda: history.list_ticks(empty.ledger, target(empty), 5), lambda: back(empty, 1)):
+    for ask in (lambda: history.list_ticks(empty.ledger, 5), lambda: back(empty, 1)):
         with pytest.raises(UsageError, match="nothing is published"):
             ask()
 

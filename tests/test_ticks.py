@@ -14,12 +14,11 @@ import pytest
 
 from sqlrun import lock, nodes
 from sqlrun.engines import duckdb_landing
-from sqlrun.engines.duckdb import DuckDBEngine
 from sqlrun.errors import EngineError, LockedError, UsageError
 from sqlrun.ledger import Ledger
 from sqlrun.readers import find, query
-from tests.projects import Site, copy_project
-from tests.script import FIVE, START, order
+from tests.projects import Site
+from tests.script import FIVE, START, order, site_of_orders
 from tests.whole import differences
 
 pytestmark = pytest.mark.slow
@@ -31,9 +30,7 @@ class Stop(Exception):
 
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
-    made = Site(copy_project(tmp_path), DuckDBEngine())
-    made.write("0.jsonl", [order(str(n), START - n * FIVE, restaurant=f"r900{n % 3}") for n in range(1, 30)])
-    return made
+    return site_of_orders(tmp_path)
 
 
 def total(site: Site) -> int:

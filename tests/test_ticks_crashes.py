@@ -16,11 +16,10 @@ import pytest
 from sqlrun import ledger as ledger_module
 from sqlrun import lock
 from sqlrun.engines import delta_files
-from sqlrun.engines.duckdb import DuckDBEngine
 from sqlrun.errors import LockedError
 from sqlrun.ledger import Ledger
-from tests.projects import ROOT, Site, copy_project
-from tests.script import FIVE, START, order
+from tests.projects import ROOT, Site
+from tests.script import FIVE, START, order, site_of_orders
 from tests.whole import differences
 
 pytestmark = pytest.mark.slow
@@ -32,9 +31,7 @@ class Stop(Exception):
 
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
-    made = Site(copy_project(tmp_path), DuckDBEngine())
-    made.write("0.jsonl", [order(str(n), START - n * FIVE, restaurant=f"r900{n % 3}") for n in range(1, 30)])
-    return made
+    return site_of_orders(tmp_path)
 
 
 def now() -> datetime:

@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from sqlrun.engines.duckdb import DuckDBEngine
 from sqlrun.errors import UsageError
 from sqlrun.report import verdict as told
 from sqlrun.ticks import Published
 from sqlrun.verify import Verdict, verify
-from tests.projects import Site, copy_project
-from tests.script import FIVE, START, order
+from tests.projects import Site
+from tests.script import FIVE, START, order, site_of_orders
 
 pytestmark = pytest.mark.slow
 TABLES = {
@@ -28,8 +27,7 @@ TABLES = {
 
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
-    made = Site(copy_project(tmp_path), DuckDBEngine())
-    made.write("0.jsonl", [order(str(n), START - n * FIVE, restaurant=f"r900{n % 3}") for n in range(1, 20)])
+    made = site_of_orders(tmp_path, 19)
     made.tick(START)
     made.write("1.jsonl", [order("3", START - 3 * FIVE, version=2, restaurant="r9001"), order("30", START)])
     made.tick(START + FIVE)

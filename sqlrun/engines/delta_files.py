@@ -109,6 +109,15 @@ def hooks() -> PostCommitHookProperties:
     return PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
 
 
+def append_rows(table: DeltaTable, rows: list[dict[str, Any]], commit: CommitProperties | None = None) -> None:
+    """Append a few rows to an open table in one commit."""
+    import pyarrow as pa
+    from deltalake import write_deltalake
+
+    data = pa.Table.from_pylist(rows, schema=pa.schema(table.schema().to_arrow()))
+    write_deltalake(table, data, mode="append", commit_properties=commit, post_commithook_properties=hooks())
+
+
 def restore(path: str, version: int) -> None:
     """Make `version` the content of the table again, as a new commit."""
     table = open_table(path)

@@ -126,7 +126,7 @@ class SparkEngine:
         with self._session() as session, self._explained(write.table.name, spark_merge.text_of(write)):
             session.sparkContext.setJobGroup(group, write.table.name)
             with _views(session, write.relations), _transaction(session, write):
-                self._carry_out(session, write)
+                self._carry_out(session, table, write)
             costs = spark_receipts.costs(session, group)
         table.update_incremental()
         if table.version() not in (write.base, write.base + 1):
@@ -137,7 +137,7 @@ class SparkEngine:
         seconds = time.perf_counter() - started
         return Written(table.version(), spark_receipts.receipt(seconds, costs, write, table.version()))
 
-    def _carry_out(self, session: SparkSession, write: Write) -> None:
+    def _carry_out(self, session: SparkSession, table: Any, write: Write) -> None:
         match write.statement:
             case Append(sql=sql):
                 frame = session.sql(sql)
@@ -148,7 +148,7 @@ class SparkEngine:
             case Load():
                 raise AssertionError("rows of Python values are written without Spark")
             case Merge():
-                spark_merge.merge(session, write, write.statement)
+                spark_merge.merge(session, table, write, write.statement)
 
     def query(self, sql: str, relations: tuple[Relation, ...]) -> pa.Table:
         """Run a SELECT over the relations and return its rows."""

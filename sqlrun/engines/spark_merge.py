@@ -23,8 +23,8 @@ def text_of(write: Write) -> str:
             return ""
 
 
-def merge(session: Any, write: Write, statement: Merge) -> None:
-    """Carry out a MERGE; an empty table is appended to, and without a delta nothing is written."""
+def merge(session: Any, table: Any, write: Write, statement: Merge) -> None:
+    """Carry out a MERGE into the open table; an empty one is appended to, and without a delta nothing is written."""
     delta = session.sql(statement.delta)
     if write.base == 0:
         _insert(session, write, statement, delta)
@@ -33,7 +33,7 @@ def merge(session: Any, write: Write, statement: Merge) -> None:
     delta.localCheckpoint(eager=True).createOrReplaceTempView(SOURCE)
     found = _touched(session, write, statement)
     if found["_count"]:
-        choose(session, _target_rows(write, statement, found))
+        choose(session, _target_rows(table, statement, found))
         literals = _literals(session, write, statement, found)
         session.sql(merge_text(write, statement, literals))
     session.catalog.dropTempView(SOURCE)
@@ -78,7 +78,7 @@ def _literals(session: Any, write: Write, statement: Merge, found: Any) -> list[
     return literals
 
 
-def _target_rows(write: Write, statement: Merge, found: Any) -> int:
+def _target_rows(table: Any, statement: Merge, found: Any) -> int:
     """Add up the rows of the partitions that a MERGE will open."""
     names = list(enumerate(statement.prune.partitions))
 
@@ -87,8 +87,7 @@ def _target_rows(write: Write, statement: Merge, found: Any) -> int:
         values = [(file.get(f"partition.{name}"), found[f"_values_{index}"]) for index, name in names]
         return all(value is None or str(value)[:19] in listed for value, listed in values)
 
-    files = delta_files.files_at(delta_files.open_table(write.table.path, write.base))
-    return rows_in(file for file in files if touched(file))
+    return rows_in(file for file in delta_files.files_at(table) if touched(file))
 
 
 def _ranges(session: Any, key: str, group: str, kind: str) -> list[str]:
