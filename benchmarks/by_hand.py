@@ -26,7 +26,7 @@ from sqlrun.incremental.stages import Stage
 from sqlrun.incremental.statements import Tick, prepare
 from sqlrun.ledger import Ledger
 from sqlrun.pipeline import prepare as prepare_project
-from sqlrun.plan import tick_plan
+from sqlrun.plan import TickPlan, Workspace, tick_plan
 
 # What can run at once: each list needs the ones before it.
 ORDER = (
@@ -37,19 +37,25 @@ ORDER = (
 )
 
 
+def sqlruns_tables(work: Path) -> tuple[Workspace, TickPlan]:
+    """Prepare the project and find the tables that sqlrun has published in it."""
+    space = prepare_project(work).space
+    warehouse = str(work / "warehouse")
+    published = Ledger(warehouse, space.project.name).read().published
+    assert published is not None
+    names = [m.name for m in space.tables] + [s.name for s in space.project.seeds]
+    return space, tick_plan(space, warehouse, published, 0, published.as_of, names, False)
+
+
 class ByHand:
     """The contender. Versions are kept in a dictionary."""
 
     def __init__(self, work: Path, memory: str) -> None:
         self._work = work
-        self._space = prepare_project(work).space
-        warehouse = str(work / "warehouse")
-        published = Ledger(warehouse, self._space.project.name).read().published
-        assert published is not None
-        names = [m.name for m in self._space.tables] + [s.name for s in self._space.project.seeds]
-        self._tables = tick_plan(self._space, warehouse, published, 0, published.as_of, names, False).tables
+        self._space, plan = sqlruns_tables(work)
+        self._tables = plan.tables
         self._versions = {name: delta_files.head(table.spec.path) or 0 for name, table in self._tables.items()}
-        self._previous = published.as_of
+        self._previous = plan.as_of
         self._spark = session(memory)
         self._meter = spark_costs.Meter(self._spark, work / "warehouse")
 
@@ -93,7 +99,7 @@ class ByHand:
         spark_views.register(own, tuple(relations))
         assert isinstance(prepared.statement, Merge)
         write = Write(self._tables[name].spec, before[name], 0, "", (), prepared.statement)
-        spark_merge.merge(own, write, prepared.statement)
+        spark_merge.merge(own, delta_files.open_table(write.table.path), write, prepared.statement)
         self._advance(name)
 
     def _relation(

@@ -13,14 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import spark_costs
-from benchmarks.by_hand import land
+from benchmarks.by_hand import land, sqlruns_tables
 from benchmarks.costs import TickCost
 from benchmarks.expert import session
 from sqlrun.incremental.compile import whole_query
 from sqlrun.incremental.script import Moment
-from sqlrun.ledger import Ledger
-from sqlrun.pipeline import prepare as prepare_project
-from sqlrun.plan import tick_plan
 
 ORDER = (
     ("stg_orders",),
@@ -34,12 +31,8 @@ class Recompute:
 
     def __init__(self, work: Path, memory: str) -> None:
         self._work = work
-        self._space = prepare_project(work).space
-        warehouse = str(work / "warehouse")
-        published = Ledger(warehouse, self._space.project.name).read().published
-        assert published is not None
-        names = [m.name for m in self._space.tables] + [s.name for s in self._space.project.seeds]
-        self._tables = tick_plan(self._space, warehouse, published, 0, published.as_of, names, False).tables
+        self._space, plan = sqlruns_tables(work)
+        self._tables = plan.tables
         self._queries = {m.name: m.query for m in self._space.models}
         self._spark = session(memory)
         self._meter = spark_costs.Meter(self._spark, work)
