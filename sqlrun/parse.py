@@ -337,7 +337,7 @@ def _offered(column: exp.Column, scopes: Mapping[int, Scope], schema: Schema) ->
     node: exp.Expr | None = column
     while node is not None:
         scope = scopes.get(id(node))
-        for alias, (_, source) in scope.selected_sources.items() if scope else ():
+        for alias, source in _sources_for(column, scope) if scope else ():
             if isinstance(source, exp.Table):
                 names = list(schema.get(source.db, {}).get(source.name, {})) or ["*"]
             else:
@@ -347,6 +347,17 @@ def _offered(column: exp.Column, scopes: Mapping[int, Scope], schema: Schema) ->
             break
         node = node.parent
     return found
+
+
+def _sources_for(column: exp.Column, scope: Scope) -> Iterable[tuple[str, exp.Table | Scope]]:
+    """List a query's tables; those of a semi or anti join may be named in its own condition alone."""
+    for alias, (_, source) in scope.selected_sources.items():
+        yield alias, source
+    join = column.find_ancestor(exp.Join, exp.Query)
+    if isinstance(join, exp.Join) and (join.kind or "").upper() in ("SEMI", "ANTI"):
+        alias = join.this.alias_or_name
+        if alias in scope.sources:
+            yield alias, scope.sources[alias]
 
 
 def _contract(rendered: Rendered, columns: tuple[str, ...], tree: exp.Query) -> Iterable[Problem]:

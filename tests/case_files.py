@@ -65,7 +65,7 @@ def _table(text: str) -> Table:
     after = rest[end + 1 :]
     grain = re.search(r"grain\(([^)]*)\)", after)
     keys = tuple(k.strip() for k in grain[1].split(",")) if grain else ()
-    return Table(name.strip(), _columns(rest[:end]), keys, "grows" in after)
+    return Table(name.strip(), _columns(rest[:end]), keys, "grows" in after, "repeats" in after)
 
 
 def _view(text: str) -> View:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -33,6 +33,7 @@ class Table:
     columns: tuple[tuple[str, str], ...]
     grain: tuple[str, ...] = ()
     grows: bool = False
+    repeats: bool = False
 
 
 @dataclass
@@ -104,6 +105,7 @@ class Memory:
         ]
         catalog = compiler._Catalog(self._nouns(models), {}, {}, {})
         for table, model in zip(self.tables, models, strict=True):
+            model = replace(model, repeats=table.repeats)
             catalog.nodes[table.name] = compiler._scan(model, only_grows=table.grows)
         done: list[Compiled] = []
         for view in self.views:

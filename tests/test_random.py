@@ -17,7 +17,7 @@ EVENTS = Table(
     ("id",),
 )  # fmt: skip
 LOG = Table("log", (("key", "string"), ("version", "int"), ("shop", "string"), ("amount", "decimal(10,2)"),
-                    ("items", "array<struct<dish:string,quantity:int>>")), ("key", "version"), True)  # fmt: skip
+                    ("items", "array<struct<dish:string,quantity:int>>")), ("key", "version"), True, True)  # fmt: skip
 SHOPS = Table("shops", (("shop", "string"), ("name", "string")), ("shop",))
 
 WINDOWED = " union all ".join(
@@ -71,11 +71,87 @@ QUERIES = {
                   "select o.key, p.line, p.item.dish, p.item.quantity from o lateral view posexplode(items) p as line, item",
                   ("key", "line")),
     "appended": View("v", "select key, version, p.item.dish from log lateral view explode(items) p as item where amount is not null"),
+    "explode in the select list": View("v", "select key, version, explode(items) as item from log"),
     "dishes": View("v", "with o as (select * from log qualify row_number() over (partition by key order by version desc) = 1), "
                    "i as (select o.shop, p.item.dish, p.item.quantity from o lateral view outer posexplode(items) p as line, item) "
                    "select shop, dish, sum(quantity) as quantity from i group by shop, dish"),
-    "unsupported": View("v", "select shop, amount from events where shop in (select shop from shops)"),
-    "global": View("v", "select count(*) as n, sum(amount) as total from events"),
+    "one row": View("v", "select count(*) as n, sum(amount) as total, count_if(n > 1) as many, avg(n) as mean from events"),
+    "one row, not additive": View("v", "select max(amount) as most, count(distinct kind) as kinds from events"),
+    "right join": View("v", "select e.id, e.amount, s.shop, s.name from events e right join shops s on e.shop = s.shop and e.n > 1",
+                       ("id", "shop")),
+    "full join": View("v", "select e.id, e.shop as own, s.shop, s.name from events e full join shops s on e.shop = s.shop",
+                      ("id", "shop")),
+    "cross join": View("v", "select e.id, s.shop from events e cross join shops s", ("id", "shop")),
+    "semi join": View("v", "select e.id, e.amount from events e left semi join shops s on e.shop = s.shop", ("id",)),
+    "anti join": View("v", "select e.id, e.amount from events e left anti join shops s on e.shop = s.shop and e.n > 1", ("id",)),
+    "anti join, not equal": View("v", "select e.id from events e left anti join events o on e.n < o.n and e.shop = o.shop", ("id",)),
+    "left join, or": View("v", "select e.id, s.name from events e left join shops s on e.shop = s.shop and (e.n > 1 or s.name is null)",
+                          ("id",)),
+    "exists": View("v", "select id, shop from events e where exists (select 1 from shops s where s.shop = e.shop and s.name is not null)",
+                   ("id",)),
+    "not exists": View("v", "select id, shop from events e where amount > 2 and not exists (select 1 from events o "
+                       "where o.shop = e.shop and o.n > e.n)", ("id",)),
+    "in": View("v", "select id, shop, amount from events where shop in (select shop from shops where name is not null)", ("id",)),
+    "not in": View("v", "select id, shop from events where shop not in (select shop from shops)", ("id",)),
+    "not in, with NULLs": View("v", "select id, kind from events where kind not in (select name from shops where shop = 'x')", ("id",)),
+    "not in, tied": View("v", "select id from events e where n not in (select o.n from events o where o.shop = e.kind)", ("id",)),
+    "in or": View("v", "select id from events where shop in (select shop from shops) or amount > 6", ("id",)),
+    "in as a column": View("v", "select id, kind in (select name from shops) as known, "
+                           "exists (select 1 from shops s where s.shop = events.shop) as is_shop from events", ("id",)),
+    "scalar": View("v", "select id, amount - (select avg(n) from events) as more from events", ("id",)),
+    "scalar, tied": View("v", "select id, (select max(s.name) from shops s where s.shop = e.shop) as name, "
+                         "(select count(*) from events o where o.shop = e.shop) as n from events e", ("id",)),
+    "scalar in where": View("v", "select id, shop, amount from events e where amount > (select avg(o.amount) from events o "
+                            "where o.shop = e.shop)", ("id",)),
+    "having in": View("v", "select shop, sum(amount) as total from events group by shop having sum(n) > (select avg(n) from events) "
+                      "or shop in (select shop from shops)", ("shop",)),
+    "intersect": View("v", "select shop from events intersect select shop from shops"),
+    "except": View("v", "select shop, kind from events except select shop, name from shops"),
+    "intersect all": View("v", "select shop from events intersect all select shop from log"),
+    "except all": View("v", "select shop from events except all select shop from log"),
+    "union": View("v", "select shop from events union select shop from shops union select kind from events"),
+    "rollup": View("v", "select shop, kind, sum(amount) as total, count(*) as n, grouping(kind) as g from events "
+                   "where shop is not null group by rollup (shop, kind)"),
+    "cube": View("v", "select shop, kind, grouping_id() as g, sum(n) as n from events group by cube (shop, kind)", ("g", "shop", "kind")),
+    "grouping sets": View("v", "select shop, kind, grouping_id() as g, count(distinct id) as n from events "
+                          "group by grouping sets ((shop), (kind), (shop, kind)) having count(*) > 1", ("g", "shop", "kind")),
+    "distinct counts": View("v", "select shop, count(distinct kind) as kinds, sum(amount) as total, avg(n) as mean, count(*) as n, "
+                            "count_if(amount > 3) as big from events group by shop"),
+    "distinct counts, filtered": View("v", "select shop, count(distinct kind) filter (where n > 1) as kinds, count(amount) as known "
+                                      "from events group by shop"),
+    "all and any": View("v", "select shop, bool_and(amount > 2) as every_one, bool_or(n > 2) as any_one from events group by shop"),
+    "extremes of what grows": View("v", "select shop, max(version) as last, min(amount) as low, count(*) as n from log group by shop"),
+    "limit": View("v", "select id, amount from events order by amount desc, id limit 3"),
+    "limit by something else": View("v", "select id, kind from events order by n desc, id limit 3"),
+    "limit over groups": View("v", "select shop, kind from events group by shop, kind order by sum(n) desc, shop, kind limit 2"),
+    "limit over a union": View("v", "select id, n from events union all select key, version from log order by 2 desc, id limit 3"),
+    "limit over distinct": View("v", "select distinct shop, kind from events order by shop, kind limit 2"),
+    "limit and offset": View("v", "select id, amount from events order by 2 desc, id limit 2 offset 2", ("id",)),
+    "order alone": View("v", "select id, amount from events order by amount", ("id",)),
+    "windows apart": View("v", "select id, row_number() over (partition by shop order by id) as a, "
+                          "sum(amount) over (partition by kind) as b, count(*) over () as c from events", ("id",)),
+    "named window": View("v", "select id, rank() over w as place, sum(n) over (partition by shop order by at, id "
+                         "rows between 1 preceding and current row) as some from events window w as (partition by shop order by n)",
+                         ("id",)),
+    "gaps": View("v", "with g as (select id, shop, at, case when at > lag(at) over (partition by shop order by at, id) "
+                 "+ interval 30 minutes then 1 else 0 end as starts from events), s as (select id, shop, sum(starts) over "
+                 "(partition by shop order by at, id) as session from g) "
+                 "select shop, session, count(*) as n from s group by shop, session"),
+    "clock in a column": View("v", "select id, at > current_timestamp() - interval 1 hour as is_new from events", ("id",)),
+    "clock in a sum": View("v", "select shop, sum(case when at > current_timestamp() - interval 1 hour then amount end) as recent, "
+                           "count(*) as n from events group by shop"),
+    "clock in a filter": View("v", "select shop, count(*) filter (where at > current_timestamp() - interval 1 hour) as recent "
+                              "from events group by shop"),
+    "clock or": View("v", "select id from events where at > current_timestamp() - interval 1 hour or kind = 'a'", ("id",)),
+    "clock by hour": View("v", "select id from events where at >= date_trunc('hour', current_timestamp())", ("id",)),
+    "clock and widths": View("v", "select e.id, w.hours from events e join (values (1), (3)) as w(hours) "
+                             "on e.at > current_timestamp() - w.hours * interval 1 hour and e.at <= current_timestamp()",
+                             ("id", "hours")),
+    "clock in having": View("v", "select shop, max(at) as last from events group by shop having max(at) > current_timestamp() - interval 1 hour",
+                            ("shop",)),
+    "clock twice": View("v", "select id from events where at > current_timestamp() - interval 3 hours and at > current_timestamp() - interval 2 hours",
+                        ("id",)),
+    "no table": View("v", "select 1 as one, 'a' as word"),
 }  # fmt: skip
 
 

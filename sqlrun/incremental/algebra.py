@@ -31,9 +31,16 @@ class Scan:
     table: str
     columns: tuple[str, ...]
     types: tuple[Type, ...]
-    grain: tuple[str, ...] = ()
+    grain: tuple[str, ...] | None = None
     repeats: bool = False
     only_grows: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Single:
+    """The one row that a SELECT without FROM reads."""
+
+    columns: tuple[str, ...] = ("_one",)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,18 +100,21 @@ class UnionAll:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Join:
-    """Pairs of rows; `keys` are the equalities (left, right), `condition` is what else must hold, or None."""
+    """Pairs of rows; `keys` are the equalities (left, right), `condition` is what else must hold, or None.
+
+    `semi` keeps the left rows that have a partner, `anti` those that have none.
+    """
 
     left: Node
     right: Node
-    kind: Literal["inner", "left"]
+    kind: Literal["inner", "left", "semi", "anti"]
     keys: tuple[tuple[exp.Expr, exp.Expr], ...]
     condition: exp.Expr | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Name the output columns."""
-        return (*self.left.columns, *self.right.columns)
+        return self.left.columns if self.kind in ("semi", "anti") else (*self.left.columns, *self.right.columns)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -163,6 +173,19 @@ class Temporal:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Moving:
+    """The rows for which `condition`, which reads the clock in any way, is true."""
+
+    child: Node
+    condition: exp.Expr
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Name the output columns."""
+        return self.child.columns
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Latest:
     """The newest row of each key of a table that only grows; `order` must leave no tie but exact copies."""
 
@@ -190,13 +213,27 @@ class Touched:
         return self.child.columns
 
 
-Node = Scan | Filter | Project | Explode | UnionAll | Join | Aggregate | Window | Temporal | Latest | Touched
+Node = (
+    Scan
+    | Single
+    | Filter
+    | Project
+    | Explode
+    | UnionAll
+    | Join
+    | Aggregate
+    | Window
+    | Temporal
+    | Moving
+    | Latest
+    | Touched
+)
 
 
 def children(node: Node) -> tuple[Node, ...]:
     """List the inputs of a node."""
     match node:
-        case Scan():
+        case Scan() | Single():
             return ()
         case UnionAll(parts=parts):
             return parts
@@ -209,7 +246,7 @@ def children(node: Node) -> tuple[Node, ...]:
 def with_children(node: Node, inputs: tuple[Node, ...]) -> Node:
     """Give the same operator other inputs."""
     match node:
-        case Scan():
+        case Scan() | Single():
             return node
         case UnionAll():
             return replace(node, parts=inputs)

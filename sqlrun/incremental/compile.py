@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from sqlrun.engines.protocol import Dialect, StoredColumn
 from sqlrun.errors import Problem, ProjectError
-from sqlrun.incremental import shape, sql, stages, types
+from sqlrun.incremental import chance, clocks, distinct_counts, shape, sql, stages, types
 from sqlrun.incremental.algebra import Aggregate, Node, Reason, Refusal, Scan, Type, Window, scans, walk
 from sqlrun.incremental.script import Moment
 from sqlrun.incremental.stages import ORDER, Stage, Target
@@ -18,7 +18,7 @@ from sqlrun.model import Column, Model, Project, Seed, Source
 from sqlrun.parse import REF, SOURCE, Query, source_place
 
 # Wrong whatever the strategy: the answer itself would not be a function of the inputs.
-ALWAYS_WRONG = {"SR501", "SR502", "SR503"}
+ALWAYS_WRONG = {"SR501", "SR502", "SR503", "SR504"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def project(queries: Iterable[Query], nouns: Project) -> tuple[Compiled, ...]:
 def _scan(noun: Model | Seed, *, only_grows: bool) -> Scan:
     known = tuple(Type(c.type, c.nullable) for c in noun.columns)
     repeats = isinstance(noun, Model) and noun.repeats
-    return Scan(noun.name, tuple(c.name for c in noun.columns), known, noun.grain, repeats, only_grows)
+    return Scan(noun.name, tuple(c.name for c in noun.columns), known, noun.grain or None, repeats, only_grows)
 
 
 def model(query: Query, catalog: _Catalog) -> Compiled:
@@ -98,9 +98,10 @@ def model(query: Query, catalog: _Catalog) -> Compiled:
         return _landing(query, catalog)
     target = Target(_stored(contract.columns), contract.grain, query.rendered.config.partition_by)
     try:
+        chance.check(query.tree)
         translated = translate(query.tree, catalog.resolve)
         shape.check_orders(translated)
-        root = shape.newest_per_key(translated)
+        root = distinct_counts.in_two_steps(shape.newest_per_key(translated))
         if query.rendered.config.materialized == "view":
             catalog.nodes[query.name] = _typed(root, contract)
             catalog.views[query.name] = query
@@ -240,7 +241,7 @@ def whole_query(
                 if node.args.get(key):
                     table.set(key, node.args[key])
             return table
-        return _clock(node, moment)
+        return clocks.at_node(node, moment.as_of)
 
     return sql.expression(compiled[name].tree.copy().transform(swap, copy=False), dialect)
 
@@ -256,12 +257,3 @@ def _own_ctes(tree: exp.Expr, view: str) -> exp.Expr:
                 table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name)))
             table.set("this", exp.to_identifier(names[table.name]))
     return tree
-
-
-def _clock(node: exp.Expr, moment: Moment) -> exp.Expr:
-    if isinstance(node, exp.CurrentTimestamp):
-        text = moment.as_of.strftime("%Y-%m-%d %H:%M:%S.%f") + "+00:00"
-        return exp.cast(exp.Literal.string(text), exp.DataType.build("timestamp", dialect="databricks"))
-    if isinstance(node, exp.CurrentDate):
-        return exp.cast(exp.Literal.string(moment.as_of.strftime("%Y-%m-%d")), "date")
-    return node

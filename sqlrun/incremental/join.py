@@ -1,8 +1,8 @@
 """Join: telescoping, dR with the other's old rows, then the new rows with dS. Pure.
 
-A left join is linear in its left side while the right side stands still:
+Left, semi and anti joins are linear in their left side while the right side stands still:
 d(L left join R) = dL left join R.new + (L.old left join R.new - L.old left join R.old), and the second part
-needs only the old left rows whose key stands among the changes of R.
+needs only the old left rows that meet a changed row of R.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ def rows(node: Join, script: Script, flavour: str) -> str:
 def changes(node: Join, script: Script) -> list[str]:
     """Pair the changes of each side with the rows of the other."""
     left, right = script.changes(node.left), script.changes(node.right)
-    if node.kind == "left":
-        return _left(node, script, left, right)
+    if node.kind != "inner":
+        return _by_left(node, script, left, right)
     texts = []
     if left is not None:
         texts.append(_signed(node, script, left, script.rows(node.right, "old"), f"l.{WEIGHT}"))
@@ -30,7 +30,7 @@ def changes(node: Join, script: Script) -> list[str]:
     return texts
 
 
-def _left(node: Join, script: Script, left: str | None, right: str | None) -> list[str]:
+def _by_left(node: Join, script: Script, left: str | None, right: str | None) -> list[str]:
     texts = []
     if left is not None:
         texts.append(_signed(node, script, left, script.rows(node.right, "new"), f"l.{WEIGHT}"))
@@ -45,10 +45,8 @@ def _touched(node: Join, script: Script, right: str) -> str:
     """Keep the old left rows that may meet a changed right row."""
     old = script.rows(node.left, "old")
     word = "left semi join" if script.dialect == "spark" else "semi join"
-    pairs = [f"{script.expr(a)} = {script.expr(b)}" for a, b in node.keys]
-    on = " and ".join(pairs) or "true"
     columns = script.names(node.left.columns, "l")
-    return script.part(f"select {columns} from {old} as l {word} {right} as r on {on}", "met")
+    return script.part(f"select {columns} from {old} as l {word} {right} as r on {_on(node, script)}", "met")
 
 
 def _signed(node: Join, script: Script, left: str, right: str, weight: str) -> str:
@@ -57,10 +55,15 @@ def _signed(node: Join, script: Script, left: str, right: str, weight: str) -> s
 
 
 def _paired(node: Join, script: Script, left: str, right: str) -> str:
+    words = {"inner": "join", "left": "left join", "semi": "semi join", "anti": "anti join"}
+    if script.dialect == "spark":
+        words |= {"semi": "left semi join", "anti": "left anti join"}
+    return f"{left} as l {words[node.kind]} {right} as r on {_on(node, script)}"
+
+
+def _on(node: Join, script: Script) -> str:
     # Column names of the two sides never clash: translate renames them.
     conditions = [f"{script.expr(a)} = {script.expr(b)}" for a, b in node.keys]
     if node.condition is not None:
-        conditions.append(script.expr(node.condition))
-    on = " and ".join(conditions) or "true"
-    word = "left join" if node.kind == "left" else "join"
-    return f"{left} as l {word} {right} as r on {on}"
+        conditions.append(f"({script.expr(node.condition)})")
+    return " and ".join(conditions) or "true"

@@ -11,11 +11,13 @@ from datetime import datetime, timedelta
 
 from sqlglot import exp
 
+from sqlrun.incremental import clocks
 from sqlrun.incremental.algebra import (
     Aggregate,
     Bound,
     Filter,
     Latest,
+    Moving,
     Node,
     Project,
     Scan,
@@ -75,7 +77,9 @@ def _changes(node: Node, moment: Moment, found: _Found) -> None:
         case Temporal():
             _changes(node.child, moment, found)
             _pieces(node, moment, found)
-        case Aggregate() | Window() | Latest():
+        case Aggregate() | Window() | Latest() | Moving():
+            _everything(node, found)
+        case Project() if any(clocks.reads_clock(item) for _, item in node.items):
             _everything(node, found)
         case _ if len(children(node)) == 2 and not _is_union(node):
             _everything(node, found)
@@ -118,7 +122,7 @@ def _source(node: Node, time: exp.Expr) -> tuple[Scan | None, str]:
     match node:
         case Scan():
             return node, time.name
-        case Filter() | Temporal():
+        case Filter() | Temporal() | Moving():
             return _source(node.child, time)
         case Project():
             return _source(node.child, dict(node.items)[time.name])

@@ -14,8 +14,10 @@ from sqlrun.incremental import (
     filter,
     join,
     latest,
+    moving,
     project,
     scan,
+    single,
     temporal,
     touched,
     union_all,
@@ -27,9 +29,11 @@ from sqlrun.incremental.algebra import (
     Filter,
     Join,
     Latest,
+    Moving,
     Node,
     Project,
     Scan,
+    Single,
     Temporal,
     Touched,
     UnionAll,
@@ -39,6 +43,7 @@ from sqlrun.incremental.script import Script
 
 RULES: dict[type, ModuleType] = {
     Scan: scan,
+    Single: single,
     Filter: filter,
     Project: project,
     Explode: explode,
@@ -47,6 +52,7 @@ RULES: dict[type, ModuleType] = {
     Aggregate: aggregate,
     Window: window,
     Temporal: temporal,
+    Moving: moving,
     Latest: latest,
     Touched: touched,
 }

@@ -9,7 +9,7 @@ from datetime import datetime
 from sqlglot import exp
 
 from sqlrun.engines.protocol import Dialect
-from sqlrun.incremental import sql
+from sqlrun.incremental import clocks, sql
 from sqlrun.incremental.algebra import Node
 
 WEIGHT = "_weight"
@@ -98,9 +98,13 @@ class Script:
         """Quote one name."""
         return sql.identifier(column, self.dialect)
 
-    def expr(self, expression: exp.Expr) -> str:
-        """Write an expression in the engine's SQL."""
-        return sql.expression(expression, self.dialect)
+    def expr(self, expression: exp.Expr, moment: datetime | None = None) -> str:
+        """Write an expression in the engine's SQL, the clock as `moment`."""
+        return sql.expression(clocks.at(expression, moment) if moment else expression, self.dialect)
+
+    def moment_of(self, flavour: str) -> datetime:
+        """Tell which time the clock shows over the old or the new rows; before the first tick there are no old ones."""
+        return self.moment.as_of if flavour == "new" else self.moment.previous or self.moment.as_of
 
     def same(self, left: str, right: str) -> str:
         """Compare two expressions, NULL equal to NULL."""

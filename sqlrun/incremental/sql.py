@@ -76,12 +76,23 @@ def _mend(node: exp.Expr) -> exp.Expr:
         case exp.CountIf():
             counted = exp.Count(this=exp.Star())  # DuckDB's own count_if is NULL over NULLs alone
             return exp.Filter(this=counted, expression=exp.Where(this=node.this))
-        case exp.Select() if node.args.get("laterals"):
-            return _mend_laterals(node)
+        case exp.Select():
+            return _mend_sets(_mend_laterals(node) if node.args.get("laterals") else node)
         case exp.ArrayAgg() if not isinstance(node.parent, exp.Coalesce):
             return exp.Coalesce(this=node, expressions=[exp.Array(expressions=[])])
         case _:
             return node
+
+
+def _mend_sets(select: exp.Select) -> exp.Select:
+    """Leave out the grand total of no rows: Spark gives none for grouping sets, DuckDB one."""
+    group = select.args.get("group")
+    if group is not None and group.find(exp.GroupingSets, exp.Rollup, exp.Cube):
+        some = exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(0))
+        having = select.args.get("having")
+        held = exp.and_(exp.paren(having.this), some) if having is not None else some
+        select.set("having", exp.Having(this=held))
+    return select
 
 
 def _mend_laterals(select: exp.Select) -> exp.Select:

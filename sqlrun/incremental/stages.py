@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from sqlglot import exp
@@ -27,6 +27,8 @@ from sqlrun.incremental.algebra import (
 from sqlrun.incremental.translate import inline
 
 Strategy = Literal["append", "merge", "keys", "partitions", "full"]
+# The hidden key of a table that has one row.
+ONE = "_one"
 Method = Literal["land", "append", "additive", "newest", "rows", "keys", "full"]
 ORDER: tuple[Strategy, ...] = ("append", "merge", "keys", "partitions", "full")
 
@@ -36,7 +38,7 @@ class Stage:
     """One table of a model: its own, or a hidden one that holds an inner result.
 
     `node` gives the public columns; None for `full`, where the query runs as the analyst wrote it. `key` is what a
-    MERGE matches by, `null_safe` those of it that may be NULL.
+    MERGE matches by, `null_safe` those of it that may be NULL, `hidden` the columns of `node` that readers don't see.
     """
 
     name: str
@@ -51,13 +53,14 @@ class Stage:
     null_safe: tuple[str, ...] = ()
     partition_by: tuple[str, ...] = ()
     moves: bool = False
+    hidden: tuple[str, ...] = ()
 
     @property
     def public(self) -> tuple[StoredColumn, ...]:
         """List the columns that readers see."""
         if self.node is None:
             return self.columns
-        shown = set(self.node.columns)
+        shown = set(self.node.columns) - set(self.hidden)
         return tuple(c for c in self.columns if c.name in shown)
 
     @property
@@ -119,7 +122,7 @@ def hidden_stage(name: str, model: str, node: Node) -> Stage:
     """Make the stage of an inner aggregate or an inner newest-per-key."""
     known = types.of_node(node)
     columns = tuple(StoredColumn(c, known[c].text, known[c].nullable) for c in node.columns)
-    target = Target(columns, shape.grain(node), ())
+    target = Target(columns, shape.grain(node) or (), ())
     projected = Project(node, tuple((c, column(c)) for c in node.columns))
     reason = Reason("SR540", "an inner result that the model's query reads again")
     return own_stage(name, model, projected, target, reason)
@@ -131,11 +134,16 @@ def own_stage(name: str, model: str, root: Node, target: Target, reason: Reason 
     top, below = collapse(root)
     inputs, moving = scans(root), shape.moves(root)
 
+    everything = shape.reads_everything(root)
+
     def stage(method: Method, strategy: Strategy, why: Reason, columns: tuple[StoredColumn, ...] | None = None,
               node: Node = root, key: tuple[str, ...] = (), null_safe: tuple[str, ...] = ()) -> Stage:  # fmt: skip
+        if everything is not None:
+            strategy, why = "full", everything
+        because = why if everything else reason or why
         return Stage(
-            name, model, strategy, method, reason or why, columns or target.columns, node, inputs,
-            key, null_safe, target.partition_by, moving,
+            name, model, strategy, method, because, columns or target.columns, node, inputs, key,
+            null_safe, target.partition_by, moving,
         )  # fmt: skip
 
     if isinstance(below, Aggregate) and shape.is_additive(below):
@@ -148,16 +156,55 @@ def own_stage(name: str, model: str, root: Node, target: Target, reason: Reason 
         return stage("newest", "merge", why, state.columns, Project(below, top), state.key, state.null_safe)
     if shape.is_linear(root) and shape.only_grows(root):
         return stage("append", "append", Reason("SR543", "each input row gives its own rows, and none ever leaves"))
-    key = target.grain or shape.grain(root)
-    null_safe = tuple(c.name for c in target.columns if c.name in key and c.nullable)
-    if not key:
+    copies = shape.has_copies(root)
+    key = target.grain or (None if copies else shape.grain(root))
+    if key == ():
+        return _one_row(stage, target, root)
+    if key is None and not copies and shape.is_linear(root):
+        kept = _with_hidden_key(top, below)
+        if kept is not None:
+            node, hidden, key = kept
+            why = Reason("SR544", "each changed input row changes its own rows, found by the key of its inputs")
+            unsure = tuple(c.name for c in hidden if c.nullable)
+            shown = tuple(c.name for c in target.columns if c.name in key and c.nullable)
+            made = stage("rows", "merge", why, (*target.columns, *hidden), node, key, (*shown, *unsure))
+            return replace(made, hidden=tuple(c.name for c in hidden))
+    if key is None:
         why = Reason("SR525", "the rows have no key to be found by", "Declare `grain:` in the contract.")
         return stage("full", "full", why)
+    null_safe = tuple(c.name for c in target.columns if c.name in key and c.nullable)
     if shape.is_linear(root):
         why = Reason("SR544", "each changed input row changes its own rows, found by the grain")
         return stage("rows", "merge", why, key=key, null_safe=null_safe)
     why = Reason("SR545", "the groups that a change touches are computed again from their inputs")
     return stage("keys", "keys", why, key=key, null_safe=null_safe)
+
+
+def _with_hidden_key(
+    top: tuple[tuple[str, exp.Expr], ...], below: Node
+) -> tuple[Node, tuple[StoredColumn, ...], tuple[str, ...]] | None:
+    """Add what the select list leaves out of the key of the rows below it; None where that is not known."""
+    grain = shape.grain(below)
+    if grain is None:
+        return None
+    known = types.of_node(below)
+    shown = {item.name: name for name, item in reversed(top) if isinstance(item, exp.Column)}
+    missing = [name for name in grain if name not in shown]
+    if not all(known[name].text for name in missing):
+        return None
+    items = (*top, *((f"_key_{name}", column(name)) for name in missing))
+    hidden = tuple(StoredColumn(f"_key_{n}", known[n].text, known[n].nullable) for n in missing)
+    return Project(below, items), hidden, tuple(shown.get(name, f"_key_{name}") for name in grain)
+
+
+def _one_row(make: Callable[..., Stage], target: Target, root: Node) -> Stage:
+    """Keep a table of one row at most, under a constant key that readers don't see."""
+    columns = (*target.columns, StoredColumn(ONE, "int", False))
+    if shape.is_linear(root):
+        why = Reason("SR544", "each changed input row changes its own rows, found by the grain")
+        return make("rows", "merge", why, columns, key=(ONE,))
+    why = shape.reads_everything(root) or Reason("SR526", "an aggregate of the whole table that does not add up")
+    return make("full", "full", why, columns, key=(ONE,))
 
 
 def collapse(root: Node) -> tuple[tuple[tuple[str, exp.Expr], ...], Node]:
@@ -179,14 +226,20 @@ class State:
     null_safe: tuple[str, ...]
 
 
+TermKind = Literal["sum", "count", "min", "max"]
+
+
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A sum kept as state: column `name` adds up `argument` (None: the weights themselves) where it is not NULL."""
+    """A column of state: `name` adds up `argument` (None: the weights themselves) where it is not NULL.
+
+    `kind` says whether it sums values, counts them, or keeps the least or the greatest (of rows that never leave).
+    """
 
     name: str
     type: str
     argument: exp.Expr | None
-    counts: bool
+    kind: TermKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,31 +251,54 @@ class Sums:
 
 
 def sums(node: Aggregate) -> Sums:
-    """Part sum, count, count_if and avg into terms that add up, with a count for each argument that may be NULL."""
+    """Part aggregates into terms that add up, with a count for each argument that may be NULL."""
     inner = types.of_node(node.child)
-    terms: dict[tuple[str, bool], Term] = {}
+    terms: dict[tuple[str, TermKind], Term] = {}
     values: dict[str, exp.Expr] = {}
 
-    def term(argument: exp.Expr, counts: bool, kind: str) -> exp.Expr:
-        key = (argument.sql("databricks"), counts)
+    def term(argument: exp.Expr, kind: TermKind, type_text: str) -> exp.Expr:
+        key = (argument.sql("databricks"), kind)
         if key not in terms:
-            prefix = "_count" if counts else "_sum"
-            terms[key] = Term(f"{prefix}_{len(terms) + 1}", kind, argument, counts)
+            terms[key] = Term(f"_{kind}_{len(terms) + 1}", type_text, argument, kind)
         return column(terms[key].name)
 
     for name, raw in node.items:
         call, argument = _argument(raw)
-        if isinstance(call, exp.CountIf):
-            assert argument is not None
-            values[name] = term(exp.case().when(argument, "1").else_("0"), False, "bigint")
-        elif isinstance(call, exp.Count):
-            if argument is not None and types.of(argument, inner).nullable:
-                values[name] = term(argument, True, "bigint")
-            else:
-                values[name] = column("_n")
-        else:
-            values[name] = _sum_value(call, argument, inner, term)
-    return Sums((Term("_n", "bigint", None, True), *terms.values()), values)
+        match call:
+            case exp.Count():
+                if argument is not None and types.of(argument, inner).nullable:
+                    values[name] = term(argument, "count", "bigint")
+                else:
+                    values[name] = column("_n")
+            case exp.CountIf():
+                assert argument is not None
+                values[name] = term(_ones(argument), "sum", "bigint")
+            case exp.LogicalAnd() | exp.LogicalOr():
+                assert argument is not None
+                values[name] = _all_or_any(call, argument, term)
+            case exp.Min() | exp.Max():
+                assert argument is not None
+                kind: TermKind = "min" if isinstance(call, exp.Min) else "max"
+                values[name] = term(argument, kind, types.of(argument, inner).text)
+            case _:
+                values[name] = _sum_value(call, argument, inner, term)
+    return Sums((Term("_n", "bigint", None, "count"), *terms.values()), values)
+
+
+def _ones(condition: exp.Expr) -> exp.Expr:
+    return exp.case().when(condition, "1").else_("0")
+
+
+def _all_or_any(call: exp.Expr, condition: exp.Expr, term: Callable[[exp.Expr, TermKind, str], exp.Expr]) -> exp.Expr:
+    """Write bool_and and bool_or by how often the condition is known and how often it holds."""
+    known, true = term(condition, "count", "bigint"), term(_ones(condition.copy()), "sum", "bigint")
+    zero = exp.Literal.number(0)
+    value = (
+        exp.EQ(this=true, expression=known.copy())
+        if isinstance(call, exp.LogicalAnd)
+        else exp.GT(this=true, expression=zero.copy())
+    )
+    return exp.case().when(exp.GT(this=known, expression=zero), value)
 
 
 def _argument(raw: exp.Expr) -> tuple[exp.Expr, exp.Expr | None]:
@@ -242,7 +318,7 @@ def _sum_value(
     call: exp.Expr,
     argument: exp.Expr | None,
     inner: dict[str, Type],
-    term: Callable[[exp.Expr, bool, str], exp.Expr],
+    term: Callable[[exp.Expr, TermKind, str], exp.Expr],
 ) -> exp.Expr:
     assert argument is not None
     kind = types.of(argument, inner)
@@ -255,12 +331,21 @@ def _sum_value(
         why = f"sqlrun can't tell the type of `{text}`, which has to be summed up exactly"
         raise Refusal("SR524", why, f"Cast it: cast({text} as decimal(18, 2)).", call)
     total_type = "bigint" if types.is_integer(kind) else f"decimal(38,{size[1]})"
-    total = term(argument, False, total_type)
-    count = term(argument, True, "bigint") if kind.nullable else column("_n")
-    value = total if isinstance(call, exp.Sum) else exp.Div(this=total, expression=count)
+    total = term(argument, "sum", total_type)
+    count = term(argument, "count", "bigint") if kind.nullable else column("_n")
+    value = total if isinstance(call, exp.Sum) else average(total, count, kind)
     if not kind.nullable:
         return value
     return exp.case().when(exp.GT(this=count.copy(), expression=exp.Literal.number(0)), value)
+
+
+def average(total: exp.Expr, count: exp.Expr, argument: Type) -> exp.Expr:
+    """Divide a sum by a count, as the average of values of a type."""
+    value = exp.Div(this=total, expression=count.copy())
+    size = types.decimal(argument)
+    if size is not None and not types.is_integer(argument):
+        value.meta["average"] = (types.average(argument), min(18, size[1] + 14))
+    return value
 
 
 def additive(top: tuple[tuple[str, exp.Expr], ...], node: Aggregate, target: Target) -> State:
@@ -288,7 +373,7 @@ def additive(top: tuple[tuple[str, exp.Expr], ...], node: Aggregate, target: Tar
             if name not in certain:
                 null_safe.append(name)
     kept = sums(node)
-    terms = [StoredColumn(t.name, t.type, False) for t in kept.terms]
+    terms = [StoredColumn(t.name, t.type, t.kind in ("min", "max")) for t in kept.terms]
     return State((*target.columns, *hidden, *terms), tuple(key), tuple(null_safe))
 
 

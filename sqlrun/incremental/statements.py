@@ -11,7 +11,7 @@ from sqlrun.engines.protocol import Append, Dialect, Merge, Prune, Replace, Stat
 from sqlrun.incremental import latest, sql
 from sqlrun.incremental.algebra import Aggregate, Latest, Type, substitute
 from sqlrun.incremental.script import WEIGHT, Moment, Script
-from sqlrun.incremental.stages import Stage, collapse, sums
+from sqlrun.incremental.stages import ONE, Stage, Term, collapse, sums
 from sqlrun.incremental.touched import restrict, support
 
 
@@ -62,6 +62,11 @@ def _time_moved(stage: Stage, tick: Tick) -> bool:
     return stage.moves and tick.moment.as_of != tick.moment.previous
 
 
+def _items(stage: Stage, script: Script) -> str:
+    """List a stage's columns as they are stored; the hidden key of a table of one row is a constant."""
+    return ", ".join(_cast(script, "1" if c.name == ONE else script.name(c.name), c) for c in stage.columns)
+
+
 def _cast(script: Script, text: str, column: StoredColumn) -> str:
     return f"{sql.cast(text, column.type, script.dialect)} as {script.name(column.name)}"
 
@@ -94,11 +99,13 @@ def _additive(stage: Stage, script: Script) -> Statement | None:
         """Write the public columns over s.* alone, or over s.* added to t.*."""
         pairs = []
         for name, value in from_state:
-            swapped = substitute(value, {t: _term(t, plus) for t in terms})
+            swapped = substitute(value, {t.name: _term(t, plus) for t in kept.terms})
+            if script.dialect == "spark":
+                swapped = swapped.transform(_exact_average)
             pairs.append((name, sql.cast(_qualified(script, swapped), columns[name].type, script.dialect)))
         return pairs
 
-    added = [(t, f"t.{script.name(t)} + s.{script.name(t)}") for t in sorted(terms)]
+    added = [(t.name, _qualified(script, _term(t, plus=True))) for t in sorted(kept.terms, key=lambda t: t.name)]
     first = [(c.name, f"s.{script.name(c.name)}") for c in stage.columns if c.name not in dict(from_state)]
     count = script.name("_n")
     return Merge(
@@ -113,6 +120,15 @@ def _additive(stage: Stage, script: Script) -> Statement | None:
     )
 
 
+def _exact_average(node: exp.Expr) -> exp.Expr:
+    """Divide with more digits than the average keeps, then round: a quotient of decimals alone has fewer on Spark."""
+    if not isinstance(node, exp.Div) or "average" not in node.meta:
+        return node
+    result, scale = node.meta["average"]
+    total = exp.cast(node.this, f"decimal(38,{scale})")
+    return exp.cast(exp.Div(this=total, expression=node.expression), exp.DataType.build(result, dialect="databricks"))
+
+
 def _cast_terms(
     pairs: Iterable[tuple[str, str]], columns: dict[str, StoredColumn], script: Script
 ) -> list[tuple[str, str]]:
@@ -123,12 +139,18 @@ def _reads(expression: exp.Expr, names: set[str]) -> bool:
     return any(c.name in names for c in expression.find_all(exp.Column))
 
 
-def _term(name: str, plus: bool) -> exp.Expr:
-    new = exp.column(exp.to_identifier(name, quoted=True), table="s")
+def _term(term: Term, plus: bool) -> exp.Expr:
+    new = exp.column(exp.to_identifier(term.name, quoted=True), table="s")
     if not plus:
         return new
-    old = exp.column(exp.to_identifier(name, quoted=True), table="t")
-    return exp.paren(exp.Add(this=old, expression=new))
+    old = exp.column(exp.to_identifier(term.name, quoted=True), table="t")
+    match term.kind:
+        case "min":
+            return exp.Least(this=old, expressions=[new], ignore_nulls=True)
+        case "max":
+            return exp.Greatest(this=old, expressions=[new], ignore_nulls=True)
+        case _:
+            return exp.paren(exp.Add(this=old, expression=new))
 
 
 def _qualified(script: Script, expression: exp.Expr) -> str:
@@ -145,7 +167,8 @@ def _qualified(script: Script, expression: exp.Expr) -> str:
 def _delta(stage: Stage, script: Script, node: Aggregate, source: str, from_key: list[tuple[str, exp.Expr]]) -> str:
     """Sum up the changes by group, and name the group's columns as they are stored."""
     keys = [(name, script.expr(key)) for name, key in node.keys]
-    terms = [(t.name, _weighted(script, t.argument, t.counts, t.type)) for t in sums(node).terms]
+    kept_terms = sums(node).terms
+    terms = [(t.name, _weighted(script, t)) for t in kept_terms]
     items = ", ".join(f"{text} as {script.name(name)}" for name, text in [*keys, *terms])
     groups = ", ".join(text for _, text in keys)
     body = script.part(f"select {items} from {source} group by {groups}", "sums")
@@ -157,19 +180,23 @@ def _delta(stage: Stage, script: Script, node: Aggregate, source: str, from_key:
         if name.startswith("_key_") and name not in dict(from_key)
     ]
     kept = [_cast(script, script.name(name), columns[name]) for name, _ in terms]
-    some = " or ".join(f"{script.name(name)} <> 0" for name, _ in terms)
+    some = " or ".join(f"{script.name(t.name)} <> 0" for t in kept_terms if t.kind in ("sum", "count"))
     return f"select {', '.join([*shown, *hidden, *kept])} from {body} where {some}"
 
 
-def _weighted(script: Script, argument: exp.Expr | None, counts: bool, kind: str) -> str:
-    """Sum the weights, or the argument times its weight, as an exact number."""
-    if argument is None:
+def _weighted(script: Script, term: Term) -> str:
+    """Sum the weights, or the argument times its weight, as an exact number; take the extremes of rows that came."""
+    if term.argument is None:
         return f"sum({WEIGHT})"
-    text = script.expr(argument)
-    if counts:
-        return f"sum(case when {text} is not null then {WEIGHT} else 0 end)"
-    weight = WEIGHT if kind == "bigint" else sql.cast(WEIGHT, "decimal(10,0)", script.dialect)
-    return f"coalesce(sum(({text}) * {weight}), 0)"
+    text = script.expr(term.argument)
+    match term.kind:
+        case "count":
+            return f"sum(case when {text} is not null then {WEIGHT} else 0 end)"
+        case "sum":
+            weight = WEIGHT if term.type == "bigint" else sql.cast(WEIGHT, "decimal(10,0)", script.dialect)
+            return f"coalesce(sum(({text}) * {weight}), 0)"
+        case _:
+            return f"{term.kind}({text})"
 
 
 def _newest(stage: Stage, script: Script) -> Statement | None:
@@ -224,7 +251,7 @@ def _rows(stage: Stage, script: Script) -> Statement | None:
     source = script.changes(stage.node)
     if source is None:
         return None
-    public = ", ".join(_cast(script, script.name(c.name), c) for c in stage.columns)
+    public = _items(stage, script)
     names = script.names(c.name for c in stage.columns)
     typed = script.part(f"select {public}, {WEIGHT} from {source}", "typed")
     net = script.part(
@@ -263,7 +290,7 @@ def _old_keys(stage: Stage, script: Script, touched: str, numbers: dict[str, str
 
 
 def _recomputed(stage: Stage, script: Script, new: str, old: str | None) -> str:
-    items = ", ".join(_cast(script, script.name(c.name), c) for c in stage.columns)
+    items = _items(stage, script)
     fresh = script.part(f"select {items} from {new}", "fresh")
     names = script.names(c.name for c in stage.columns)
     final = f"select {names}, true as _stays from {fresh}"

@@ -10,9 +10,11 @@ from sqlrun.incremental.algebra import (
     Filter,
     Join,
     Latest,
+    Moving,
     Node,
     Project,
     Scan,
+    Single,
     Temporal,
     Touched,
     UnionAll,
@@ -52,9 +54,9 @@ def _push(node: Node, relation: str, keys: Keys) -> tuple[Node, bool]:
     if not keys:
         return node, False
     match node:
-        case Scan() | Touched():
+        case Scan() | Single() | Touched():
             return Touched(node, relation, tuple(keys.items())), True
-        case Filter() | Temporal():
+        case Filter() | Temporal() | Moving():
             return _below(node, node.child, relation, keys, keys)
         case Project():
             items = dict(node.items)
@@ -94,7 +96,7 @@ def _below(node: Node, child: Node, relation: str, keys: Keys, mapped: Keys) -> 
 def _join(node: Join, relation: str, keys: Keys) -> tuple[Node, bool]:
     """Restrict both sides by the keys that they have, equal columns of the other side included."""
     left = {c: k for c, k in keys.items() if c in node.left.columns}
-    right = {c: k for c, k in keys.items() if c in node.right.columns}
+    right = {c: k for c, k in keys.items() if c in node.columns and c in node.right.columns}
     equal_left: Keys = {}
     equal_right: Keys = {}
     for a, b in node.keys:
@@ -104,8 +106,8 @@ def _join(node: Join, relation: str, keys: Keys) -> tuple[Node, bool]:
             if b.name in right and node.kind == "inner":
                 equal_left.setdefault(a.name, right[b.name])
     new_left = restrict(node.left, relation, left | equal_left) if left | equal_left else node.left
-    # The right side of a left join: restricted by the left's keys only, or rows would turn into NULLs.
-    on_right = equal_right if node.kind == "left" else right | equal_right
+    # The right side, but of an inner join: restricted by the left's keys only, or rows would lose their partners.
+    on_right = right | equal_right if node.kind == "inner" else equal_right
     new_right = restrict(node.right, relation, on_right) if on_right else node.right
     whole = len(left) == len(keys) or (node.kind == "inner" and len(left | equal_left) == len(keys))
     return with_children(node, (new_left, new_right)), whole

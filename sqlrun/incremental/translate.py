@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Literal
-
 from sqlglot import exp
 
-from sqlrun.incremental import windows
+from sqlrun.incremental import clocks
+from sqlrun.incremental import translate_subqueries as subqueries
 from sqlrun.incremental.algebra import (
     Aggregate,
     Explode,
     Filter,
-    Join,
     Node,
     Project,
     Refusal,
@@ -23,369 +19,257 @@ from sqlrun.incremental.algebra import (
     columns_in,
     substitute,
 )
+from sqlrun.incremental.translate_from import Context, Env, Resolve, plain, tables, unused
+from sqlrun.incremental.translate_groups import Items, aggregates, grouped
+from sqlrun.incremental.translate_windows import windowed
 
-# Where a query's tables come from: (database, name) -> node; `ref` tables, sources, views written out.
-Resolve = Callable[[str, str], Node]
-Env = dict[tuple[str, str], str]
-
-
-@dataclass(frozen=True, slots=True)
-class _Context:
-    resolve: Resolve
-    ctes: Mapping[str, Node]
+Conditions = dict[str, exp.Expr]
 
 
 def translate(tree: exp.Expr, resolve: Resolve) -> Node:
     """Turn a qualified query into operators.
 
-    Raises: `Refusal` (SR51x) for what has no operator: subqueries in expressions, right and full joins,
-    ORDER BY and LIMIT, recursive CTEs, grouping sets, intersect and except.
+    Raises: `Refusal` (SR51x) for what has no operator, such as recursive CTEs and LIMIT without a total order.
     """
-    return _query(tree, _Context(resolve, {}))
+    return _query(tree, Context(resolve, {}, _query))
 
 
-def _query(tree: exp.Expr, context: _Context) -> Node:
+def _query(tree: exp.Expr, context: Context) -> Node:
     context = _with_ctes(tree, context)
-    _no_order(tree)
     match tree:
         case exp.Subquery():
-            return _query(tree.this, context)
-        case exp.Union():
-            parts = tuple(_query(side, context) for side in (tree.left, tree.right))
-            flat = tuple(p for part in parts for p in _flatten(part))
-            union = UnionAll(flat)
-            if tree.args.get("distinct"):
-                return Aggregate(union, tuple((c, column(c)) for c in union.columns), ())
-            return union
+            return _first(_ordered(tree, inner := _query(tree.this, context)), inner)
         case exp.SetOperation():
-            raise Refusal("SR511", f"{tree.key.upper()} has no rule yet", "Write a join or a union.", tree)
+            return _first(_ordered(tree, inner := _set_operation(tree, context)), inner)
         case exp.Select():
             return _select(tree, context)
         case _:
             raise Refusal("SR510", f"{tree.key.upper()} has no rule", "Write a SELECT.", tree)
 
 
+def _set_operation(tree: exp.SetOperation, context: Context) -> Node:
+    """Union, intersect and except; all but UNION ALL count the copies of a row on each side."""
+    sides = [_query(side, context) for side in (tree.left, tree.right)]
+    if tree.args.get("by_name") or tree.args.get("side") or tree.args.get("on"):
+        raise Refusal("SR511", f"{tree.key.upper()} BY NAME has no rule", "List the columns in one order.", tree)
+    distinct = bool(tree.args.get("distinct"))
+    if isinstance(tree, exp.Union):
+        union = UnionAll(tuple(part for side in sides for part in _flatten(side)))
+        if not distinct:
+            return union
+        return Aggregate(union, tuple((c, column(c)) for c in union.columns), ())
+    return _counted(sides, distinct, both=isinstance(tree, exp.Intersect))
+
+
+def _counted(sides: list[Node], distinct: bool, *, both: bool) -> Node:
+    """Intersect and except: how often does each row stand on the left, how often on the right?"""
+    names = sides[0].columns
+    left, right = unused("_left", names), unused("_right", names)
+    parts = []
+    for side, ones in zip(sides, ((1, 0), (0, 1)), strict=True):
+        own = tuple((name, column(c)) for name, c in zip(names, side.columns, strict=True))
+        marks = tuple((mark, exp.Literal.number(n)) for mark, n in zip((left, right), ones, strict=True))
+        parts.append(Project(side, (*own, *marks)))
+    calls = tuple((mark, exp.Sum(this=column(mark))) for mark in (left, right))
+    counted = Aggregate(UnionAll(tuple(parts)), tuple((c, column(c)) for c in names), calls)
+    zero = exp.Literal.number(0)
+    if distinct:
+        on_right = exp.GT(this=column(right), expression=zero) if both else exp.EQ(this=column(right), expression=zero)
+        node: Node = Filter(counted, exp.and_(exp.GT(this=column(left), expression=zero.copy()), on_right))
+    else:
+        copies = (
+            exp.func("least", column(left), column(right))
+            if both
+            else exp.Sub(this=column(left), expression=column(right))
+        )
+        number, copy = unused("_copies", names), unused("_copy", names)
+        own = tuple((c, column(c)) for c in names)
+        many = Filter(Project(counted, (*own, (number, copies))), exp.GT(this=column(number), expression=zero.copy()))
+        series = exp.GenerateSeries(start=exp.Literal.number(1), end=column(number))
+        node = Explode(many, series, copy, unused("_position", (*names, copy)))
+    return Project(node, tuple((c, column(c)) for c in names))
+
+
 def _flatten(node: Node) -> tuple[Node, ...]:
     return node.parts if isinstance(node, UnionAll) else (node,)
 
 
-def _with_ctes(tree: exp.Expr, context: _Context) -> _Context:
+def _with_ctes(tree: exp.Expr, context: Context) -> Context:
     clause = tree.args.get("with_") or tree.args.get("with")
     if clause is None:
         return context
     if clause.args.get("recursive"):
         raise Refusal("SR512", "a recursive CTE has no incremental rule", "Write the levels out.", clause)
-    ctes = dict(context.ctes)
+    ctes: dict[str, Node] = dict(context.ctes)
     for cte in clause.expressions:
-        ctes[cte.alias] = _query(cte.this, _Context(context.resolve, ctes))
-    return _Context(context.resolve, ctes)
+        ctes[cte.alias] = _query(cte.this, Context(context.resolve, ctes, _query))
+    return Context(context.resolve, ctes, _query)
 
 
-def _no_order(tree: exp.Expr) -> None:
-    for key in ("order", "limit", "offset", "sort", "cluster", "distribute"):
-        clause = tree.args.get(key)
-        if clause is not None:
-            raise Refusal(
-                "SR513",
-                f"{key.upper()} BY or LIMIT on a table's rows" if key == "order" else f"{key.upper()}",
-                "A table has no order: rank with row_number() and keep the first rows with QUALIFY.",
-                clause,
-            )
+def _ordered(tree: exp.Expr, node: Node, keys: list[exp.Expr] | None = None) -> Node:
+    """Keep the first rows of ORDER BY .. LIMIT; ORDER BY alone means nothing to a table.
+
+    `keys` are what to order by, over the node's columns; None: as the query names them, by its own columns.
+    """
+    for key in ("sort", "cluster", "distribute"):
+        if tree.args.get(key) is not None:
+            raise Refusal("SR513", f"{key.upper()} BY", "A table has no order: leave it out.", tree.args[key])
+    order, limit, offset = (tree.args.get(key) for key in ("order", "limit", "offset"))
+    if limit is None and offset is None:
+        return node
+    if order is None:
+        why = "LIMIT without ORDER BY keeps rows by chance"
+        raise Refusal("SR504", why, "Order by columns that leave no tie.", limit or offset)
+    place = column(unused("_place", node.columns))
+    skipped = offset.expression.copy() if offset is not None else exp.Literal.number(0)
+    bounds: list[exp.Expr] = [exp.GT(this=place, expression=skipped)]
+    if limit is not None:
+        last = exp.Add(this=skipped.copy(), expression=limit.expression.copy())
+        bounds.append(exp.LTE(this=place.copy(), expression=last))
+    written = []
+    for number, one in enumerate(order.expressions):
+        made = one.copy()
+        made.set("this", keys[number].copy() if keys is not None else _own_column(one.this, node))
+        named = one.find(exp.Identifier, exp.Literal)
+        if named is not None:
+            made.this.meta.update(named.meta)
+        written.append(made)
+    window = exp.Window(this=exp.RowNumber(), order=exp.Order(expressions=written))
+    return Filter(Window(node, (), ((place.name, window),)), exp.and_(*bounds))
 
 
-def _select(tree: exp.Select, context: _Context) -> Node:
-    node, env = _from(tree, context)
+def _first(ranked: Node, node: Node) -> Node:
+    return ranked if ranked is node else Project(ranked, tuple((c, column(c)) for c in node.columns))
 
-    def plain(expression: exp.Expr) -> exp.Expr:
-        return _plain(expression, env)
 
+def _own_column(key: exp.Expr, node: Node) -> exp.Expr:
+    """Find the output column that ORDER BY names, by its name or its number."""
+    if isinstance(key, exp.Literal) and key.is_int and int(key.name) <= len(node.columns):
+        return column(node.columns[int(key.name) - 1])
+    if isinstance(key, exp.Column) and key.name in node.columns:
+        return column(key.name)
+    text = key.sql("databricks")
+    raise Refusal("SR513", f"ORDER BY {text} with LIMIT", "Order by columns of the select list.", key)
+
+
+def _order_keys(tree: exp.Select, raw: Items) -> Conditions:
+    """List what ORDER BY .. LIMIT orders by, as expressions of the query's input."""
+    order = tree.args.get("order")
+    if order is None or (tree.args.get("limit") is None and tree.args.get("offset") is None):
+        return {}
+    items = dict(raw)
+    keys: Conditions = {}
+    for number, one in enumerate(order.expressions):
+        key = one.this
+        if isinstance(key, exp.Literal) and key.is_int and int(key.name) <= len(raw):
+            key = raw[int(key.name) - 1][1]
+        elif isinstance(key, exp.Column) and not key.table and key.name in items:
+            key = items[key.name]
+        keys[f"_order_{number}"] = key
+    return keys
+
+
+def _select(tree: exp.Select, context: Context) -> Node:
+    node, env = tables(tree, context)
     where = tree.args.get("where")
-    if where is not None:
-        node = windows.filtered(node, plain(where.this))
-    items = tuple((item.alias_or_name, plain(_unalias(item))) for item in tree.expressions)
-    conditions = {key: plain(tree.args[key].this) for key in ("having", "qualify") if tree.args.get(key)}
-    if tree.args.get("group") is not None or _has_aggregates([*dict(items).values(), *conditions.values()]):
-        node, items, conditions = _grouped(tree, node, items, conditions, plain)
-    if "having" in conditions:
-        node = Filter(node, conditions["having"])
-    node, items, conditions = _windowed(node, items, conditions)
+    node = subqueries.filtered(node, env, where.this if where is not None else None, context)
+    raw = tuple((item.alias_or_name, _unalias(item)) for item in tree.expressions)
+    if tree.args.get("group") is None:
+        node, raw = _exploded(node, raw, env)
+    distinct = tree.args.get("distinct")
+    clauses = {key: tree.args[key].this for key in ("having", "qualify") if tree.args.get(key)}
+    if distinct is None:
+        clauses |= _order_keys(tree, raw)
+    if tree.args.get("group") is not None or _has_aggregates([*dict(raw).values(), *clauses.values()]):
+        node, items, conditions = _groups(tree, node, env, raw, clauses, context)
+    else:
+        node, items = _valued(node, raw, env, context)
+        node, pairs = _valued(node, tuple(clauses.items()), env, context)
+        conditions = dict(pairs)
+        if "having" in conditions:
+            node = clocks.filtered(node, conditions["having"])
+    node, items, conditions = windowed(_named_windows(tree, env), node, items, conditions)
     if "qualify" in conditions:
-        node = Filter(node, conditions["qualify"])
-    node = Project(node, items)
-    if tree.args.get("distinct") is not None:
-        return Aggregate(node, tuple((name, column(name)) for name in node.columns), ())
-    return node
+        node = clocks.filtered(node, conditions["qualify"])
+    if distinct is None:
+        keys = [condition for key, condition in conditions.items() if key.startswith("_order_")]
+        return Project(_ordered(tree, node, keys), items)
+    if distinct.args.get("on") is not None:
+        raise Refusal("SR513", "DISTINCT ON", "Rank with row_number() and QUALIFY.", distinct)
+    rows = Project(node, items)
+    once = Aggregate(rows, tuple((name, column(name)) for name in rows.columns), ())
+    return _first(_ordered(tree, once), once)
+
+
+def _exploded(node: Node, raw: Items, env: Env) -> tuple[Node, Items]:
+    """Write explode in the select list as LATERAL VIEW: at most one, as in Spark."""
+    done: list[tuple[str, exp.Expr]] = []
+    for name, item in raw:
+        if isinstance(item, exp.Explode) and not isinstance(item, exp.Posexplode):
+            if isinstance(node, Explode) and node.element.startswith("_exploded"):
+                raise Refusal("SR515", "two generators in one select list", "Write LATERAL VIEW for each.", item)
+            if clocks.reads_clock(item):
+                raise clocks.no_rule(item)
+            element, position = unused("_exploded", node.columns), unused("_position", node.columns)
+            outer = isinstance(item, exp.ExplodeOuter)
+            node = Explode(node, plain(item.this, env), element, position, outer)
+            done.append((name, exp.column(element)))
+        else:
+            done.append((name, item))
+    return node, tuple(done)
 
 
 def _unalias(item: exp.Expr) -> exp.Expr:
     return item.this if isinstance(item, exp.Alias) else item
 
 
-def _plain(expression: exp.Expr, env: Env) -> exp.Expr:
-    """Replace `table.column` by the input's own column name."""
-    found = expression.find(exp.Query)
-    if found is not None:
-        raise Refusal(
-            "SR514",
-            "a subquery inside an expression has no incremental rule yet",
-            "Join the other table, or count its rows in a CTE and join that.",
-            found,
-        )
-    generator = next((e for e in expression.find_all(exp.Explode, exp.UDTF)), None)
-    if generator is not None:
-        raise Refusal(
-            "SR515",
-            "explode in the select list has no rule",
-            "Write `lateral view explode(array) as element`.",
-            generator,
-        )
-
-    def swap(node: exp.Expr) -> exp.Expr:
-        if isinstance(node, exp.Column):
-            key = (node.table, node.name)
-            replacement = column(env.get(key, node.name))
-            replacement.this.meta.update(node.this.meta)
-            return replacement
-        return node
-
-    return expression.copy().transform(swap, copy=False)
-
-
-def _from(tree: exp.Select, context: _Context) -> tuple[Node, Env]:
-    clause = tree.args.get("from_") or tree.args.get("from")
-    if clause is None:
-        raise Refusal("SR516", "a SELECT without FROM", "Keep constant rows in a seed.", tree)
-    node, env = _source(clause.this, context)
-    for join in tree.args.get("joins") or ():
-        node, env = _join(node, env, join, context)
-    for lateral in tree.args.get("laterals") or ():
-        node, env = _lateral(node, env, lateral)
-    return node, env
-
-
-def _source(source: exp.Expr, context: _Context) -> tuple[Node, Env]:
-    alias = source.alias_or_name
-    if isinstance(source, exp.Subquery):
-        node = _query(source.this, context)
-    elif isinstance(source, exp.Table):
-        if not source.db and source.name in context.ctes:
-            node = context.ctes[source.name]
+def _valued(node: Node, items: Items, env: Env, context: Context) -> tuple[Node, Items]:
+    """Write expressions over a node, their subqueries joined to it."""
+    done = []
+    for name, item in items:
+        if subqueries.holds(item):
+            node, written = subqueries.values(node, item, lambda part: plain(part, env), context)
         else:
-            node = context.resolve(source.db, source.name)
-    else:
-        raise Refusal("SR517", f"{source.key.upper()} in FROM", "Read a ref, a CTE or a subquery.", source)
-    for key in ("pivots", "sample"):
-        if source.args.get(key):
-            raise Refusal("SR517", f"{key.upper().rstrip('S')} in FROM", "Write it as a query.", source)
-    env = {(alias, name): name for name in node.columns}
-    if isinstance(source, exp.Table):
-        for lateral in source.args.get("laterals") or ():
-            node, env = _lateral(node, env, lateral)
-    return node, env
+            written = plain(item, env)
+        done.append((name, written))
+    return node, tuple(done)
 
 
-def _lateral(node: Node, env: Env, lateral: exp.Expr) -> tuple[Node, Env]:
-    call = lateral.this
-    if not isinstance(lateral, exp.Lateral) or not isinstance(call, exp.Explode):
-        raise Refusal("SR515", "only LATERAL VIEW explode and posexplode have a rule", "", lateral)
-    alias = lateral.args["alias"]
-    names = [identifier.name for identifier in alias.columns]
-    with_position = isinstance(call, exp.Posexplode)
-    if len(names) != (2 if with_position else 1):
-        raise Refusal("SR515", "LATERAL VIEW needs its column names", "Write `as position, element`.", lateral)
-    table = alias.name
-    unique = [_unused(name, node.columns) for name in names]
-    exploded = Explode(
-        node,
-        _plain(call.this, env),
-        element=unique[-1],
-        position=unique[0] if with_position else "",
-        outer=bool(lateral.args.get("outer")) or isinstance(call, exp.ExplodeOuter | exp.PosexplodeOuter),
-    )
-    return exploded, env | {(table, name): new for name, new in zip(names, unique, strict=True)}
+def _groups(
+    tree: exp.Select, node: Node, env: Env, raw: Items, clauses: Conditions, context: Context
+) -> tuple[Node, Items, Conditions]:
+    """Group, then put subqueries beside the groups: those of HAVING, and of items outside the aggregates."""
 
+    def write(part: exp.Expr) -> exp.Expr:
+        return plain(part, env)
 
-def _unused(name: str, taken: tuple[str, ...]) -> str:
-    while name in taken:
-        name += "_"
-    return name
-
-
-def _join(node: Node, env: Env, join: exp.Join, context: _Context) -> tuple[Node, Env]:
-    if isinstance(join.this, exp.Lateral):
-        return _lateral(node, env, join.this)
-    kind = _join_kind(join)
-    right, right_env = _source(join.this, context)
-    alias = join.this.alias_or_name
-    renamed = {
-        name: _unused(f"{alias}__{name}" if name in node.columns else name, node.columns) for name in right.columns
-    }
-    if any(new != name for name, new in renamed.items()):
-        right = Project(right, tuple((new, column(name)) for name, new in renamed.items()))
-    both = env | {key: renamed[name] for key, name in right_env.items()}
-    condition = join.args.get("on")
-    equalities, rest = _equalities(_plain(condition, both) if condition is not None else None, node, right)
-    return Join(node, right, kind, equalities, rest), both
-
-
-def _join_kind(join: exp.Join) -> Literal["inner", "left"]:
-    side, kind = (join.side or "").lower(), (join.kind or "").lower()
-    if join.args.get("using") or join.method:
-        raise Refusal("SR518", "NATURAL join", "Name the columns in ON.", join)
-    match side, kind:
-        case ("", "" | "inner" | "cross"):
-            return "inner"
-        case ("left", "" | "outer"):
-            return "left"
-        case _:
-            word = " ".join(part for part in (side, kind) if part).upper()
-            raise Refusal("SR518", f"{word} JOIN has no rule yet", "Write an inner or a left join.", join)
-
-
-def _equalities(
-    condition: exp.Expr | None, left: Node, right: Node
-) -> tuple[tuple[tuple[exp.Expr, exp.Expr], ...], exp.Expr | None]:
-    """Part a join condition into left = right keys and the rest."""
-    keys: list[tuple[exp.Expr, exp.Expr]] = []
-    rest: list[exp.Expr] = []
-    for part in windows.conjuncts(condition):
-        found = _equality(part, set(left.columns), set(right.columns))
-        if found is not None:
-            keys.append(found)
-        else:
-            rest.append(part)
-    return tuple(keys), exp.and_(*rest, copy=False) if rest else None
-
-
-def _equality(part: exp.Expr, left: set[str], right: set[str]) -> tuple[exp.Expr, exp.Expr] | None:
-    if not isinstance(part, exp.EQ):
-        return None
-    a, b = columns_in(part.this), columns_in(part.expression)
-    if a and b and a <= left and b <= right:
-        return part.this, part.expression
-    if a and b and a <= right and b <= left:
-        return part.expression, part.this
-    return None
+    inside = next((c for _, item in raw for c in aggregates(item) if subqueries.holds(c)), None)
+    if inside is not None:
+        advice = "Put the subquery into a column of a CTE, and aggregate that."
+        raise Refusal("SR514", "a subquery inside an aggregate has no rule", advice, inside)
+    held = {name: item for name, item in (*raw, *clauses.items()) if subqueries.holds(item)}
+    items = tuple((name, write(subqueries.left_out(item))) for name, item in raw)
+    conditions = {key: write(subqueries.left_out(condition)) for key, condition in clauses.items()}
+    node, pulled, over, groups = grouped(tree.args.get("group"), node, items, conditions, write)
+    for name, item in held.items():
+        node, value = subqueries.values(node, item, lambda part: groups.pull(write(part)), context)
+        stray = columns_in(value) - set(node.columns)
+        if stray:
+            why = f"`{name}` reads {', '.join(sorted(stray))}, which is neither grouped nor aggregated"
+            raise Refusal("SR519", why, "Put it under GROUP BY or into an aggregate function.", item)
+        pulled = tuple((n, value if n == name else i) for n, i in pulled)
+        over = {key: value if key == name else condition for key, condition in over.items()}
+    having = over.pop("having", None)
+    return clocks.filtered(node, having) if having is not None else node, pulled, over
 
 
 def _has_aggregates(expressions: list[exp.Expr]) -> bool:
-    return any(_aggregates(expression) for expression in expressions)
+    return any(aggregates(expression) for expression in expressions)
 
 
-def _aggregates(expression: exp.Expr) -> list[exp.AggFunc]:
-    """List the aggregate calls, but not those that are window functions."""
-    return [
-        call
-        for call in expression.find_all(exp.AggFunc)
-        if not isinstance(call.parent, exp.Window)
-        and not (isinstance(call.parent, exp.Filter) and isinstance(call.parent.parent, exp.Window))
-        and call.find_ancestor(exp.AggFunc) is None
-    ]
-
-
-Items = tuple[tuple[str, exp.Expr], ...]
-Conditions = dict[str, exp.Expr]
-
-
-def _grouped(
-    tree: exp.Select,
-    node: Node,
-    items: Items,
-    conditions: Conditions,
-    plain: Callable[[exp.Expr], exp.Expr],
-) -> tuple[Node, Items, Conditions]:
-    group = tree.args.get("group")
-    keys = _group_keys(group, items, plain)
-    calls: dict[str, tuple[str, exp.Expr]] = {}
-
-    def pull(expression: exp.Expr) -> exp.Expr:
-        def swap(part: exp.Expr) -> exp.Expr:
-            for name, key in keys:
-                if part == key:
-                    return column(name)
-            call = part.this if isinstance(part, exp.Filter) else part
-            is_window = isinstance(part.parent, exp.Window) and part.arg_key == "this"
-            if isinstance(call, exp.AggFunc) and not is_window:
-                text = part.sql("databricks")
-                name = calls.setdefault(text, (_call_name(part, items, keys, calls), part))[0]
-                return column(name)
-            return part
-
-        return expression.copy().transform(swap, copy=False)
-
-    pulled = tuple((name, pull(item)) for name, item in items)
-    pulled_conditions = {key: pull(condition) for key, condition in conditions.items()}
-    node = Aggregate(node, keys, tuple(calls.values()))
-    allowed = set(node.columns)
-    for name, item in pulled:
-        stray = columns_in(item) - allowed
-        if stray:
-            raise Refusal(
-                "SR519",
-                f"`{name}` reads {', '.join(sorted(stray))}, which is neither grouped nor aggregated",
-                "Put it under GROUP BY or into an aggregate function.",
-                item,
-            )
-    return node, pulled, pulled_conditions
-
-
-def _group_keys(
-    group: exp.Group | None,
-    items: Items,
-    plain: Callable[[exp.Expr], exp.Expr],
-) -> Items:
-    if group is None:
-        return ()
-    for clause in ("grouping_sets", "rollup", "cube", "totals"):
-        if group.args.get(clause):
-            raise Refusal("SR520", "grouping sets have no rule yet", "Write a UNION ALL of groupings.", group)
-    if group.args.get("all"):
-        return tuple((name, item) for name, item in items if not _aggregates(item))
-    keys: list[tuple[str, exp.Expr]] = []
-    for position, raw in enumerate(group.expressions):
-        key = plain(raw)
-        if isinstance(key, exp.Literal) and key.is_int:
-            key = items[int(key.name) - 1][1]
-        named = next((name for name, item in items if item == key), None)
-        if named is None:
-            named = key.name if isinstance(key, exp.Column) else f"_key_{position + 1}"
-        keys.append((named, key))
-    return tuple(keys)
-
-
-def _call_name(call: exp.Expr, items: Items, keys: Items, calls: Mapping[str, tuple[str, object]]) -> str:
-    """Name an aggregate after the column that it is, else by number."""
-    taken = {name for name, _ in keys} | {name for name, _ in calls.values()}
-    for name, item in items:
-        if item == call and name not in taken:
-            return name
-    return f"_agg_{len(calls) + 1}"
-
-
-def _windowed(node: Node, items: Items, conditions: Conditions) -> tuple[Node, Items, Conditions]:
-    found: dict[str, exp.Window] = {}
-    for expression in (*(item for _, item in items), *conditions.values()):
-        for window in expression.find_all(exp.Window):
-            found.setdefault(window.sql("databricks"), window)
-    if not found:
-        return node, items, conditions
-    node, partition = windows.partitioned(node, list(found.values()))
-    names = {text: f"_window_{n + 1}" for n, text in enumerate(found)}
-    node = Window(node, partition, tuple((names[text], window) for text, window in found.items()))
-
-    def pull(expression: exp.Expr) -> exp.Expr:
-        def swap(part: exp.Expr) -> exp.Expr:
-            if isinstance(part, exp.Window):
-                return column(names[part.sql("databricks")])
-            return part
-
-        return expression.copy().transform(swap, copy=False)
-
-    return (
-        node,
-        tuple((name, pull(item)) for name, item in items),
-        {key: pull(condition) for key, condition in conditions.items()},
-    )
+def _named_windows(tree: exp.Select, env: Env) -> dict[str, exp.Expr]:
+    """List the windows of a WINDOW clause by name."""
+    return {w.name.lower(): plain(w, env) for w in tree.args.get("windows") or ()}
 
 
 def inline(items: Items, below: Items) -> Items:

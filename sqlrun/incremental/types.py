@@ -12,9 +12,11 @@ from sqlrun.incremental.algebra import (
     Filter,
     Join,
     Latest,
+    Moving,
     Node,
     Project,
     Scan,
+    Single,
     Temporal,
     Touched,
     Type,
@@ -61,6 +63,8 @@ def of_node(node: Node) -> dict[str, Type]:
     match node:
         case Scan():
             return dict(zip(node.columns, node.types, strict=True))
+        case Single():
+            return {name: Type("int", False) for name in node.columns}
         case Project():
             inner = of_node(node.child)
             return {name: of(item, inner) for name, item in node.items}
@@ -69,6 +73,8 @@ def of_node(node: Node) -> dict[str, Type]:
         case UnionAll(parts=parts):
             return _united([of_node(part) for part in parts])
         case Join():
+            if node.kind in ("semi", "anti"):
+                return of_node(node.left)
             right = of_node(node.right)
             if node.kind == "left":
                 right = {name: Type(t.text, True) for name, t in right.items()}
@@ -77,9 +83,25 @@ def of_node(node: Node) -> dict[str, Type]:
             inner = of_node(node.child)
             return {name: of(item, inner) for name, item in (*node.keys, *node.items)}
         case Window():
-            return of_node(node.child) | {name: BIGINT for name, _ in node.items}
-        case Filter() | Temporal() | Latest() | Touched():
+            inner = of_node(node.child)
+            return inner | {name: _over(item, inner) for name, item in node.items}
+        case Filter() | Temporal() | Moving() | Latest() | Touched():
             return of_node(node.child)
+
+
+def _over(item: exp.Window, inner: Mapping[str, Type]) -> Type:
+    call = item.this
+    while isinstance(call, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
+        call = call.this
+    match call:
+        case exp.RowNumber() | exp.Rank() | exp.DenseRank() | exp.Ntile():
+            return Type("int", False)
+        case exp.CumeDist() | exp.PercentRank():
+            return Type("double", False)
+        case exp.Lag() | exp.Lead() | exp.FirstValue() | exp.LastValue() | exp.NthValue() | exp.First() | exp.Last():
+            return Type(of(call.this, inner).text, True)
+        case _:
+            return of(call, inner)
 
 
 def _exploded(node: Explode) -> dict[str, Type]:
@@ -206,7 +228,15 @@ def _aggregate(expression: exp.Expr, columns: Mapping[str, Type]) -> Type:
             return Type("bigint", True)
         size = decimal(argument)
         return Type(f"decimal(38,{size[1]})" if size else "", True)
-    return UNKNOWN
+    return Type(average(argument), True)
+
+
+def average(argument: Type) -> str:
+    """Name the type of avg() as Spark does: four more digits for a decimal, double for the rest; empty: not known."""
+    if is_integer(argument) or argument.text in ("double", "float"):
+        return "double"
+    size = decimal(argument)
+    return f"decimal({min(38, size[0] + 4)},{min(38, size[1] + 4)})" if size else ""
 
 
 def _arithmetic(expression: exp.Binary, columns: Mapping[str, Type]) -> Type:

@@ -1,4 +1,4 @@
 select dish_id, price
 from {{ ref('dishes') }}
-order by price
+order by price, dish_id
 limit 3

@@ -1,17 +1,18 @@
-"""Conditions that move with as_of, and windows that share a partition. Pure."""
+"""Conditions that move with as_of. Pure."""
 
 from __future__ import annotations
+
+from datetime import datetime
 
 from sqlglot import exp
 
 from sqlrun.incremental.algebra import (
     Bound,
     Filter,
+    Moving,
     Node,
-    Project,
     Refusal,
     Temporal,
-    column,
     columns_in,
 )
 
@@ -49,38 +50,53 @@ def reads_clock(expression: exp.Expr) -> bool:
 
 
 def filtered(node: Node, condition: exp.Expr) -> Node:
-    """Put a condition over a node: what moves with as_of as temporal filters, the rest as a filter."""
+    """Put a condition over a node: what moves with as_of as temporal filters, the rest as a filter below them."""
     lowers: dict[str, tuple[exp.Expr, Bound]] = {}
     uppers: dict[str, tuple[exp.Expr, Bound]] = {}
     rest: list[exp.Expr] = []
+    free: list[exp.Expr] = []
+    again: list[tuple[exp.Expr, Bound]] = []
     for part in conjuncts(condition):
         if not reads_clock(part):
             rest.append(part)
             continue
-        time, bound = _bound(part)
+        found = _bound(part)
+        if found is None:
+            free.append(part)
+            continue
+        time, bound = found
         side = lowers if bound.op in (">", ">=") else uppers
         text = time.sql("databricks")
         if text in side:
-            raise _no_rule(part)
-        side[text] = (time, bound)
+            again.append(found)
+        else:
+            side[text] = found
+    if rest:
+        node = Filter(node, exp.and_(*rest, copy=False))
     for text in dict.fromkeys([*lowers, *uppers]):
         low, high = lowers.get(text), uppers.get(text)
         time = (low or high)[0]  # type: ignore[index]
         node = Temporal(node, time, low[1] if low else None, high[1] if high else None)
-    return Filter(node, exp.and_(*rest, copy=False)) if rest else node
+    for time, bound in again:
+        is_lower = bound.op in (">", ">=")
+        node = Temporal(node, time, bound if is_lower else None, None if is_lower else bound)
+    return Moving(node, exp.and_(*free, copy=False)) if free else node
 
 
-def _bound(part: exp.Expr) -> tuple[exp.Expr, Bound]:
-    """Read `time <op> as_of + shift` in either order; a shift on the time's side changes sides."""
+def _bound(part: exp.Expr) -> tuple[exp.Expr, Bound] | None:
+    """Read `time <op> as_of + shift` in either order; a shift on the time's side changes sides. None: another form."""
     op = OPERATORS.get(type(part))
     if op is None:
-        raise _no_rule(part)
+        return None
     left, right = part.this, part.expression
     if reads_clock(left):
         left, right, op = right, left, FLIP[op]
-    if reads_clock(left):
-        raise _no_rule(part)
-    shift, sign = _shift(right, part)
+    if reads_clock(left) or not columns_in(left):
+        return None
+    found = _shift(right)
+    if found is None:
+        return None
+    shift, sign = found
     # `time + interval > now()`: the interval moves over with the other sign.
     if isinstance(left, exp.Add | exp.Sub) and isinstance(left.expression, exp.Interval) and shift is None:
         sign = -1 if isinstance(left, exp.Add) else 1
@@ -88,7 +104,7 @@ def _bound(part: exp.Expr) -> tuple[exp.Expr, Bound]:
     return left, Bound(op, shift, sign)  # type: ignore[arg-type]
 
 
-def _shift(clock: exp.Expr, part: exp.Expr) -> tuple[exp.Expr | None, int]:
+def _shift(clock: exp.Expr) -> tuple[exp.Expr | None, int] | None:
     while isinstance(clock, exp.Paren):
         clock = clock.this
     if isinstance(clock, exp.CurrentTimestamp):
@@ -99,48 +115,41 @@ def _shift(clock: exp.Expr, part: exp.Expr) -> tuple[exp.Expr | None, int]:
             shift = shift.this
         if isinstance(shift, exp.Interval) and not columns_in(shift):
             return shift, 1 if isinstance(clock, exp.Add) else -1
-    raise _no_rule(part)
+    return None
 
 
-def _no_rule(part: exp.Expr) -> Refusal:
-    return Refusal(
-        "SR521",
-        f"`{part.sql('databricks')}` moves with as_of in a way that has no rule",
-        "Compare a column with current_timestamp() plus or minus a constant interval, "
-        "at most once from below and once from above, joined by AND.",
-        part,
+def is_narrow(condition: exp.Expr) -> bool:
+    """Tell whether every part compares a bare column with a moment, so that files outside need not be opened."""
+    return all(
+        isinstance(part, exp.GT | exp.GTE | exp.LT | exp.LTE | exp.EQ)
+        and any(
+            isinstance(time, exp.Column) and not columns_in(clock)
+            for time, clock in ((part.this, part.expression), (part.expression, part.this))
+        )
+        for part in conjuncts(condition)
     )
 
 
-def partitioned(node: Node, found: list[exp.Window]) -> tuple[Node, tuple[str, ...]]:
-    """Make the windows' shared PARTITION BY columns of the input; expressions become columns first."""
-    keys = [tuple(part.sql("databricks") for part in w.args.get("partition_by") or ()) for w in found]
-    shared = [key for key in keys[0] if all(key in other for other in keys)]
-    if not shared:
-        # Ranks over a whole table can't be proved total; other window functions run with the whole query.
-        ranks = any(isinstance(window.this, exp.RowNumber) for window in found)
-        raise Refusal(
-            "SR502" if ranks else "SR522",
-            "a window function without PARTITION BY reads the whole table",
-            "Give all window functions of this SELECT a PARTITION BY column in common.",
-            found[0],
-        )
-    for window in found:
-        total_order(window)
-    parts = {p.sql("databricks"): p for w in found for p in w.args.get("partition_by") or ()}
-    computed = {text: f"_part_{n + 1}" for n, text in enumerate(shared) if not isinstance(parts[text], exp.Column)}
-    if computed:
-        items = [(name, column(name)) for name in node.columns]
-        node = Project(node, (*items, *((name, parts[text]) for text, name in computed.items())))
-    return node, tuple(computed.get(text, parts[text].name) for text in shared)
+def at(expression: exp.Expr, moment: datetime) -> exp.Expr:
+    """Write a moment for the clock in an expression, in place of the clock's functions; the expression is copied."""
+    return expression.copy().transform(lambda node: at_node(node, moment), copy=False)
 
 
-def total_order(window: exp.Window) -> None:
-    """Refuse ranking functions without ORDER BY: their answer would depend on the engine."""
-    if isinstance(window.this, exp.RowNumber) and window.args.get("order") is None:
-        raise Refusal(
-            "SR523",
-            "row_number() without ORDER BY picks rows by chance",
-            "Order by columns that leave no tie.",
-            window,
-        )
+def at_node(node: exp.Expr, moment: datetime) -> exp.Expr:
+    """Write a moment for a function that asks the clock; other nodes stay."""
+    if isinstance(node, exp.CurrentTimestamp):
+        text = moment.strftime("%Y-%m-%d %H:%M:%S.%f") + "+00:00"
+        return exp.cast(exp.Literal.string(text), exp.DataType.build("timestamp", dialect="databricks"))
+    if isinstance(node, exp.CurrentDate):
+        return exp.cast(exp.Literal.string(moment.strftime("%Y-%m-%d")), "date")
+    return node
+
+
+def no_rule(part: exp.Expr) -> Refusal:
+    """Say that a clock stands where it has no rule."""
+    return Refusal(
+        "SR521",
+        f"`{part.sql('databricks')}` moves with as_of in a place that has no rule",
+        "Compute it in the select list of a CTE, or put it into WHERE.",
+        part,
+    )
