@@ -53,7 +53,7 @@ def tick(
     number = history.last_tick + 1
     plan = tick_plan(space, request.warehouse, published, number, request.as_of, request.selected, request.refresh)
     states = dict(published.tables) if published else {}
-    progress = Progress(space, engine, reader or engine, plan, states)
+    progress = Progress(space, engine, reader or engine, plan, states, request.warehouse)
     recover(engine, plan)
     with Nodes(progress, tell, request.threads) as nodes:
         for name in plan.seeds:

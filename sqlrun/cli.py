@@ -104,13 +104,14 @@ def compile_command(root: Path, select: tuple[str, ...], exclude: tuple[str, ...
 @main.command()
 @click.argument("model")
 @PROFILE
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 @click.pass_obj
 @fails_plainly
-def explain(root: Path, model: str, profile: str | None) -> None:
-    """Show how MODEL is kept: strategy, reason, tables, and the query of its change."""
+def explain(root: Path, model: str, profile: str | None, as_json: bool) -> None:
+    """Show how MODEL is kept: strategy, reason, what else is legal and its cost, tables, and the change's query."""
     from sqlrun.commands import explain_model
 
-    sys.exit(explain_model(root, model, profile, utc_now()))
+    sys.exit(explain_model(root, model, profile, as_json, utc_now()))
 
 
 @main.command("ls")

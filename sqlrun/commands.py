@@ -20,6 +20,7 @@ from sqlrun.parse import Query, query, schema_of
 from sqlrun.pipeline import Prepared
 
 if TYPE_CHECKING:
+    from sqlrun.incremental.compile import Compiled
     from sqlrun.ledger import Ledger
 
 Clock = Callable[[], datetime]
@@ -102,7 +103,7 @@ def write_compiled(
     return 0
 
 
-def explain_model(root: Path, model: str, name: str | None, now: datetime) -> int:
+def explain_model(root: Path, model: str, name: str | None, as_json: bool, now: datetime) -> int:
     """Carry out `sqlrun explain`."""
     prepared = pipeline.prepare(root)
     target = profile_of(root, prepared, name)
@@ -110,8 +111,31 @@ def explain_model(root: Path, model: str, name: str | None, now: datetime) -> in
     if model not in known:
         select_nodes(prepared.graph, (model,))  # says what is near
         raise UsageError(f"{model} is not a model; explain takes one model")
-    Console().lines(explain.explained(prepared.space, known[model], DIALECTS[target.engine], now))
+    sizes = _sizes(prepared, known[model], target)
+    about = explain.described(prepared.space, known[model], DIALECTS[target.engine], now, sizes)
+    if as_json:
+        Console().raw(json.dumps(about, indent=2))
+    else:
+        Console().lines(explain.explained(about))
     return 0
+
+
+def _sizes(prepared: Prepared, model: Compiled, target: Profile) -> explain.Known:
+    """Ask the warehouse, where there is one, how large a model's tables are and what past ticks read."""
+    from sqlrun.costs import amplification
+    from sqlrun.engines import delta_files
+    from sqlrun.ledger import Ledger
+    from sqlrun.receipts import read_for_changes
+
+    ledger = Ledger(target.warehouse, prepared.nouns.name)
+    published = ledger.read().published
+    if published is None:
+        return explain.Known({}, {})
+    names = {name for stage in model.stages for name in (stage.name, *stage.inputs)} & published.tables.keys()
+    states = {name: published.tables[name] for name in names}
+    rows = {n: delta_files.rows_at(f"{target.warehouse}/{state.path}", state.version) for n, state in states.items()}
+    rates = {s.name: amplification(read_for_changes(target.warehouse, s.name, s.strategy)) for s in model.stages}
+    return explain.Known(rows, {name: rate for name, rate in rates.items() if rate is not None})
 
 
 def list_nodes(root: Path, select: tuple[str, ...], exclude: tuple[str, ...], output: str) -> int:

@@ -105,6 +105,9 @@ class Console:
                 case NodeResult():
                     what = self._steps.finish(event)
                     self._print(line(event, what))
+                    for stage in event.stages:
+                        if stage.note:
+                            self._print(Line(f"  {stage.note}", style="dim"))
                     if self._steps.done >= self._steps.total:
                         self._stop_drawing()
                 case CheckResult(status="pass"):

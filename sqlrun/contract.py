@@ -14,7 +14,9 @@ from sqlrun.yaml_values import Reader, did_you_mean
 MODEL_KEYS = ("name", "description", "config", "grain", "repeats", "columns")
 SEED_KEYS = ("name", "description", "grain", "columns")
 COLUMN_KEYS = ("name", "data_type", "description", "unit", "nulls", "tags", "constraints", "data_tests")
-CONFIG_KEYS = ("materialized", "partition_by", "at_worst", "tags")
+CONFIG_KEYS = ("materialized", "partition_by", "at_worst", "tags", "max_read_amplification")
+# Those that take a number of at least 1.
+NUMBERS = ("max_read_amplification",)
 CHOICES = {
     "materialized": ("table", "view"),
     "at_worst": ("append", "merge", "keys", "partitions", "full"),
@@ -116,16 +118,27 @@ def config_values(reader: Reader, node: Any) -> dict[str, object]:
     for key in CONFIG_KEYS:
         if key in raw and key in CHOICES:
             values[key] = reader.choice(raw, key, CHOICES[key], CHOICES[key][0])
+        elif key in raw and key in NUMBERS:
+            if is_number(raw[key]):
+                values[key] = float(raw[key])
+            else:
+                place, message = reader.value_place(raw, key), f"`{key}` can't be `{raw[key]}`"
+                reader.problem("SR110", place, message, f"Write a number of at least 1: {key}: 20")
         elif key in raw:
             values[key] = reader.texts(raw, key)
     return values
+
+
+def is_number(value: object) -> bool:
+    """Tell whether a setting is a number of at least 1."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 1
 
 
 def configured(*layers: Mapping[str, Any]) -> Config:
     """Lay settings over each other, later ones win; tags add up.
 
     >>> configured({"materialized": "view", "tags": ("a",)}, {"tags": ("b",)})
-    Config(materialized='view', partition_by=(), at_worst='full', tags=('a', 'b'))
+    Config(materialized='view', partition_by=(), at_worst='full', tags=('a', 'b'), max_read_amplification=None)
     """
     merged: dict[str, Any] = {}
     tags: list[str] = []
@@ -137,6 +150,7 @@ def configured(*layers: Mapping[str, Any]) -> Config:
         tuple(merged.get("partition_by", ())),
         merged.get("at_worst", "full"),
         tuple(dict.fromkeys(tags)),
+        merged.get("max_read_amplification"),
     )
 
 

@@ -49,7 +49,10 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class StageReceipt:
-    """What one table cost in one tick."""
+    """What one table cost in one tick.
+
+    `rows_in` are the changed rows of its inputs, `rows_changed` its own; `note` tells of a choice made for this tick.
+    """
 
     table: str
     strategy: str
@@ -57,6 +60,8 @@ class StageReceipt:
     rows_changed: int
     version: int
     receipt: Receipt
+    rows_in: int = 0
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

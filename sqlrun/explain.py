@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 import sqlglot
 
-from sqlrun import landing
+from sqlrun import costs, landing
 from sqlrun.engines.protocol import Append, Dialect, Merge, Replace, Statement
 from sqlrun.graph import Graph
+from sqlrun.incremental import ranges
+from sqlrun.incremental.algebra import Reason
 from sqlrun.incremental.compile import Compiled, whole_query
 from sqlrun.incremental.script import Moment
 from sqlrun.incremental.sql import identifier
 from sqlrun.incremental.stages import Stage
 from sqlrun.incremental.statements import Tick, prepare
 from sqlrun.model import Profile
+from sqlrun.places import source_place
 from sqlrun.plan import PUBLIC_ROWS, Workspace
 
 METHODS = {
@@ -28,37 +34,133 @@ METHODS = {
 }
 
 
-def explained(space: Workspace, model: Compiled, dialect: Dialect, now: datetime) -> list[str]:
-    """Explain a model: how it is kept and why, its tables, and the statement of a tick in which all inputs changed."""
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a warehouse tells: rows of each table, and rows read for each changed one by table; empty before a build."""
+
+    rows: Mapping[str, int]
+    rates: Mapping[str, float]
+
+
+# The change that predicted costs are told for.
+EXAMPLE = 1_000
+
+
+def described(space: Workspace, model: Compiled, dialect: Dialect, now: datetime, known: Known) -> dict[str, Any]:
+    """Describe a model as plain values: how it is kept and why, what else is legal, its tables and their statements."""
     contract = model.query.rendered.model
-    lines = [f"{model.name}  ({contract.file})", f"  {contract.description}", ""]
+    about: dict[str, Any] = {
+        "model": model.name,
+        "file": contract.file,
+        "description": contract.description,
+        "is_view": model.is_view,
+    }
     if model.is_view:
+        return about
+    config = model.query.rendered.config
+    return about | {
+        "strategy": model.own.strategy,
+        "method": model.own.method,
+        "reason": _reason(model, model.own.reason),
+        "at_worst": config.at_worst,
+        "max_read_amplification": config.max_read_amplification,
+        "meaning": space.prints[model.name],
+        "tables": [_table(space, model, stage, dialect, now, known) for stage in model.stages],
+    }
+
+
+def _reason(model: Compiled, reason: Reason) -> dict[str, Any]:
+    found: dict[str, Any] = {"code": reason.code, "why": reason.why, "instead": reason.instead, "place": None}
+    if reason.line:
+        place, excerpt = source_place(model.query.rendered, reason.line, reason.column)
+        found |= {"place": str(place), "excerpt": excerpt}
+    return found
+
+
+def _table(
+    space: Workspace, model: Compiled, stage: Stage, dialect: Dialect, now: datetime, known: Known
+) -> dict[str, Any]:
+    moment = Moment(now, now - timedelta(minutes=5))
+    return {
+        "table": stage.name,
+        "hidden": stage.is_hidden,
+        "strategy": stage.strategy,
+        "method": stage.method,
+        "what": METHODS[stage.method],
+        "reason": _reason(model, stage.reason),
+        "reads": list(stage.inputs),
+        "key": list(stage.key),
+        "partition_by": list(stage.partition_by),
+        "state": [c.name for c in stage.columns if c not in stage.public],
+        "ways": _ways(stage, known),
+        "opens": _opens(ranges.needed(stage, moment, fresh=False)),
+        "statement": statement_text(space, model, stage, dialect, now),
+    }
+
+
+def _ways(stage: Stage, known: Known) -> list[dict[str, Any]]:
+    """List the legal ways to keep a table, the chosen one first, with the rows that each would read."""
+    inputs = [known.rows.get(name) for name in (*stage.inputs, stage.name)]
+    whole = None if None in inputs else sum(rows or 0 for rows in inputs)
+    if not costs.has_choice(stage):
+        rows = whole if stage.method == "full" else EXAMPLE
+        return [{"strategy": stage.strategy, "rows": rows}]
+    rate = known.rates.get(stage.name, costs.USUAL[stage.method])
+    change = whole if stage.strategy == "full" else round(EXAMPLE * max(rate, 1.0))
+    ways: list[dict[str, Any]] = [{"strategy": stage.strategy, "rows": change}]
+    return ways if stage.strategy == "full" else [*ways, {"strategy": "full", "rows": whole}]
+
+
+def _opens(needed: Mapping[tuple[str, str], tuple[ranges.Range, ...]]) -> list[str]:
+    opened = (
+        f"{table} ({flavour}): {one.column} from {one.low:%Y-%m-%d %H:%M} to {one.high:%Y-%m-%d %H:%M}"
+        for (table, flavour), found in sorted(needed.items())
+        for one in found
+    )
+    return list(dict.fromkeys(opened))
+
+
+def explained(about: Mapping[str, Any]) -> list[str]:
+    """Write a description as text."""
+    lines = [f"{about['model']}  ({about['file']})", f"  {about['description']}", ""]
+    if about["is_view"]:
         return [*lines, "A view: its query is written into the models that read it; nothing is stored."]
-    own = model.own
-    lines.append(f"strategy   {own.strategy}: {METHODS[own.method]}")
-    lines.append(f"reason     {own.reason.code} {own.reason.why}")
-    if own.reason.instead:
-        lines.append(f"instead    {own.reason.instead}")
-    lines.append(f"at worst   {model.query.rendered.config.at_worst}")
-    lines.append(f"meaning    {space.prints[model.name]}")
-    for stage in model.stages:
-        lines += ["", *_stage(stage)]
-        lines += ["", *_indented(statement_text(space, model, stage, dialect, now))]
+    lines.append(f"strategy   {about['strategy']}: {METHODS[about['method']]}")
+    lines += _reason_lines(about["reason"])
+    limit = about["max_read_amplification"]
+    lines.append(f"at worst   {about['at_worst']}" + (f", {limit:g} rows read for each that moves" if limit else ""))
+    lines.append(f"meaning    {about['meaning']}")
+    for table in about["tables"]:
+        lines += ["", *_table_lines(table, about), "", *_indented(table["statement"])]
     return lines
 
 
-def _stage(stage: Stage) -> list[str]:
-    hidden = " (hidden: an inner result)" if stage.is_hidden else ""
-    lines = [f"table      {stage.name}{hidden}: {stage.strategy}, {METHODS[stage.method]}"]
-    lines.append(f"reads      {', '.join(stage.inputs)}")
-    if stage.key:
-        lines.append(f"key        {', '.join(stage.key)}")
-    if stage.partition_by:
-        lines.append(f"partition  {', '.join(stage.partition_by)}")
-    state = [c.name for c in stage.columns if c not in stage.public]
-    if state:
-        lines.append(f"state      {', '.join(state)}")
+def _reason_lines(reason: Mapping[str, Any]) -> list[str]:
+    lines = [f"reason     {reason['code']} {reason['why']}"]
+    if reason["place"]:
+        lines.append(f"at         {reason['place']}: {reason['excerpt'].strip()}")
+    if reason["instead"]:
+        lines.append(f"instead    {reason['instead']}")
     return lines
+
+
+def _table_lines(table: Mapping[str, Any], about: Mapping[str, Any]) -> list[str]:
+    hidden = " (hidden: an inner result)" if table["hidden"] else ""
+    lines = [f"table      {table['table']}{hidden}: {table['strategy']}, {table['what']}"]
+    if table["reason"]["code"] != about["reason"]["code"]:
+        lines += _reason_lines(table["reason"])
+    lines.append(f"reads      {', '.join(table['reads']) or 'nothing'}")
+    for word, values in (("key", table["key"]), ("partition", table["partition_by"]), ("state", table["state"])):
+        if values:
+            lines.append(f"{word:10} {', '.join(values)}")
+    ways = [f"{way['strategy']} {_rows(way['rows'])}" for way in table["ways"]]
+    lines.append(f"cost       {EXAMPLE:,} changed rows: {', or '.join(ways)}")
+    lines += [f"opens      {opened}" for opened in table["opens"]]
+    return lines
+
+
+def _rows(rows: int | None) -> str:
+    return "reads every row" if rows is None else f"reads about {rows:,} rows"
 
 
 def statement_text(space: Workspace, model: Compiled, stage: Stage, dialect: Dialect, now: datetime) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
-from sqlrun import fingerprint
+from sqlrun import costs, fingerprint, receipts
 from sqlrun.engines import delta_files
 from sqlrun.engines.protocol import Engine, Flavour, Load, Receipt, Relation, Write, Written
 from sqlrun.errors import EngineError
@@ -20,6 +20,9 @@ from sqlrun.incremental.statements import Prepared, Tick, prepare
 from sqlrun.plan import TablePlan, TickPlan, Workspace, state_after
 from sqlrun.seeds import typed_rows
 from sqlrun.ticks import TableState, parse_time
+
+# Where even this many rows read for each changed one are few, the sizes of tables are not looked up.
+MOST_AMPLIFIED = 20
 
 
 @dataclass(slots=True)
@@ -35,6 +38,7 @@ class Progress:
     reader: Engine
     plan: TickPlan
     states: dict[str, TableState]
+    warehouse: str
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def finish(self, name: str, state: TableState) -> None:
@@ -75,10 +79,14 @@ def _stage(progress: Progress, model: Compiled, stage: Stage) -> StageReceipt:
         raise EngineError(f"{stage.name} is not at {table.path}", model=model.name)
     base = max(base, head)  # a restore adds a commit; its content is the published one
     tick, commits = _facts(progress, stage, table)
+    changed = sum(delta_files.rows_changed(progress.plan.tables[name].spec.path, c) for name, c in commits.items())
+    choice = _choice(progress, stage, table, changed)
+    if choice is not None and choice.way == "whole":
+        tick = replace(tick, whole=True)
     prepared = prepare(stage, tick, progress.engine.dialect, _whole(progress, model))
     written = Written(base, Receipt(0.0))
     if prepared is not None:
-        needed = ranges.needed(stage, tick.moment, fresh=tick.fresh)
+        needed = ranges.needed(stage, tick.moment, fresh=tick.fresh or tick.whole)
         relations = tuple(
             replace(
                 relation(progress, stage, name, flavour, base, commits),  # type: ignore[arg-type]
@@ -89,7 +97,40 @@ def _stage(progress: Progress, model: Compiled, stage: Stage) -> StageReceipt:
         written = progress.engine.write(_write(progress, table, base, relations, prepared))
     inputs = {name: (progress.states[name].path, progress.states[name].version) for name in stage.inputs}
     progress.finish(stage.name, state_after(table, written.version, progress.plan.as_of, inputs))
-    return StageReceipt(stage.name, stage.strategy, stage.reason.code, 0, written.version, written.receipt)
+    strategy, reason, note = stage.strategy, stage.reason.code, ""
+    if choice is not None and tick.whole:
+        strategy, reason, note = "full", "SR548", costs.told(stage.name, choice)
+    receipt = StageReceipt(stage.name, strategy, reason, 0, written.version, written.receipt, changed, note)
+    if not tick.fresh:
+        _hold(model, receipt)
+    return receipt
+
+
+def _choice(progress: Progress, stage: Stage, table: TablePlan, changed: int) -> costs.Choice | None:
+    """Weigh the table's own way against computing it whole; None where there is nothing to weigh."""
+    if table.state is None or not costs.has_choice(stage) or changed * MOST_AMPLIFIED < costs.FEW:
+        return None
+    read = receipts.read_for_changes(progress.warehouse, stage.name, stage.strategy)
+    inputs = sum(
+        delta_files.rows_at(progress.plan.tables[name].spec.path, progress.states[name].version)
+        for name in stage.inputs
+    )
+    own = delta_files.rows_at(table.spec.path, table.state.version)
+    return costs.choose(stage, costs.Facts(changed, inputs, own, costs.amplification(read)))
+
+
+def _hold(model: Compiled, receipt: StageReceipt) -> None:
+    """Hold a table to `max_read_amplification`, from `costs.FEW` rows read on: below, a file's size decides."""
+    limit = model.query.rendered.config.max_read_amplification
+    read = receipt.receipt.rows_read or 0
+    moved = receipt.rows_in + (receipt.receipt.rows_written or 0)
+    if limit and read >= costs.FEW and read > limit * max(moved, 1):
+        raise EngineError(
+            f"SR532 {receipt.table} read {read:,} rows for {moved:,} that came, left or were written, "
+            f"{read / max(moved, 1):.1f} to one; its contract allows max_read_amplification: {limit:g}. "
+            f"`sqlrun explain {model.name}` says what it reads",
+            model=model.name,
+        )
 
 
 def _write(

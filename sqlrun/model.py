@@ -33,6 +33,7 @@ class Config:
     partition_by: tuple[str, ...] = ()
     at_worst: str = "full"  # append | merge | keys | partitions | full
     tags: tuple[str, ...] = ()
+    max_read_amplification: float | None = None  # rows read for each row that came, left or was written
 
 
 @dataclass(frozen=True, slots=True)

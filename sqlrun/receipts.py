@@ -28,10 +28,13 @@ COLUMNS = (
     StoredColumn("strategy", "string", False),
     StoredColumn("reason", "string", False),
     StoredColumn("version", "bigint", False),
+    StoredColumn("rows_in", "bigint", False),
     StoredColumn("rows_changed", "bigint", False),
     *(StoredColumn(name, "double" if name == "seconds" else "bigint") for name in COSTS),
 )
 COMPACT_EVERY = 100
+# So many past ticks say what the next one will cost.
+LOOK_BACK = 50
 
 
 def path_of(warehouse: str) -> str:
@@ -73,6 +76,21 @@ def totals(warehouse: str) -> dict[int, tuple[int, float]]:
     return found
 
 
+def read_for_changes(warehouse: str, table: str, strategy: str) -> list[tuple[int | None, int | None]]:
+    """List how many rows past ticks read for how many changed ones of a table's inputs, newest last."""
+    import pyarrow as pa
+
+    if delta_files.head(path_of(warehouse)) is None:
+        return []
+    opened = delta_files.open_table(path_of(warehouse))
+    if "rows_in" not in [field.name for field in opened.schema().fields]:
+        return []
+    columns = ["tick", "table", "strategy", "rows_read", "rows_in"]
+    rows = pa.table(opened.scan(columns=columns).read_all()).to_pylist()
+    mine = [r for r in rows if r["table"] == table and r["strategy"] == strategy]
+    return [(r["rows_read"], r["rows_in"]) for r in sorted(mine, key=lambda r: r["tick"])[-LOOK_BACK:]]
+
+
 def rows_of(result: TickResult, engine: str, at: datetime) -> list[dict[str, Any]]:
     """Make a row of each table that a tick wrote to or looked at."""
     return [
@@ -87,6 +105,7 @@ def rows_of(result: TickResult, engine: str, at: datetime) -> list[dict[str, Any
             "strategy": stage.strategy,
             "reason": stage.reason,
             "version": stage.version,
+            "rows_in": stage.rows_in,
             "rows_changed": stage.rows_changed,
             **{name: getattr(stage.receipt, name) for name in COSTS},
         }

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from sqlrun.contract import configured
+from sqlrun.contract import CONFIG_KEYS, configured
 from sqlrun.errors import Place, Problem, ProjectError
 from sqlrun.line_marks import marked, unmarked
 from sqlrun.model import Model, Project, Rendered
@@ -105,7 +105,7 @@ class _Engine:
             return None
         sql, lines = unmarked(text)
         refs, sources = dict.fromkeys(self._calls.refs), dict.fromkeys(self._calls.sources)
-        before = {key: getattr(model.config, key) for key in ("materialized", "partition_by", "at_worst", "tags")}
+        before = {key: getattr(model.config, key) for key in CONFIG_KEYS}
         return Rendered(model, sql, tuple(refs), tuple(sources), lines, configured(before, self._calls.config))
 
     def _mistake(self, mistake: Mistake) -> Problem:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlrun.contract import CHOICES, CONFIG_KEYS
+from sqlrun.contract import CHOICES, CONFIG_KEYS, NUMBERS, is_number
 from sqlrun.errors import Place, Problem, ProjectError
 from sqlrun.yaml_values import did_you_mean, listed
 
@@ -106,7 +106,10 @@ def _walk(
         elif key in CHOICES and value not in CHOICES[key]:
             hint = f"Choose one of {', '.join(CHOICES[key])}.{did_you_mean(str(value), CHOICES[key])}"
             problems.append(_problem(text, "SR110", ["models", *inner], f"`{key}` can't be `{value}`", hint))
-        elif key in CHOICES:
+        elif key in NUMBERS and not is_number(value):
+            hint = f"Write a number of at least 1: {key} = 20"
+            problems.append(_problem(text, "SR110", ["models", *inner], f"`{key}` can't be `{value}`", hint))
+        elif key in CHOICES or key in NUMBERS:
             own[key] = value
         elif isinstance(value, str) or (isinstance(value, list) and all(isinstance(v, str) for v in value)):
             own[key] = (value,) if isinstance(value, str) else tuple(value)

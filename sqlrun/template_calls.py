@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from sqlrun.contract import CHOICES, CONFIG_KEYS
+from sqlrun.contract import CHOICES, CONFIG_KEYS, NUMBERS, is_number
 from sqlrun.model import Model
 from sqlrun.yaml_values import did_you_mean, listed
 
@@ -107,7 +107,7 @@ class Calls:
             wrong = self._misfit(key, value)
             if wrong:
                 self.mistakes.append(Mistake("SR205", *wrong, f"{key}="))
-            elif key in CHOICES:
+            elif key in CHOICES or key in NUMBERS:
                 self.config[key] = value
             else:
                 self.config[key] = (value,) if isinstance(value, str) else tuple(value)
@@ -122,6 +122,8 @@ class Calls:
                 return None
             advice = " Every table is kept incrementally: write table." if value == "incremental" else ""
             return f"config `{key}` can't be `{value}`", f"Choose one of {', '.join(CHOICES[key])}.{advice}"
+        if key in NUMBERS:
+            return None if is_number(value) else (f"config `{key}` can't be `{value}`", "Write a number of at least 1.")
         texts = [value] if isinstance(value, str) else value
         if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
             return f"config `{key}` must be a list of texts", f"config({key}=['a', 'b'])"

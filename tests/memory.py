@@ -11,6 +11,7 @@ from typing import Any
 import duckdb
 from sqlglot import exp
 
+from sqlrun.costs import has_choice
 from sqlrun.engines.protocol import Append, Merge, Replace
 from sqlrun.errors import Place
 from sqlrun.incremental import compile as compiler
@@ -175,8 +176,8 @@ class Memory:
             )
             self.connection.execute(f'insert into "{table}__changes" values ({texts}, {weight})')
 
-    def step(self, as_of: datetime) -> None:
-        """Carry out one tick over the recorded changes."""
+    def step(self, as_of: datetime, whole: bool = False) -> None:
+        """Carry out one tick over the recorded changes; `whole` computes tables whole that could be kept by them."""
         changed = set()
         for table in self.tables:
             if self._apply(table):
@@ -187,7 +188,7 @@ class Memory:
                 self.connection.execute(f'delete from "{stage.name}__old"')
                 self.connection.execute(f'insert into "{stage.name}__old" from "{stage.name}"')
                 self.connection.execute(f'delete from "{stage.name}__changes"')
-                tick = Tick(Moment(as_of, self.previous), frozenset(changed), fresh)
+                tick = Tick(Moment(as_of, self.previous), frozenset(changed), fresh, whole and has_choice(stage))
                 prepared = prepare(stage, tick, "duckdb", self.full(model.name, as_of))
                 if prepared is not None:
                     self._execute(stage.name, prepared.statement)

@@ -24,6 +24,8 @@ PACKAGE = Path(__file__).parent.parent / "sqlrun"
 REASONS = re.compile("SR5(1[0-9]|2[0-9]|4[0-9])")
 # load says SR110 of these words before the suite is looked at; they guard suites that Python code makes.
 BEHIND_OTHERS = {"SR706", "SR707"}
+# Raised while a tick runs: tests/test_costs.py.
+IN_A_TICK = {"SR532"}
 
 
 def printed(folder: Path) -> str:
@@ -71,7 +73,7 @@ def test_every_code_has_a_case() -> None:
     """Nobody meets a message that was not read before."""
     shown = {folder.name[:5] for folder in FOLDERS}
 
-    assert sorted(code for code in codes_in_source() - shown - BEHIND_OTHERS if not REASONS.match(code)) == []
+    assert sorted(code for code in codes_in_source() - shown - BEHIND_OTHERS - IN_A_TICK if not REASONS.match(code)) == []
 
 
 def test_every_code_is_documented() -> None:

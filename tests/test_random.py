@@ -252,3 +252,19 @@ def test_kept_equals_whole_query(name: str, seed: int) -> None:
 
         kept, whole = memory.kept("v"), memory.oracle("v", now)
         assert kept == whole, f"tick {tick}: {kept - whole} too much, {whole - kept} missing"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_tick_may_compute_tables_whole(name: str) -> None:
+    """Ticks by changes and ticks computed whole may follow each other in any order."""
+    memory = Memory([EVENTS, LOG, SHOPS], [QUERIES[name]])
+    world = World(7)
+    now = START
+    for tick in range(8):
+        now += timedelta(minutes=world.random.choice([0, 5, 30, 60]))
+        world.play(memory, now)
+
+        memory.step(now, whole=tick % 3 == 1)
+
+        assert memory.kept("v") == memory.oracle("v", now), f"tick {tick}"

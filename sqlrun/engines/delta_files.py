@@ -184,6 +184,38 @@ def effective_commits(path: str, after: int, until: int) -> tuple[int, ...]:
     return tuple(kept)
 
 
+# How the metrics of a commit name the rows that came and went, as Spark and as delta-rs spell them.
+MERGED = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
+CAME = ("numOutputRows", "num_added_rows")
+
+
+def rows_changed(path: str, commits: Iterable[int]) -> int:
+    """Count the rows that commits inserted, updated or deleted, by their metrics or their files' statistics."""
+    count = 0
+    for version in commits:
+        done = actions(path, version)
+        metrics = next((a["commitInfo"].get("operationMetrics") or {} for a in done if "commitInfo" in a), {})
+        merged = [metrics.get(name, metrics.get(_snake(name))) for name in MERGED]
+        if any(value is not None for value in merged):
+            count += sum(int(value or 0) for value in merged)
+            continue
+        came = next((int(metrics[name]) for name in CAME if name in metrics), None)
+        if came is None:
+            added = (a["add"] for a in done if "add" in a and a["add"].get("dataChange"))
+            came = sum(json.loads(add.get("stats") or "{}").get("numRecords", 0) for add in added)
+        count += came
+    return count
+
+
+def _snake(name: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
+
+
+def rows_at(path: str, version: int) -> int:
+    """Count a table's rows by its files' statistics; rows deleted by vectors are counted too."""
+    return sum(int(file.get("num_records") or 0) for file in files_at(open_table(path, version)))
+
+
 def change_feed(path: str, commits: tuple[int, ...], columns: list[str] | None) -> list[pa.Table]:
     """Read the change feed of the listed commits, with `_change_type`; runs of commits are read together.
 

@@ -17,11 +17,15 @@ from sqlrun.incremental.touched import restrict, support
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """What a stage sees of a tick: the clock, which inputs changed, and whether its table is new or to be rebuilt."""
+    """What a stage sees of a tick: the clock, which inputs changed, and whether its table is new.
+
+    `whole`: the table stands, but is computed whole in this tick; only rows that differ are written.
+    """
 
     moment: Moment
     changed: frozenset[str]
     fresh: bool
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,9 @@ def prepare(stage: Stage, tick: Tick, dialect: Dialect, full_query: str) -> Prep
     """
     if not tick.fresh and not tick.changed & set(stage.inputs) and not _time_moved(stage, tick):
         return None
-    script = Script(dialect, tick.moment, tick.changed, tick.fresh)
+    script = Script(dialect, tick.moment, tick.changed, tick.fresh or tick.whole)
+    if tick.whole and stage.node is not None:
+        return Prepared(_whole(stage, script), tuple(sorted(script.used)))
     match stage.method:
         case "append":
             statement: Statement | None = _append(stage, script)
@@ -323,6 +329,26 @@ def _replacing(stage: Stage, script: Script, final: str) -> Merge:
         insert_when="s._stays",
         prune=Prune(partitions=tuple(p for p in stage.partition_by if p in stage.key)),
     )
+
+
+def _whole(stage: Stage, script: Script) -> Statement:
+    """Compute the stored rows from all rows of the inputs, and merge them over those that stand."""
+    assert stage.node is not None
+    if stage.method == "newest":  # the newest of all rows wins again, and no key ever leaves
+        statement = _newest(stage, script)
+        assert statement is not None
+        return statement
+    old = script.part(f"select {script.names(stage.key)} from {script.table(stage.name, 'old')}", "old_keys")
+    if stage.method != "additive":
+        return _replacing(stage, script, _recomputed(stage, script, script.rows(stage.node, "new"), old))
+    inner = Script(script.dialect, script.moment, script.changed, fresh=True)
+    merge = _additive(stage, inner)
+    assert isinstance(merge, Merge)
+    script.used |= inner.used
+    values = dict(merge.insert)
+    items = ", ".join(f"{values[c.name]} as {script.name(c.name)}" for c in stage.columns)
+    stored = script.part(f"select {items} from ({merge.delta}) as s where {merge.insert_when}", "stored")
+    return _replacing(stage, script, _recomputed(stage, script, stored, old))
 
 
 def _full(stage: Stage, script: Script, full_query: str) -> Statement:
