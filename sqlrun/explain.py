@@ -10,7 +10,7 @@ from typing import Any
 import sqlglot
 
 from sqlrun import costs, landing
-from sqlrun.engines.protocol import Append, Dialect, Merge, Replace, Statement
+from sqlrun.engines.protocol import Append, Dialect, Merge, Overwrite, Replace, Statement
 from sqlrun.graph import Graph
 from sqlrun.incremental import ranges
 from sqlrun.incremental.algebra import Reason
@@ -30,6 +30,7 @@ METHODS = {
     "newest": "the newest version of each key replaces an older one",
     "rows": "changed rows are replaced, found by their key",
     "keys": "touched keys are computed again from their inputs",
+    "partitions": "touched partitions are computed again and replaced",
     "full": "the whole query is run again",
 }
 
@@ -183,6 +184,9 @@ def _statement(statement: Statement, table: str, dialect: Dialect) -> str:
             return f"insert into {target}\n{sql}"
         case Replace(sql=sql):
             return f"insert overwrite {target}\n{sql}"
+        case Overwrite(sql=sql, touched=touched):
+            where = f"<the partitions of this query>\n{touched}\n"
+            return f"insert into {target} replace where {where}{sql}"
         case Merge():
             return _merge(statement, target, dialect)
         case _:

@@ -1,9 +1,9 @@
 """Reads `.case` files: tables, a view, and steps of changes with the view's expected change.
 
 Words in the first column: case, table, view, kept, as_of, change, expect, refuse. Indented lines belong to the word
-before. `table orders(a int, b string) grain(a) grows`; `view v grain(a) as` and the query below; `kept additive`
-names the method; `change orders` is followed by `+ 1 | x` or `- 1 | x` (a count may follow the sign); `expect`
-closes a step; `refuse SR502` says that the query can't be kept at all.
+before. `table orders(a int, b string) grain(a) grows repeats`; `view v grain(a) partition(b) as` and the query below;
+`kept additive` names the method; `change orders` is followed by `+ 1 | x` or `- 1 | x` (a count may follow the sign);
+`expect` closes a step; `refuse SR502` says that the query can't be kept at all.
 """
 
 from __future__ import annotations
@@ -69,11 +69,12 @@ def _table(text: str) -> Table:
 
 
 def _view(text: str) -> View:
-    found = re.fullmatch(r"(\w+)(?:\s+grain\(([^)]*)\))?(\s+inline)?\s+as\s*(.*)", text)
+    found = re.fullmatch(r"(\w+)(?:\s+grain\(([^)]*)\))?(?:\s+partition\(([^)]*)\))?(\s+inline)?\s+as\s*(.*)", text)
     if not found:
         raise ValueError(f"view: {text!r}")
     grain = tuple(k.strip() for k in found[2].split(",")) if found[2] else ()
-    return View(found[1], found[4], grain, "view" if found[3] else "table")
+    parts = tuple(k.strip() for k in found[3].split(",")) if found[3] else ()
+    return View(found[1], found[5], grain, "view" if found[4] else "table", parts)
 
 
 def read(path: Path) -> list[Case]:

@@ -12,7 +12,7 @@ import duckdb
 from sqlglot import exp
 
 from sqlrun.costs import has_choice
-from sqlrun.engines.protocol import Append, Merge, Replace
+from sqlrun.engines.protocol import Append, Merge, Overwrite, Replace
 from sqlrun.errors import Place
 from sqlrun.incremental import compile as compiler
 from sqlrun.incremental.compile import Compiled
@@ -45,6 +45,7 @@ class View:
     sql: str
     grain: tuple[str, ...] = ()
     materialized: str = "table"
+    partition_by: tuple[str, ...] = ()
 
 
 def connect() -> duckdb.DuckDBPyConnection:
@@ -115,6 +116,7 @@ class Memory:
             bare = self._model(view.name, sql, (), view.grain, view.materialized)
             columns = self._describe(bare, names, models, {c.name: c.query for c in done})
             model = self._model(view.name, sql, columns, view.grain, view.materialized)
+            model = replace(model, config=replace(model.config, partition_by=view.partition_by))
             models.append(model)
             compiled = compiler.model(self._query(model, names, models), catalog)
             done.append(compiled)
@@ -225,6 +227,13 @@ class Memory:
             case Replace(sql=sql):
                 self.connection.execute(f"create or replace temp table _result as {sql}")
                 self.connection.execute(f'delete from "{name}"')
+                self.connection.execute(f'insert into "{name}" from _result')
+            case Overwrite(sql=sql, touched=touched):
+                self.connection.execute(f"create or replace temp table _touched as {touched}")
+                self.connection.execute(f"create or replace temp table _result as {sql}")
+                keys = [c[0] for c in self.connection.execute("describe _touched").fetchall()]
+                on = " and ".join(f't."{key}" is not distinct from u."{key}"' for key in keys)
+                self.connection.execute(f'delete from "{name}" as t using _touched as u where {on}')
                 self.connection.execute(f'insert into "{name}" from _result')
             case Merge():
                 self.connection.execute(merge_text(name, statement))

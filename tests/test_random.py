@@ -151,6 +151,10 @@ QUERIES = {
                             ("shop",)),
     "clock twice": View("v", "select id from events where at > current_timestamp() - interval 3 hours and at > current_timestamp() - interval 2 hours",
                         ("id",)),
+    "bag by partition": View("v", "select kind, shop from (select shop, kind, n from events union all select shop, key, version from log)",
+                             partition_by=("shop",)),
+    "bag of windows": View("v", "select s.name, e.n, e.kind from (select shop, kind, n from events union all select shop, key, version from log) e "
+                           "left join shops s on e.shop = s.shop", partition_by=("kind",)),
     "no table": View("v", "select 1 as one, 'a' as word"),
 }  # fmt: skip
 

@@ -14,6 +14,7 @@ from sqlrun.engines.protocol import (
     Landing,
     Load,
     Merge,
+    Overwrite,
     Receipt,
     Relation,
     Replace,
@@ -127,6 +128,9 @@ class DuckDBEngine:
                 return duckdb_merge.append(session, table, sql, commit)
             case Replace(sql=sql):
                 return duckdb_merge.replace(session, table, sql, commit)
+            case Overwrite():
+                partitions = write.table.partition_by
+                return duckdb_merge.overwrite(session, table, write.statement, partitions, commit)
             case Load(rows=rows):
                 return duckdb_merge.load(table, rows, commit)
             case Merge():
@@ -163,7 +167,7 @@ class DuckDBEngine:
 
 def _text(write: Write) -> str:
     match write.statement:
-        case Merge(delta=sql) | Append(sql=sql) | Replace(sql=sql):
+        case Merge(delta=sql) | Append(sql=sql) | Replace(sql=sql) | Overwrite(sql=sql):
             return sql
         case Load():
             return ""

@@ -6,7 +6,8 @@ from datetime import date, datetime, timezone
 from typing import Any
 
 from sqlrun.engines import delta_files, duckdb_files
-from sqlrun.engines.protocol import Merge, Write
+from sqlrun.engines.protocol import Merge, Overwrite, Write
+from sqlrun.errors import EngineError
 from sqlrun.incremental.sql import identifier, string
 
 # (key column, least, greatest) of the key values that a delta touches.
@@ -28,6 +29,29 @@ def replace(session: Any, table: Any, sql: str, commit: Any) -> int:
     session.execute(f"create or replace temp table _rows as {sql}")
     _write(table, _reader(session, "select * from _rows"), "overwrite", commit)
     return max(1, _count(session, "_rows"))
+
+
+def overwrite(session: Any, table: Any, statement: Overwrite, partition_by: tuple[str, ...], commit: Any) -> int:
+    """Make the rows of a query the whole of the partitions that it touches."""
+    touched = session.execute(statement.touched).fetchall()
+    if not touched:
+        return 0
+    session.execute(f"create or replace temp table _rows as {statement.sql}")
+    each = [" and ".join(_is(name, v) for name, v in zip(partition_by, row, strict=True)) for row in touched]
+    rows = session.sql("select * from _rows").to_arrow_table()
+    _write(table, rows, "overwrite", commit, predicate=" or ".join(f"({condition})" for condition in each))
+    return max(1, _count(session, "_rows"))
+
+
+def _is(name: str, value: Any) -> str:
+    """Write that a partition column has a value."""
+    column = identifier(name, "duckdb")
+    if value is None:
+        return f"{column} is null"
+    text = str(value).lower() if isinstance(value, bool) else _literal(value)
+    if text is None:
+        raise EngineError(f"partitions by {name} can't be named: {type(value).__name__} {value}")
+    return f"{column} = {text}"
 
 
 def load(table: Any, rows: tuple[tuple[object, ...], ...], commit: Any) -> int:
@@ -183,10 +207,13 @@ def _merge(table: Any, source: Any, write: Write, statement: Merge, literals: li
     )
 
 
-def _write(table: Any, data: Any, mode: Any, commit: Any) -> None:
+def _write(table: Any, data: Any, mode: Any, commit: Any, predicate: str | None = None) -> None:
     from deltalake import write_deltalake
 
-    write_deltalake(table, data, mode=mode, commit_properties=commit, post_commithook_properties=delta_files.hooks())
+    hooks = delta_files.hooks()
+    write_deltalake(
+        table, data, mode=mode, predicate=predicate, commit_properties=commit, post_commithook_properties=hooks
+    )
 
 
 def _reader(session: Any, sql: str) -> Any:

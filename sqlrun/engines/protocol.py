@@ -84,6 +84,17 @@ class Replace:
 
 
 @dataclass(frozen=True, slots=True)
+class Overwrite:
+    """Make the rows of `sql` the whole of some partitions, in one commit; others stay.
+
+    `touched` gives the values of the table's partition columns, one row a partition; no row of `sql` lies elsewhere.
+    """
+
+    sql: str
+    touched: str
+
+
+@dataclass(frozen=True, slots=True)
 class Load:
     """Make these rows of Python values the whole table, in one commit (seeds). Column order is the table's."""
 
@@ -111,7 +122,7 @@ class Merge:
     prune: Prune = Prune()
 
 
-Statement = Append | Replace | Load | Merge
+Statement = Append | Replace | Overwrite | Load | Merge
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from sqlrun.engines.protocol import (
     Landing,
     Load,
     Merge,
+    Overwrite,
     Receipt,
     Relation,
     Replace,
@@ -145,6 +146,8 @@ class SparkEngine:
                     frame.write.format("delta").mode("append").save(write.table.path)
             case Replace(sql=sql):
                 session.sql(sql).write.format("delta").mode("overwrite").save(write.table.path)
+            case Overwrite():
+                spark_merge.overwrite(session, write, write.statement)
             case Load():
                 raise AssertionError("rows of Python values are written without Spark")
             case Merge():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sqlrun.engines import delta_files
-from sqlrun.engines.protocol import Append, Load, Merge, Replace, Write
+from sqlrun.engines.protocol import Append, Load, Merge, Overwrite, Replace, Write
 from sqlrun.engines.spark_modes import choose, rows_in
 from sqlrun.incremental.sql import identifier, string
 
@@ -17,7 +17,7 @@ MOST_LITERALS = 400
 def text_of(write: Write) -> str:
     """Give the SQL of a statement, for messages."""
     match write.statement:
-        case Merge(delta=sql) | Append(sql=sql) | Replace(sql=sql):
+        case Merge(delta=sql) | Append(sql=sql) | Replace(sql=sql) | Overwrite(sql=sql):
             return sql
         case Load():
             return ""
@@ -37,6 +37,24 @@ def merge(session: Any, table: Any, write: Write, statement: Merge) -> None:
         literals = _literals(session, write, statement, found)
         session.sql(merge_text(write, statement, literals))
     session.catalog.dropTempView(SOURCE)
+
+
+def overwrite(session: Any, write: Write, statement: Overwrite) -> None:
+    """Make the rows of a query the whole of the partitions that it touches; none touched: nothing is written."""
+    kinds = {c.name: c.type for c in write.table.columns}
+    names = write.table.partition_by
+    asked = ", ".join(f"cast({identifier(name, 'spark')} as string)" for name in names)
+    each = []
+    for row in session.sql(f"select {asked} from ({statement.touched})").collect():
+        tests = [
+            f"{identifier(name, 'spark')} " + ("is null" if v is None else f"= {literal(v, kinds[name])}")
+            for name, v in zip(names, row, strict=True)
+        ]
+        each.append(f"({' and '.join(tests)})")
+    if each:
+        frame = session.sql(statement.sql).repartition(*[identifier(name, "spark") for name in names])
+        writer = frame.write.format("delta").mode("overwrite").option("replaceWhere", " or ".join(each))
+        writer.save(write.table.path)
 
 
 def _insert(session: Any, write: Write, statement: Merge, delta: Any) -> None:

@@ -29,7 +29,7 @@ from sqlrun.incremental.translate import inline
 Strategy = Literal["append", "merge", "keys", "partitions", "full"]
 # The hidden key of a table that has one row.
 ONE = "_one"
-Method = Literal["land", "append", "additive", "newest", "rows", "keys", "full"]
+Method = Literal["land", "append", "additive", "newest", "rows", "keys", "partitions", "full"]
 ORDER: tuple[Strategy, ...] = ("append", "merge", "keys", "partitions", "full")
 
 
@@ -169,6 +169,12 @@ def own_stage(name: str, model: str, root: Node, target: Target, reason: Reason 
             shown = tuple(c.name for c in target.columns if c.name in key and c.nullable)
             made = stage("rows", "merge", why, (*target.columns, *hidden), node, key, (*shown, *unsure))
             return replace(made, hidden=tuple(c.name for c in hidden))
+    if key is None and target.partition_by and everything is None:
+        why = Reason(
+            "SR549", "the rows have no key to be found by: the partitions that a change touches are computed again",
+            "Declare `grain:` in the contract.",
+        )  # fmt: skip
+        return stage("partitions", "partitions", why)
     if key is None:
         why = Reason("SR525", "the rows have no key to be found by", "Declare `grain:` in the contract.")
         return stage("full", "full", why)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from sqlrun.engines.protocol import Append, Dialect, Merge, Prune, Replace, Statement, StoredColumn
+from sqlrun.engines.protocol import Append, Dialect, Merge, Overwrite, Prune, Replace, Statement, StoredColumn
 from sqlrun.incremental import latest, sql
 from sqlrun.incremental.algebra import Aggregate, Latest, Type, substitute
 from sqlrun.incremental.script import WEIGHT, Moment, Script
@@ -57,6 +57,8 @@ def prepare(stage: Stage, tick: Tick, dialect: Dialect, full_query: str) -> Prep
             statement = _rows(stage, script)
         case "keys":
             statement = _keys(stage, script)
+        case "partitions":
+            statement = _partitions(stage, script)
         case "full" | "land":
             statement = _full(stage, script, full_query)
     if statement is None:
@@ -285,6 +287,23 @@ def _keys(stage: Stage, script: Script) -> Statement | None:
     return _replacing(stage, script, _recomputed(stage, script, script.rows(node, "new"), old))
 
 
+def _partitions(stage: Stage, script: Script) -> Statement | None:
+    """Compute the touched partitions again and put them in the place of what stands there."""
+    assert stage.node is not None
+    if script.fresh:
+        return Append(script.text(f"select {_items(stage, script)} from {script.rows(stage.node, 'new')}"))
+    names = stage.partition_by
+    pieces = support(stage.node, names, script)
+    if not pieces:
+        return None
+    touched = script.part(_distinct(pieces), "touched")
+    kinds = {c.name: c for c in stage.columns}
+    listed = ", ".join(_cast(script, f"k{n + 1}", kinds[name]) for n, name in enumerate(names))
+    values = script.text(f"select distinct {listed} from {touched}")
+    node = restrict(stage.node, touched, {name: f"k{n + 1}" for n, name in enumerate(names)})
+    return Overwrite(script.text(f"select {_items(stage, script)} from {script.rows(node, 'new')}"), values)
+
+
 def _distinct(pieces: list[str]) -> str:
     return pieces[0] if len(pieces) == 1 else "\nunion\n".join(pieces)
 
@@ -334,6 +353,8 @@ def _replacing(stage: Stage, script: Script, final: str) -> Merge:
 def _whole(stage: Stage, script: Script) -> Statement:
     """Compute the stored rows from all rows of the inputs, and merge them over those that stand."""
     assert stage.node is not None
+    if stage.method == "partitions":
+        return Replace(script.text(f"select {_items(stage, script)} from {script.rows(stage.node, 'new')}"))
     if stage.method == "newest":  # the newest of all rows wins again, and no key ever leaves
         statement = _newest(stage, script)
         assert statement is not None

@@ -18,6 +18,7 @@ from sqlrun.engines.protocol import (
     Landing,
     Load,
     Merge,
+    Overwrite,
     Prune,
     Relation,
     Replace,
@@ -206,6 +207,19 @@ def test_a_used_tick_is_refused_for_every_statement(engine: SparkEngine, tmp_pat
     with pytest.raises(EngineError, match="used before"):
         write(engine, spec, 1, statement)
     assert content(engine, spec) == [("a", 1, 1)]
+
+
+def test_partitions_are_replaced_whole(engine: SparkEngine, tmp_path: Path) -> None:
+    """Touched partitions hold what the query gives, NULL's too; one without rows is gone, the others stay."""
+    spec = table(tmp_path, partition_by=("g",))
+    added(engine, spec, ("a", 1, 1), ("b", 1, 2), ("c", 2, 3), ("d", 3, 4), ("e", None, 5))
+    touched = "select * from values (1), (3), (cast(null as int)) as x(g)"
+    write(engine, spec, 2, Overwrite(rows_of(("a", 1, 9), ("a", 1, 9), ("f", None, 6)), touched))
+    assert content(engine, spec) == [("a", 1, 9), ("a", 1, 9), ("c", 2, 3), ("f", None, 6)]
+    nothing = write(engine, spec, 3, Overwrite(rows_of(("a", 1, 1)) + " where false", touched + " where g > 9"))
+    assert (nothing.version, nothing.receipt.commits) == (2, 0)
+    with pytest.raises(EngineError):
+        write(engine, spec, 4, Overwrite(rows_of(("a", 7, 1)), touched))
 
 
 def test_another_writer_is_noticed(engine: SparkEngine, tmp_path: Path) -> None:
