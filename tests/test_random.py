@@ -31,7 +31,7 @@ QUERIES = {
     "sums": View("v", "select shop, kind, sum(amount) as total, count(*) as n, count(amount) as known, "
                  "avg(n) as mean, count_if(amount > 5) as big from events group by shop, kind"),
     "computed key": View("v", "select date_trunc('hour', at) as hour, sum(n) as n from events group by date_trunc('hour', at)"),
-    "hidden key": View("v", "select sum(n) as n, kind from events group by shop, kind", ("kind",)),
+    "hidden key": View("v", "select sum(n) as n, kind from events group by shop, kind"),
     "having": View("v", "select shop, sum(amount) as total from events group by shop having sum(amount) > 10", ("shop",)),
     "distinct": View("v", "select distinct shop, kind from events"),
     "filtered aggregate": View("v", "select shop, sum(amount) filter (where kind = 'a') as a, "

@@ -112,7 +112,8 @@ def _applied(session: Any, table: Any, write: Write, statement: Merge, keep: Any
 
 def _equal(key: str, null_safe: bool) -> str:
     name = identifier(key, "duckdb")
-    return f"t.{name} {'is not distinct from' if null_safe else '='} s.{name}"
+    # DataFusion binds IS NOT DISTINCT FROM looser than AND: without its parentheses two of them don't parse.
+    return f"(t.{name} is not distinct from s.{name})" if null_safe else f"t.{name} = s.{name}"
 
 
 def _ranges(session: Any, statement: Merge) -> Ranges:
@@ -186,8 +187,7 @@ def _literal(value: Any) -> str | None:
 def _merge(table: Any, source: Any, write: Write, statement: Merge, literals: list[str], commit: Any) -> None:
     null_safe = set(statement.null_safe)
     keys = [_equal(key, key in null_safe) for key in statement.key]
-    # With a NULL-safe key delta-rs (1.6.6) can't plan such literals ("type_coercion"); it prunes less then.
-    predicate = " and ".join([*keys, *([] if null_safe else literals)])
+    predicate = " and ".join([*keys, *literals])
     names = [c.name for c in write.table.columns]
     values = {identifier(n, "duckdb"): f"s.{identifier(n, 'duckdb')}" for n in names}
     updates = {n: e for n, e in values.items() if n.strip('"') not in statement.key}
