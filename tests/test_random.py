@@ -142,6 +142,13 @@ QUERIES = {
                            "count(*) as n from events group by shop"),
     "clock in a filter": View("v", "select shop, count(*) filter (where at > current_timestamp() - interval 1 hour) as recent "
                               "from events group by shop"),
+    "clock below a maximum": View("v", "with e as (select shop, n, at > current_timestamp() - interval 1 hour as is_new from events) "
+                                  "select shop, max(case when is_new then n end) as most from e group by shop", ("shop",)),
+    "clock below a rank": View("v", "with e as (select id, shop, case when at > current_timestamp() - interval 1 hour then n else 0 end as k "
+                               "from events) select id, shop, rank() over (partition by shop order by k desc) as place from e", ("id",)),
+    "clock below a join": View("v", "with e as (select id, shop, at > current_timestamp() - interval 1 hour as is_new from events), "
+                               "m as (select shop, max(case when is_new then id end) as last from e group by shop) "
+                               "select s.shop, s.name, m.last from shops s left join m on s.shop = m.shop", ("shop",)),
     "clock or": View("v", "select id from events where at > current_timestamp() - interval 1 hour or kind = 'a'", ("id",)),
     "clock by hour": View("v", "select id from events where at >= date_trunc('hour', current_timestamp())", ("id",)),
     "clock and widths": View("v", "select e.id, w.hours from events e join (values (1), (3)) as w(hours) "

@@ -48,10 +48,11 @@ def only_grows(node: Node) -> bool:
 
 def moves(node: Node) -> bool:
     """Tell whether the answer changes with as_of alone."""
-    return any(isinstance(n, Temporal | Moving) or _is_clocked(n) for n in walk(node))
+    return any(isinstance(n, Temporal | Moving) or is_clocked(n) for n in walk(node))
 
 
-def _is_clocked(node: Node) -> bool:
+def is_clocked(node: Node) -> bool:
+    """Tell whether a projection has values that the clock alone changes."""
     return isinstance(node, Project) and any(clocks.reads_clock(item) for _, item in node.items)
 
 

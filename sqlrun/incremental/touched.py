@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from sqlrun.incremental import shape
 from sqlrun.incremental.algebra import (
     Aggregate,
     Explode,
@@ -121,7 +122,10 @@ def support(node: Node, keys: tuple[str, ...], script: Script) -> list[str]:
     match node:
         case Filter():
             return support(node.child, keys, script)
-        case Project() if all(isinstance(dict(node.items)[key], exp.Column) for key in keys):
+        # Where the clock changes a value, a row is touched that has not changed below.
+        case Project() if not shape.is_clocked(node) and all(
+            isinstance(dict(node.items)[key], exp.Column) for key in keys
+        ):
             items = dict(node.items)
             return support(node.child, tuple(items[key].name for key in keys), script)
         case Window() if set(keys) <= set(node.partition):
