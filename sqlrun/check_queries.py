@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from sqlrun.expectation_sql import BATCH, batch_query, condition_tree, literal
+from sqlrun.incremental import sql
 
 if TYPE_CHECKING:
     import duckdb
@@ -53,7 +54,7 @@ def _duckdb(tree: exp.Expr, as_of: datetime) -> str:
             return literal(as_of, "timestamp")
         return node
 
-    return tree.transform(clock).sql(dialect="duckdb")
+    return sql.expression(tree.transform(clock), "duckdb")
 
 
 def _fetch(rows: pa.Table, sql: str) -> pa.Table:

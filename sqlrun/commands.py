@@ -81,7 +81,7 @@ def test_query(prepared: Prepared, plain: Query, test: UnitTest) -> Query:
     if not test.vars:
         return plain
     rendered = render.with_vars(prepared.nouns, plain.rendered.model, test.vars)
-    return query(rendered, schema_of(prepared.nouns))
+    return query(rendered, schema_of(prepared.nouns), prepared.nouns.functions)
 
 
 def write_compiled(
@@ -90,6 +90,7 @@ def write_compiled(
     """Carry out `sqlrun compile`."""
     prepared = pipeline.prepare(root)
     target = profile_of(root, prepared, name)
+    pipeline.require_engine(prepared, target)
     names = chosen(prepared, select, exclude)
     folder = root / "target" / "compiled" / target.name
     lines = []
@@ -111,6 +112,7 @@ def explain_model(root: Path, model: str, name: str | None, as_json: bool, now: 
     if model not in known:
         select_nodes(prepared.graph, (model,))  # says what is near
         raise UsageError(f"{model} is not a model; explain takes one model")
+    pipeline.require_engine(prepared, target)
     sizes = _sizes(prepared, known[model], target)
     about = explain.described(prepared.space, known[model], DIALECTS[target.engine], now, sizes)
     if as_json:

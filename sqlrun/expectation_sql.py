@@ -13,11 +13,11 @@ from sqlglot.errors import SqlglotError
 
 from sqlrun.expectation_catalogue import QUERY
 from sqlrun.expectation_values import Family, families, parameter, typed
-from sqlrun.functions import refusal
+from sqlrun.functions import refusal, unlike
 from sqlrun.model import Column, Expectation, Value
+from sqlrun.spark_sql import DIALECT as _DIALECT
 
 BATCH = "batch"
-_DIALECT = "databricks"
 
 
 def passes(expectation: Expectation, columns: tuple[Column, ...] = ()) -> str | None:
@@ -90,6 +90,8 @@ def _one(query: str) -> exp.Query:
         refused = refusal(function)
         if refused:
             raise ValueError(refused[1])
+    for _, why, _ in unlike(tree):
+        raise ValueError(f"{why}; checks run on DuckDB")
     return tree
 
 

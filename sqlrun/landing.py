@@ -18,6 +18,7 @@ from sqlrun.incremental import sql, types
 from sqlrun.incremental.algebra import Filter, Node, Project, Scan, Type
 from sqlrun.incremental.stages import Stage, collapse
 from sqlrun.model import Source
+from sqlrun.spark_sql import DIALECT
 
 REASON, RAW, FILE, LANDED_AT = "_reason", "_raw", "_file", "_landed_at"
 HIDDEN = (
@@ -65,7 +66,7 @@ def columns_of(stage: Stage) -> tuple[StoredColumn, ...]:
 
 
 def _dialect(text: str, dialect: Dialect) -> str:
-    return text if dialect == "spark" else sql.expression(sqlglot.parse_one(text, read="databricks"), dialect)
+    return text if dialect == "spark" else sql.expression(sqlglot.parse_one(text, read=DIALECT), dialect)
 
 
 def _parsed(source: Source, dialect: Dialect) -> str:

@@ -62,6 +62,7 @@ def read(root: Path) -> Loaded:
         sources=tuple(s for reader in _yaml_files(folder, "_sources.yml") for s in sources(reader)),
         macros=tuple(_macros(folder)),
         suites=(),
+        functions=found.functions,
     )
     models, readers = _models(folder, found)
     nouns = replace(nouns, models=tuple(models))

@@ -159,6 +159,7 @@ class Project:
     sources: tuple[Source, ...]
     macros: tuple[Macro, ...]
     suites: tuple[Suite, ...]
+    functions: tuple[str, ...] = ()  # names that the settings add to the list of functions
 
 
 @dataclass(frozen=True, slots=True)

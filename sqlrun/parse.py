@@ -20,12 +20,11 @@ from sqlrun.functions import refusal
 from sqlrun.incremental.algebra import place_of
 from sqlrun.model import Column, Model, Project, Rendered, Seed, Source
 from sqlrun.places import source_place as source_place
+from sqlrun.spark_sql import DIALECT as DIALECT
 
 # What sqlglot logs about a query that is wrong, a problem says in full.
 sqlglot.logger.setLevel("ERROR")
 
-# Spark SQL with ANSI casts; Databricks' grammar is the superset that sqlglot keeps strict.
-DIALECT = "databricks"
 REF, SOURCE = "ref", "source"
 TYPES = ("string", "int", "bigint", "decimal(18,2)", "date", "timestamp", "boolean", "double", "smallint")
 # What is no plain query. TRANSFORM runs a script on Spark's machines; `${x}` is filled in by Spark from its settings.
@@ -81,7 +80,7 @@ def attempt(rendered: Iterable[Rendered], nouns: Project) -> tuple[tuple[Query, 
     problems: list[Problem] = list(type_problems(nouns))
     for item in rendered:
         try:
-            queries.append(query(item, schema))
+            queries.append(query(item, schema, nouns.functions))
         except ProjectError as error:
             problems.extend(error.problems)
         except _Unknowable:
@@ -100,10 +99,10 @@ def syntax_problems(rendered: Iterable[Rendered]) -> tuple[Problem, ...]:
     return tuple(problems)
 
 
-def query(rendered: Rendered, schema: Schema) -> Query:
-    """Parse and check one model."""
+def query(rendered: Rendered, schema: Schema, admitted: tuple[str, ...] = ()) -> Query:
+    """Parse and check one model; `admitted` are the functions that the project's settings add to the list."""
     tree = _parse(rendered)
-    problems = [*_constructs(tree, rendered), *_tables(tree, rendered, schema), *_functions(tree, rendered)]
+    problems = [*_constructs(tree, rendered), *_tables(tree, rendered, schema), *_functions(tree, rendered, admitted)]
     if problems:
         raise ProjectError(problems)
     read = [schema[table.db][table.name] for table in tree.find_all(exp.Table) if table.db]
@@ -259,9 +258,9 @@ def _ref(name: str) -> str:
     return f"{{{{ ref('{name}') }}}}"
 
 
-def _functions(tree: exp.Expr, rendered: Rendered) -> Iterable[Problem]:
+def _functions(tree: exp.Expr, rendered: Rendered, admitted: tuple[str, ...]) -> Iterable[Problem]:
     for function in tree.find_all(exp.Func):
-        found = refusal(function)
+        found = refusal(function, admitted)
         if found is not None:
             code, message, hint = found
             yield _at(code, rendered, function, message, hint)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlrun import expectations, graph, load, parse, plan, profile, render
+from sqlrun import expectations, graph, load, parse, plan, profile, render, spark_alone
 from sqlrun.errors import Problem, ProjectError
 from sqlrun.graph import Graph
 from sqlrun.incremental import compile as compiler
@@ -72,9 +72,24 @@ def prepare_to_build(root: Path, name: str | None) -> tuple[Prepared, Profile]:
         target = profile.load(root, name or nouns.profile)
     except ProjectError as error:
         problems.extend(error.problems)
+    if prepared is not None and target is not None:
+        problems.extend(_engine_problems(prepared, target))
     if prepared is None or target is None or problems:
         raise ProjectError(problems)
     return prepared, target
+
+
+def require_engine(prepared: Prepared, target: Profile) -> None:
+    """Refuse a project that the profile's engine would answer otherwise than Spark (SR310)."""
+    problems = _engine_problems(prepared, target)
+    if problems:
+        raise ProjectError(problems)
+
+
+def _engine_problems(prepared: Prepared, target: Profile) -> tuple[Problem, ...]:
+    if target.engine != "duckdb":
+        return ()
+    return spark_alone.problems(prepared.queries, prepared.nouns.functions)
 
 
 def _suite_problems(nouns: Project, queries: tuple[Query, ...]) -> tuple[Problem, ...]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlrun.contract import CHOICES, CONFIG_KEYS, NUMBERS, is_number
 from sqlrun.errors import Place, Problem, ProjectError
+from sqlrun.function_list import CLOCKS, FORBIDDEN, VOLATILE
 from sqlrun.yaml_values import did_you_mean, listed
 
 if sys.version_info >= (3, 11):
@@ -18,7 +19,7 @@ else:  # the same parser, from PyPI
     import tomli as tomllib
 
 FILE = "pyproject.toml"
-KINDS: Mapping[str, type] = {"name": str, "profile": str, "vars": dict, "models": dict}
+KINDS: Mapping[str, type] = {"name": str, "profile": str, "vars": dict, "models": dict, "functions": list}
 KEYS = tuple(KINDS)
 
 
@@ -31,6 +32,7 @@ class Settings:
     vars: Mapping[str, Any]
     folders: Mapping[str, Mapping[str, object]]
     text: str
+    functions: tuple[str, ...] = ()
 
     def layers(self, file: str) -> tuple[Mapping[str, object], ...]:
         """List the settings that a model's file falls under, the outermost folder first."""
@@ -57,12 +59,29 @@ def read(text: str, default_name: str, folders: Iterable[str], problems: list[Pr
             problems.append(_problem(text, "SR102", [key], f"unknown key `{key}` in [tool.sqlrun]", hint))
     for key, kind in KINDS.items():
         if not isinstance(tool.get(key, kind()), kind):
-            what = "a text" if kind is str else "a table"
+            what = {"str": "a text", "dict": "a table", "list": "a list of names"}[kind.__name__]
             problems.append(_problem(text, "SR103", [key], f"`{key}` in [tool.sqlrun] must be {what}", ""))
             del tool[key]
     layers: dict[str, Mapping[str, object]] = {}
     _walk(text, (), tool.get("models", {}), tuple(folders), layers, problems)
-    return Settings(tool.get("name", default_name), tool.get("profile", "local"), tool.get("vars", {}), layers, text)
+    functions = _functions(text, tool.get("functions", []), problems)
+    name, chosen = tool.get("name", default_name), tool.get("profile", "local")
+    return Settings(name, chosen, tool.get("vars", {}), layers, text, functions)
+
+
+def _functions(text: str, names: list[object], problems: list[Problem]) -> tuple[str, ...]:
+    """Read the functions that the project adds to the list; what a model may never call is no setting."""
+    taken = []
+    for name in names:
+        if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_]\w*", name):
+            problems.append(_problem(text, "SR103", ["functions"], "`functions` must be a list of names", ""))
+        elif name.lower() in VOLATILE | CLOCKS | FORBIDDEN:
+            message, hint = f"`functions` can't admit `{name}`", "It gives another answer each time, or reads what "
+            hint += "is not the model's to read. Take it out of the list."
+            problems.append(_problem(text, "SR110", ["functions"], message, hint))
+        else:
+            taken.append(name.lower())
+    return tuple(taken)
 
 
 def _tool(text: str) -> dict[str, Any]:

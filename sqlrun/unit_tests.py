@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from sqlrun import spark_alone
 from sqlrun.errors import EngineError, Place
 from sqlrun.incremental import types
 from sqlrun.incremental.compile import whole_query
@@ -58,6 +59,9 @@ def _one(connection: Any, nouns: Project, queries: Mapping[str, Query], test: Un
     def result(status: str, **details: Any) -> TestResult:
         return TestResult(test.name, test.model, test.place, status, time.perf_counter() - started, **details)
 
+    other = spark_alone.problems([query], nouns.functions)
+    if other:
+        return result("error", message=f"{other[0].code} {other[0].place}  {other[0].message}. {other[0].hint}")
     clock = query.tree.find(exp.CurrentTimestamp, exp.CurrentDate) is not None
     if clock and not test.as_of:
         return result("error", message="the model asks for the tick's time: give the test an `as_of`")

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from sqlrun import spark_alone
 from sqlrun.engines.protocol import Relation
 from sqlrun.errors import UsageError
 from sqlrun.incremental.compile import Compiled, whole_query
@@ -45,6 +46,7 @@ def verify(
 
     Raises: UsageError if a model was edited since the tick: its table answers another query.
     """
+    _require_duckdb(space, names)
     plan = tick_plan(space, warehouse, published, published.tick, published.as_of, names, False)
     for model in plan.models:
         if model.source is not None:
@@ -56,6 +58,15 @@ def verify(
                 "Run `sqlrun build` first."
             )
         yield _compared(space, warehouse, published, model, state, samples)
+
+
+def _require_duckdb(space: Workspace, names: tuple[str, ...]) -> None:
+    queries = [m.query for m in space.models if m.source is None and (m.name in names or m.is_view)]
+    other = spark_alone.problems(queries, space.project.functions)
+    if other:
+        raise UsageError(
+            f"verify runs on DuckDB: {other[0].place}  {other[0].message}. Leave the model out by --exclude."
+        )
 
 
 def _compared(

@@ -9,9 +9,9 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from sqlrun.errors import UsageError
-from sqlrun.functions import refusal
+from sqlrun.functions import refusal, unlike
 from sqlrun.incremental import sql
-from sqlrun.parse import DIALECT
+from sqlrun.spark_sql import DIALECT
 
 # What no row can answer by itself, or what is no condition at all.
 REFUSED = (
@@ -38,6 +38,8 @@ def condition(text: str, columns: list[str]) -> str:
         refused = refusal(function)
         if refused is not None:
             raise UsageError(f"--where: {refused[1]}. {refused[2]}")
+    for _, why, _ in unlike(tree):
+        raise UsageError(f"--where: {why}")
     for column in tree.find_all(exp.Column):
         # `a.b` is the field b of the column a: there is one table, and it has no name.
         name = column.parts[0].name

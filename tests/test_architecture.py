@@ -18,7 +18,7 @@ HOMES = {
     "ruamel": {"yaml_values"},
     "sqlglot": {
         "parse", "functions", "where", "landing", "explain", "incremental", "unit_tests",
-        "engines.delta_files", "expectation_sql", "expectation_catalogue", "check_queries",
+        "engines.delta_files", "expectation_sql", "expectation_catalogue", "check_queries", "spark_sql", "spark_alone",
     },
     "duckdb": {"engines.duckdb", "unit_tests", "check_queries"},
     "deltalake": {"engines.delta_files", "engines.duckdb", "engines.duckdb_merge", "ledger", "receipts"},

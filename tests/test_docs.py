@@ -19,11 +19,12 @@ from pathlib import Path
 import click
 import pytest
 
-from sqlrun import contract, declared_tests, functions, pipeline, profile, report, settings, suites
+from sqlrun import contract, declared_tests, function_list, pipeline, profile, report, settings, suites
 from sqlrun.cli import main
 from sqlrun.errors import ProjectError
 from sqlrun.expectation_catalogue import CATALOGUE
 from sqlrun.model import Profile
+from tests import function_cases
 from tests.memory import Memory, Table, View
 
 ROOT = Path(__file__).parent.parent
@@ -144,9 +145,24 @@ def expectation_list() -> str:
     return "\n".join([*lines, "", "Not run, and refused with SR702:", "", *refused])
 
 
-def function_list() -> str:
-    names = [name for name in functions.SPELLED if re.fullmatch("[a-z][a-z0-9_]*", name)]
-    return ", ".join(f"`{name}`" for name in names)
+def functions_page() -> str:
+    lines = []
+    for theme, names in function_list.THEMES.items():
+        lines += ["", f"### {theme[0].upper()}{theme[1:]}", "", "| function | runs on | |", "|---|---|---|"]
+        for name in sorted(names.split()):
+            why, instead = function_list.SPARK_ONLY.get(name, ("", ""))
+            note = f"DuckDB: {why}. {instead}".rstrip() if why else function_list.NOTES.get(name, "")
+            order = "By order. " if name in function_list.ORDER_DEPENDENT else ""
+            lines.append(f"| `{name}` | {'Spark' if why else 'both'} | {order}{note} |")
+    return "\n".join(lines[1:])
+
+
+def differing_operators() -> str:
+    lines = ["| expression | Spark | why |", "|---|---|---|"]
+    for example in function_cases.read(function_cases.CASES / "operators.case"):
+        if example.arrow == "~>":
+            lines.append(f"| `{example.sql}` | `{example.value}` | {function_list.OPERATORS[example.subject]} |")
+    return "\n".join(lines)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +171,8 @@ def function_list() -> str:
         ("ARCHITECTURE.md", "modules", module_list),
         ("docs/reference/cli.md", "commands", cli_list),
         ("docs/reference/yaml.md", "expectations", expectation_list),
-        ("docs/reference/sql.md", "functions", function_list),
+        ("docs/functions.md", "functions", functions_page),
+        ("docs/functions.md", "operators", differing_operators),
     ],
 )
 def test_what_is_generated_is_current(file: str, marker: str, made: object) -> None:

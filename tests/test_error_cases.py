@@ -1,6 +1,6 @@
 """Each folder of cases/errors is a project broken in one way; `expected.txt` is what sqlrun prints.
 
-`command.txt` names the stage that meets the mistake, where it isn't `prepare`: `sources`, or `profile NAME`.
+`command.txt` names the stage that meets the mistake, if not `prepare`: `sources`, `profile NAME` or `build PROFILE`.
 After a wording changed: SQLRUN_WRITE=1 pytest tests/test_error_cases.py, then read the diff.
 """
 
@@ -14,7 +14,7 @@ import pytest
 
 from sqlrun import load, profile
 from sqlrun.errors import ProjectError
-from sqlrun.pipeline import prepare
+from sqlrun.pipeline import prepare, prepare_to_build
 
 CASES = Path(__file__).parent / "cases" / "errors"
 FOLDERS = sorted(path for path in CASES.iterdir() if path.is_dir())
@@ -39,6 +39,8 @@ def printed(folder: Path) -> str:
                 raise ProjectError(load.missing_sources(load.project(folder)))
             case ["profile", name]:
                 profile.load(folder, name)
+            case ["build", name]:
+                prepare_to_build(folder, name)
             case _:
                 raise ValueError(f"{file}: {command}")
     assert caught.value.exit_code == 2

@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 from sqlglot import exp
 
 from sqlrun.engines.protocol import Dialect
+from sqlrun.incremental import duckdb_calls
 
 
 def identifier(name: str, dialect: Dialect) -> str:
@@ -59,27 +60,16 @@ def cast(text: str, spark_type: str, dialect: Dialect) -> str:
 
 
 def _for_duckdb(tree: exp.Expr) -> exp.Expr:
-    """Mend what sqlglot leaves: functions without an equal name, and NULL instead of an empty list."""
-    return tree.copy().transform(_mend, copy=False)
+    """Mend what sqlglot leaves: first the calls, then the clauses."""
+    return duckdb_calls.mended(tree.copy()).transform(_mend, copy=False)
 
 
 def _mend(node: exp.Expr) -> exp.Expr:
     match node:
-        case exp.Anonymous():
-            return _mend_call(node)
         case exp.CurrentTimestamp() | exp.CurrentDate():
             raise AssertionError("as_of must be a literal before a query reaches an engine")
-        case exp.ArrayAny() | exp.Exists() if node.args.get("expression") is not None:
-            met = exp.Anonymous(this="list_filter", expressions=[node.this, node.expression])
-            length = exp.Anonymous(this="len", expressions=[met])
-            return exp.paren(exp.GT(this=length, expression=exp.Literal.number(0)))
-        case exp.CountIf():
-            counted = exp.Count(this=exp.Star())  # DuckDB's own count_if is NULL over NULLs alone
-            return exp.Filter(this=counted, expression=exp.Where(this=node.this))
         case exp.Select():
             return _mend_sets(_mend_laterals(node) if node.args.get("laterals") else node)
-        case exp.ArrayAgg() if not isinstance(node.parent, exp.Coalesce):
-            return exp.Coalesce(this=node, expressions=[exp.Array(expressions=[])])
         case _:
             return node
 
@@ -113,26 +103,3 @@ def _mend_laterals(select: exp.Select) -> exp.Select:
     select.set("laterals", None)
     select.set("joins", joins)
     return select
-
-
-def _mend_call(node: exp.Anonymous) -> exp.Expr:
-    arguments = node.expressions
-    match node.name.lower():
-        case "timestamp_seconds":
-            return exp.Anonymous(this="to_timestamp", expressions=arguments)
-        case "timestamp_micros":
-            made = exp.Anonymous(this="make_timestamptz", expressions=arguments)
-            return made
-        case "timestamp_millis":
-            micros = exp.Mul(this=exp.paren(arguments[0]), expression=exp.Literal.number(1000))
-            return exp.Anonymous(this="make_timestamptz", expressions=[micros])
-        case "unix_micros":
-            return exp.Anonymous(this="epoch_us", expressions=arguments)
-        case "array_min":
-            return exp.Anonymous(this="list_min", expressions=arguments)
-        case "array_max":
-            return exp.Anonymous(this="list_max", expressions=arguments)
-        case "array_distinct":
-            return exp.Anonymous(this="list_distinct", expressions=arguments)
-        case _:
-            return node

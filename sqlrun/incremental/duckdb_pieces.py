@@ -1,0 +1,114 @@
+"""Pieces of DuckDB's SQL with arguments put in, each argument computed once. Pure."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+import sqlglot
+from sqlglot import exp
+
+Mend = Callable[[list[exp.Expr]], exp.Expr]
+PREFIX = "arg_"
+# Larger arguments that a piece uses more than once are bound to a name, so that nested calls don't double the text.
+MOST_REPEATED = 3
+
+
+class UnlikeSparkError(Exception):
+    """A call that DuckDB can't make as Spark does: what DuckDB does otherwise, and what to write instead."""
+
+    def __init__(self, why: str, instead: str = "") -> None:
+        self.why = why
+        self.instead = instead
+        super().__init__(why)
+
+
+def piece(template: str, **arguments: exp.Expr) -> exp.Expr:
+    """Put arguments into a template of DuckDB's SQL, where they stand as `arg_<name>`.
+
+    >>> piece("case when arg_n < 0 then 0 else arg_n end", n=exp.column("a")).sql("duckdb")
+    '(CASE WHEN a < 0 THEN 0 ELSE a END)'
+    """
+    tree = exp.paren(_parsed(template).copy(), copy=False)
+    uses: dict[str, list[exp.Column]] = {}
+    for column in tree.find_all(exp.Column):
+        if column.name.startswith(PREFIX):
+            uses.setdefault(column.name.removeprefix(PREFIX), []).append(column)
+    bound = {name: arguments[name] for name, places in uses.items() if len(places) > 1 and _is_large(arguments[name])}
+    if bound:
+        # What stands inside the lambda may hold no aggregate: everything else that is large is bound too.
+        bound |= {name: arguments[name] for name in uses if _is_large(arguments[name])}
+    for name, places in uses.items():
+        for place in places:
+            if name in bound:
+                place.replace(exp.Dot(this=exp.to_identifier("_let"), expression=exp.to_identifier(name)))
+            else:
+                place.replace(_closed(arguments[name].copy()))
+    return _let(tree, bound) if bound else tree
+
+
+def call(name: str, *arguments: exp.Expr) -> exp.Expr:
+    """Write a call of one of DuckDB's functions."""
+    return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def of(template: str, names: str) -> Mend:
+    """Mend by a template over the arguments, which are called one letter each."""
+
+    def build(arguments: list[exp.Expr]) -> exp.Expr:
+        if len(arguments) != len(names):
+            raise UnlikeSparkError(
+                f"it takes {len(names)} argument{'s' * (len(names) != 1)} there, not {len(arguments)}"
+            )
+        return piece(template, **dict(zip(names, arguments, strict=True)))
+
+    return build
+
+
+def number(node: exp.Expr | None) -> int | None:
+    """Read a whole number that is written out; None for anything else."""
+    if isinstance(node, exp.Paren):
+        return number(node.this)
+    if isinstance(node, exp.Neg):
+        inner = number(node.this)
+        return None if inner is None else -inner
+    if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit():
+        return int(node.name)
+    return None
+
+
+def text(node: exp.Expr | None) -> str | None:
+    """Read a text that is written out; None for anything else."""
+    return node.name if isinstance(node, exp.Literal) and node.is_string else None
+
+
+@functools.cache
+def _parsed(template: str) -> exp.Expr:
+    tree = sqlglot.parse_one(template, read="duckdb")
+    for bracket in tree.find_all(exp.Bracket):
+        # sqlglot counts from 0 inside, and guesses by its type whether an index is one.
+        if any(isinstance(index, exp.Column) for index in bracket.expressions):
+            bracket.set("offset", 1)
+    return tree
+
+
+def _is_large(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Column | exp.Literal | exp.Lambda):
+        return False
+    many = sum(1 for part in node.walk() if not isinstance(part, exp.Identifier | exp.DataType | exp.DataTypeParam))
+    return many > MOST_REPEATED
+
+
+def _closed(node: exp.Expr) -> exp.Expr:
+    """Put brackets around what an operator beside it could tear apart."""
+    loose = isinstance(node, exp.Binary | exp.Unary | exp.Between | exp.In | exp.Is) and not isinstance(
+        node, exp.Dot | exp.Paren
+    )
+    return exp.paren(node, copy=False) if loose else node
+
+
+def _let(tree: exp.Expr, bound: dict[str, exp.Expr]) -> exp.Expr:
+    fields = [exp.PropertyEQ(this=exp.to_identifier(name), expression=node.copy()) for name, node in bound.items()]
+    rows = exp.Array(expressions=[exp.Struct(expressions=fields)])
+    body = exp.Lambda(this=tree, expressions=[exp.to_identifier("_let")])
+    return exp.Bracket(this=call("list_transform", rows, body), expressions=[exp.Literal.number(1)], offset=1)

@@ -1,0 +1,4 @@
+select
+    dish_id,
+    price
+from {{ ref('dishes') }}
