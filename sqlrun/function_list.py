@@ -125,7 +125,7 @@ NOTES: Mapping[str, str] = {
     "initcap": "letters that become two, as ß, stay one on DuckDB",
     "json_array_length": "malformed JSON is an error on DuckDB, NULL on Spark",
     "json_object_keys": "malformed JSON is an error on DuckDB, NULL on Spark",
-    "round": "of a double whose last digit is a 5: Spark rounds what is shown, DuckDB the binary number",
+    "round": "of a column of doubles, a 5 that is cut off: Spark rounds what is shown, DuckDB the binary number",
     "sum": "of whole numbers beyond a bigint: an error on Spark, on DuckDB only when it is stored",
     "try_divide": "of decimals: a double on DuckDB, a decimal on Spark",
     "ucase": "letters that become two, as ß, stay one on DuckDB",
@@ -135,8 +135,8 @@ NOTES: Mapping[str, str] = {
 # As above, of operators by the names that their examples have.
 OPERATORS: Mapping[str, str] = {
     "divided": "a division of decimals is a double on DuckDB",
+    "plus": "a column of dates and an interval make a time on DuckDB",
     "equal": "DuckDB compares a text with a number as decimals",
-    "plus": "a date and an interval make a time on DuckDB",
 }
 # A model is a function of its inputs and as_of: these change by themselves.
 VOLATILE = {

@@ -53,6 +53,7 @@ CLASSES: Mapping[type[exp.Expr], Callable[[Any], exp.Expr]] = {
     exp.RegexpLike: duckdb_text.matched,
     exp.RegexpReplace: duckdb_text.replaced,
     exp.RegexpSplit: duckdb_text.split,
+    exp.Round: duckdb_casts.rounded,
     exp.StrPosition: duckdb_text.position,
     exp.Substring: duckdb_text.substring,
     exp.TimestampTrunc: duckdb_times.truncated,
@@ -101,6 +102,8 @@ def _mended(node: exp.Expr) -> exp.Expr:
             return duckdb_numbers.divided(node)
         case exp.Mod():
             return duckdb_numbers.remainder(node)
+        case exp.Add() | exp.Sub():
+            return duckdb_casts.moved(node)
         case exp.Cast():
             return duckdb_casts.cast(node)
         case exp.IntDiv():

@@ -69,6 +69,55 @@ def is_whole(node: exp.Expr) -> bool:
             return isinstance(node, _COUNTS)
 
 
+def is_double(node: exp.Expr) -> bool:
+    """Tell whether an expression surely gives a double in DuckDB."""
+    match node:
+        case exp.Paren() | exp.Neg() | exp.Filter() | exp.Window():
+            return is_double(node.this)
+        case exp.Case():
+            return node.args.get("default") is not None and is_double(node.args["default"])
+        case exp.Cast():
+            return node.to.is_type("double", "float")
+        case exp.Add() | exp.Sub() | exp.Mul():
+            return is_double(node.this) or is_double(node.expression)
+        case exp.Bracket() if isinstance(node.this, exp.Anonymous) and node.this.name == "list_transform":
+            return is_double(node.this.expressions[1].this)
+        case _:
+            return isinstance(node, exp.Div | exp.Avg | exp.Sqrt | exp.Stddev | exp.Variance)
+
+
+def is_date(node: exp.Expr) -> bool:
+    """Tell whether an expression surely gives a date."""
+    match node:
+        case exp.Paren():
+            return is_date(node.this)
+        case exp.Cast():
+            return node.to.is_type("date")
+        case exp.Add() | exp.Sub():
+            return is_date(node.this) and is_whole(node.expression)
+        case _:
+            return False
+
+
+def rounded(node: exp.Round) -> exp.Expr:
+    """Mend round: Spark rounds a double as it is shown, DuckDB the binary number."""
+    if not is_double(node.this):
+        return node
+    shown = "round(cast(cast(arg_x as varchar) as decimal(38, 20)), arg_n)"
+    template = f"case when abs(arg_x) < 1e15 then cast({shown} as double) else round(arg_x, arg_n) end"
+    return piece(template, x=node.this, n=node.args.get("decimals") or exp.Literal.number(0))
+
+
+def moved(node: exp.Add | exp.Sub) -> exp.Expr:
+    """Mend a date plus an interval: it stays a date where the interval is one of days or longer."""
+    step = node.expression
+    unit = step.text("unit").upper() if isinstance(step, exp.Interval) else ""
+    if not unit or not is_date(node.this):
+        return node
+    whole = unit.rstrip("S") in ("DAY", "WEEK", "MONTH", "QUARTER", "YEAR")
+    return exp.cast(node.copy(), "date" if whole else "timestamptz", dialect="duckdb")
+
+
 def whole_part(node: exp.IntDiv) -> exp.Expr:
     """Mend div: DuckDB's gives a fraction for decimals."""
     if is_whole(node.this) and is_whole(node.expression):
