@@ -14,7 +14,7 @@ from sqlrun.yaml_values import Reader, did_you_mean
 MODEL_KEYS = ("name", "description", "config", "grain", "repeats", "columns")
 SEED_KEYS = ("name", "description", "grain", "columns")
 COLUMN_KEYS = ("name", "data_type", "description", "unit", "nulls", "tags", "constraints", "data_tests")
-CONFIG_KEYS = ("materialized", "partition_by", "at_worst", "tags", "max_read_amplification")
+CONFIG_KEYS = ("materialized", "partition_by", "at_worst", "tags", "max_read_amplification", "contract")
 # Those that take a number of at least 1.
 NUMBERS = ("max_read_amplification",)
 CHOICES = {
@@ -124,6 +124,9 @@ def config_values(reader: Reader, node: Any) -> dict[str, object]:
             else:
                 place, message = reader.value_place(raw, key), f"`{key}` can't be `{raw[key]}`"
                 reader.problem("SR110", place, message, f"Write a number of at least 1: {key}: 20")
+        elif key == "contract" and key in raw:
+            inner = reader.mapping(raw[key], reader.value_place(raw, key), "`contract`", ("enforced",), ("enforced",))
+            values["enforced"] = reader.flag(inner, "enforced", False)
         elif key in raw:
             values[key] = reader.texts(raw, key)
     return values
@@ -134,11 +137,17 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value >= 1
 
 
+def enforced(value: object) -> bool | None:
+    """Read dbt's `{enforced: true}` where it isn't YAML; None for what has another form."""
+    found = value.get("enforced") if isinstance(value, Mapping) and len(value) == 1 else None
+    return found if isinstance(found, bool) else None
+
+
 def configured(*layers: Mapping[str, Any]) -> Config:
     """Lay settings over each other, later ones win; tags add up.
 
-    >>> configured({"materialized": "view", "tags": ("a",)}, {"tags": ("b",)})
-    Config(materialized='view', partition_by=(), at_worst='full', tags=('a', 'b'), max_read_amplification=None)
+    >>> configured({"materialized": "view", "tags": ("a",)}, {"tags": ("b",)}).tags
+    ('a', 'b')
     """
     merged: dict[str, Any] = {}
     tags: list[str] = []
@@ -151,6 +160,7 @@ def configured(*layers: Mapping[str, Any]) -> Config:
         merged.get("at_worst", "full"),
         tuple(dict.fromkeys(tags)),
         merged.get("max_read_amplification"),
+        merged.get("enforced", False),
     )
 
 

@@ -34,6 +34,7 @@ class Config:
     at_worst: str = "full"  # append | merge | keys | partitions | full
     tags: tuple[str, ...] = ()
     max_read_amplification: float | None = None  # rows read for each row that came, left or was written
+    enforced: bool = False  # the contract's types must be those that the query gives
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from sqlglot.errors import OptimizeError, ParseError, SqlglotError, TokenError
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
+from sqlrun.column_types import misfits
 from sqlrun.errors import Problem, ProjectError
 from sqlrun.functions import refusal
 from sqlrun.incremental.algebra import place_of
@@ -111,6 +112,8 @@ def query(rendered: Rendered, schema: Schema, admitted: tuple[str, ...] = ()) ->
     tree = _qualify(tree, rendered, schema)
     columns = tuple(tree.named_selects)
     problems = list(_contract(rendered, columns, tree))
+    if rendered.config.enforced and not problems:
+        problems = list(misfits(rendered, tree, schema))
     if problems:
         raise ProjectError(problems)
     return Query(rendered, cast(exp.Expression, tree), columns)

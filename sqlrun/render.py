@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
-from sqlrun.contract import CONFIG_KEYS, configured
+from sqlrun.contract import configured
 from sqlrun.errors import Place, Problem, ProjectError
 from sqlrun.line_marks import marked, unmarked
-from sqlrun.model import Model, Project, Rendered
+from sqlrun.model import Config, Model, Project, Rendered
 from sqlrun.template_calls import Calls, Chain, Known, Mistake
 from sqlrun.yaml_values import did_you_mean
 
@@ -105,7 +106,7 @@ class _Engine:
             return None
         sql, lines = unmarked(text)
         refs, sources = dict.fromkeys(self._calls.refs), dict.fromkeys(self._calls.sources)
-        before = {key: getattr(model.config, key) for key in CONFIG_KEYS}
+        before = {one.name: getattr(model.config, one.name) for one in fields(Config)}
         return Rendered(model, sql, tuple(refs), tuple(sources), lines, configured(before, self._calls.config))
 
     def _mistake(self, mistake: Mistake) -> Problem:

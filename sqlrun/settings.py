@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlrun.contract import CHOICES, CONFIG_KEYS, NUMBERS, is_number
+from sqlrun.contract import CHOICES, CONFIG_KEYS, NUMBERS, enforced, is_number
 from sqlrun.errors import Place, Problem, ProjectError
 from sqlrun.function_list import CLOCKS, FORBIDDEN, VOLATILE
 from sqlrun.yaml_values import did_you_mean, listed
@@ -19,6 +19,7 @@ else:  # the same parser, from PyPI
     import tomli as tomllib
 
 FILE = "pyproject.toml"
+ENFORCED = "contract = { enforced = true }"
 KINDS: Mapping[str, type] = {"name": str, "profile": str, "vars": dict, "models": dict, "functions": list}
 KEYS = tuple(KINDS)
 
@@ -113,7 +114,9 @@ def _walk(
     shown = ".".join(("tool.sqlrun.models", *path))
     for key, value in table.items():
         inner = (*path, key)
-        if isinstance(value, dict):
+        if key == "contract" and enforced(value) is not None:
+            own["enforced"] = enforced(value)
+        elif isinstance(value, dict) and key != "contract":
             if "/".join(inner) not in folders:
                 hint = f"Folders: {listed(folders)}.{did_you_mean('/'.join(inner), folders)}"
                 message = f"there is no folder models/{'/'.join(inner)}"
@@ -130,6 +133,10 @@ def _walk(
             problems.append(_problem(text, "SR110", ["models", *inner], f"`{key}` can't be `{value}`", hint))
         elif key in CHOICES or key in NUMBERS:
             own[key] = value
+        elif key == "contract":
+            problems.append(
+                _problem(text, "SR103", ["models", *inner], f"`contract` in [{shown}] must be a table", ENFORCED)
+            )
         elif isinstance(value, str) or (isinstance(value, list) and all(isinstance(v, str) for v in value)):
             own[key] = (value,) if isinstance(value, str) else tuple(value)
         else:

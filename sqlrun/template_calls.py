@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from sqlrun.contract import CHOICES, CONFIG_KEYS, NUMBERS, is_number
+from sqlrun.contract import CHOICES, CONFIG_KEYS, NUMBERS, enforced, is_number
 from sqlrun.model import Model
 from sqlrun.yaml_values import did_you_mean, listed
 
@@ -107,6 +107,8 @@ class Calls:
             wrong = self._misfit(key, value)
             if wrong:
                 self.mistakes.append(Mistake("SR205", *wrong, f"{key}="))
+            elif key == "contract":
+                self.config["enforced"] = enforced(value)
             elif key in CHOICES or key in NUMBERS:
                 self.config[key] = value
             else:
@@ -124,6 +126,9 @@ class Calls:
             return f"config `{key}` can't be `{value}`", f"Choose one of {', '.join(CHOICES[key])}.{advice}"
         if key in NUMBERS:
             return None if is_number(value) else (f"config `{key}` can't be `{value}`", "Write a number of at least 1.")
+        if key == "contract":
+            wrong = "config `contract` says whether it is enforced", "config(contract={'enforced': true})"
+            return wrong if enforced(value) is None else None
         texts = [value] if isinstance(value, str) else value
         if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
             return f"config `{key}` must be a list of texts", f"config({key}=['a', 'b'])"

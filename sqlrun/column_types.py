@@ -1,0 +1,327 @@
+"""Which type Spark gives each output column of a query, and whether that is the contract's. Pure.
+
+sqlglot's own annotate_types knows no precision of decimals and widens by rules of its own; here a type is Spark's or
+unknown (None), and what is unknown is never a mistake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from functools import lru_cache
+from typing import cast
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.scope import Scope
+
+from sqlrun import spark_types as spark
+from sqlrun.errors import Problem
+from sqlrun.incremental.algebra import place_of
+from sqlrun.model import Rendered
+from sqlrun.places import source_place
+from sqlrun.scopes import lateral_columns, scopes_of, selects, source_of
+from sqlrun.spark_types import Kind
+from sqlrun.typed_functions import FIXED, FIXED_NAMES, SAME, WIDEST
+
+Tables = Mapping[str, Mapping[str, Mapping[str, str]]]
+# The names of an array function's parameters (`x -> ...`) with their types.
+Bound = Mapping[str, Kind | None]
+DAYS = {"DAY", "DAYS", "WEEK", "WEEKS", "MONTH", "MONTHS", "YEAR", "YEARS"}
+LONGEST = 60
+
+
+def infer(tree: exp.Query, tables: Tables) -> tuple[Kind | None, ...]:
+    """Infer the type of each output column of a qualified query; None where it isn't known.
+
+    `tables` holds the type texts of what is read: database, table, column.
+    """
+    try:
+        walk = _Walk(tree, tables)
+        return walk.outputs(walk.scopes.root)
+    except RecursionError:  # an expression of a thousand terms
+        return tuple(None for _ in tree.selects)
+
+
+def misfits(rendered: Rendered, tree: exp.Query, tables: Tables) -> Iterable[Problem]:
+    """Find the columns whose type isn't the contract's (SR311).
+
+    A NULL that nobody cast, and an array without elements, fit every type.
+    """
+    found = dict(zip(tree.named_selects, infer(tree, tables), strict=True))
+    items = {item.alias_or_name: item for item in tree.selects}
+    for column in rendered.model.columns:
+        declared, given = declared_type(column.type), found.get(column.name)
+        if declared is None or given is None or "void" in str(given) or spark.equal(declared, given):
+            continue
+        item = items[column.name]
+        # Qualifying gives a name to what has none; such names have no place, what they name has.
+        line, at = place_of(cast(exp.Expression, item.unalias()))
+        place, _ = source_place(rendered, line or 1, at or 1, column.name)
+        value = item.unalias()
+        value = value.this if type(value) is exp.Cast else value
+        written = " ".join(value.sql("databricks", normalize_functions="lower", comments=False).split())
+        shown = written if len(written) <= LONGEST else "..."
+        message = f"column `{column.name}` is `{column.type}` in the contract, but the query gives `{given}`"
+        hint = f"Write cast({shown} as {column.type}) as {column.name} at {place}, or data_type: {given} here."
+        yield Problem("SR311", column.place, message, hint)
+
+
+@lru_cache(maxsize=4096)
+def declared_type(text: str) -> Kind | None:
+    """Read a contract's type; None for one that is none, or that no rule is known for."""
+    try:
+        return spark.read(text)
+    except (SqlglotError, ValueError, RecursionError):
+        return None
+
+
+class _Walk:
+    """One query's types, each SELECT looked at once."""
+
+    def __init__(self, tree: exp.Query, tables: Tables) -> None:
+        self.scopes = scopes_of(tree)
+        self.tables = tables
+        self._done: dict[int, tuple[Kind | None, ...]] = {}
+
+    def outputs(self, scope: Scope) -> tuple[Kind | None, ...]:
+        """List the types of a query's output columns, those of a union widened position by position."""
+        key = id(scope.expression)
+        if key not in self._done:
+            parts = [
+                [self.of(item.unalias(), part, {}) for item in cast(exp.Query, part.expression).selects]
+                for part in selects(scope)
+            ]
+            self._done[key] = tuple(spark.widest(column) for column in zip(*parts, strict=True))
+        return self._done[key]
+
+    def column(self, scope: Scope, column: exp.Column) -> Kind | None:
+        """Tell the type of a column of a table, of another query, or of a lateral view."""
+        source = source_of(scope, column.table)
+        match source:
+            case exp.Table():
+                text = self.tables.get(source.db, {}).get(source.name, {}).get(column.name, "")
+                return declared_type(text) if text else None
+            case Scope() if isinstance(source.expression, exp.Lateral):
+                return self._lateral(source, column.name)
+            case Scope() if isinstance(source.expression, exp.Query):
+                names = source.expression.named_selects
+                return self.outputs(source)[names.index(column.name)] if column.name in names else None
+            case _:
+                return None
+
+    def _lateral(self, scope: Scope, name: str) -> Kind | None:
+        lateral = cast(exp.Lateral, scope.expression)
+        call, names = lateral.this, lateral_columns(lateral)
+        if name not in names or not isinstance(call, exp.Explode | exp.Inline) or call.expressions:
+            return None
+        kind = self.of(call.this, scope, {})
+        if kind is None or kind.name not in ("array", "map"):
+            return None
+        added = kind.parts
+        if isinstance(call, exp.Inline):
+            added = added[0].parts
+        elif isinstance(call, exp.Posexplode | exp.PosexplodeOuter):
+            added = (spark.INT, *added)
+        return added[names.index(name)] if len(added) == len(names) else None
+
+    def of(self, node: exp.Expr, scope: Scope, bound: Bound) -> Kind | None:
+        """Tell the type of an expression."""
+        match node:
+            case exp.Column():
+                return self.column(scope, node)
+            case exp.Identifier():
+                return bound.get(node.name)
+            case exp.Literal():
+                return _literal(node)
+            case exp.Null():
+                return spark.VOID
+            case exp.Cast():
+                return spark.of_tree(node.args["to"])
+            case exp.Boolean() | exp.Predicate() | exp.Connector() | exp.Not():
+                return spark.BOOLEAN
+            case exp.Add() | exp.Sub() | exp.Mul() | exp.Div() | exp.Mod():
+                return self._arithmetic(node, scope, bound)
+            case exp.Dot():
+                return _field(self.of(node.this, scope, bound), node.expression.name)
+            case exp.Bracket():
+                return _element(self.of(node.this, scope, bound))
+            case exp.Subquery() if id(node.this) in self.scopes.inner:
+                return self.outputs(self.scopes.inner[id(node.this)])[0]
+            case exp.Anonymous():
+                return FIXED_NAMES.get(node.name.lower())
+            case exp.Transform() | exp.Reduce() | exp.ArrayFilter():
+                return self._lambda(node, scope, bound)
+            case _:
+                return self._function(node, scope, bound)
+
+    def _function(self, node: exp.Expr, scope: Scope, bound: Bound) -> Kind | None:
+        fixed = FIXED.get(type(node))
+        if fixed is not None:
+            return fixed
+        if type(node) in SAME:
+            return self.of(node.this, scope, bound)
+        if type(node) in WIDEST:
+            return spark.widest(self.of(value, scope, bound) for value in _values(node))
+        if isinstance(node, exp.Array):
+            return spark.array(spark.widest([spark.VOID, *(self.of(e, scope, bound) for e in node.expressions)]))
+        if isinstance(node, exp.Struct):
+            return self._struct(node, scope, bound)
+        kind = self.of(node.this, scope, bound) if isinstance(node.this, exp.Expr) else None
+        match node:
+            case exp.Sum():
+                return spark.summed(_counted(node, self, scope, bound))
+            case exp.Avg():
+                return spark.averaged(_counted(node, self, scope, bound))
+            case exp.Floor() | exp.Ceil() if not node.args.get("decimals"):
+                return spark.floored(kind)
+            case exp.Neg() | exp.Abs():
+                return (_sized(_whole(node)) or kind) if spark.is_number(kind) else None
+            case exp.RegexpSplit():
+                return spark.array(spark.STRING)
+            case exp.Flatten():
+                return _element(kind) if kind and kind.name == "array" else None
+            case exp.VarMap():
+                keys, values = (self.of(node.args[key], scope, bound) for key in ("keys", "values"))
+                return spark.mapping(_element(keys), _element(values))
+            case exp.Round() if node.args.get("decimals") is None or _whole(node.args["decimals"]) is not None:
+                return spark.rounded(kind, _whole(node.args.get("decimals")) or 0)
+            case exp.ArrayAgg() | exp.ArrayUniqueAgg():
+                return spark.array(_counted(node, self, scope, bound))
+            case exp.Substring() | exp.Concat() | exp.DPipe():
+                return self._text(node, scope, bound)
+            case exp.Explode() | exp.ArrayMax() | exp.ArrayMin():
+                return _element(kind) if kind and kind.name == "array" else None
+            case exp.MapKeys():
+                return spark.array(kind.parts[0]) if kind and kind.name == "map" else None
+            case _:
+                return None
+
+    def _text(self, node: exp.Expr, scope: Scope, bound: Bound) -> Kind | None:
+        """Tell the type of functions that take texts, but arrays and bytes too."""
+        parts = node.expressions or [p for p in (node.this, node.args.get("expression")) if p is not None]
+        kinds = [self.of(part, scope, bound) for part in parts]
+        return spark.STRING if all(kind == spark.STRING for kind in kinds) else None
+
+    def _arithmetic(self, node: exp.Expr, scope: Scope, bound: Bound) -> Kind | None:
+        left, right = node.this, node.args["expression"]
+        one, other = self.of(left, scope, bound), self.of(right, scope, bound)
+        if isinstance(node, exp.Add | exp.Sub) and isinstance(right, exp.Interval):
+            return _moved(one, right)
+        if one is None or other is None:
+            return None
+        one, other = _literal_beside(left, one, other), _literal_beside(right, other, one)
+        match node:
+            case exp.Mul():
+                return spark.multiply(one, other)
+            case exp.Div():
+                return spark.divide(one, other)
+            case exp.Mod():
+                return spark.remainder(one, other)
+            case _:
+                return spark.add(one, other)
+
+    def _lambda(self, node: exp.Expr, scope: Scope, bound: Bound) -> Kind | None:
+        """Tell the type of transform(), filter() and aggregate(), whose bodies name an array's elements."""
+        array = self.of(node.this, scope, bound)
+        if isinstance(node, exp.ArrayFilter):
+            return array
+        if isinstance(node, exp.Reduce):
+            return None if node.args.get("finish") else self.of(node.args["initial"], scope, bound)
+        body = node.args.get("expression")
+        if not isinstance(body, exp.Lambda) or array is None or array.name != "array":
+            return None
+        inner = dict(zip([e.name for e in body.expressions], [array.parts[0], spark.INT], strict=False))
+        return spark.array(self.of(body.this, scope, {**bound, **inner}))
+
+    def _struct(self, node: exp.Struct, scope: Scope, bound: Bound) -> Kind | None:
+        fields: list[tuple[str, Kind | None]] = []
+        for item in node.expressions:
+            value = item.expression if isinstance(item, exp.PropertyEQ) else item.unalias()
+            name = item.this.name if isinstance(item, exp.PropertyEQ) else item.alias_or_name
+            if not name:
+                return None  # Spark calls it col1, col2, ...
+            fields.append((name, self.of(value, scope, bound)))
+        return spark.struct(fields)
+
+
+def _values(node: exp.Expr) -> list[exp.Expr]:
+    """List the expressions of which one becomes the value."""
+    match node:
+        case exp.Case():
+            default = node.args.get("default")
+            return [branch.args["true"] for branch in node.args["ifs"]] + [default or exp.Null()]
+        case exp.If():
+            return [node.args["true"], node.args.get("false") or exp.Null()]
+        case exp.Nvl2():
+            return [node.args["true"], node.args["false"]]
+        case _:
+            return [node.this, *node.expressions]
+
+
+def _counted(node: exp.Expr, walk: _Walk, scope: Scope, bound: Bound) -> Kind | None:
+    """Tell the type of what an aggregate takes, DISTINCT or not."""
+    value = node.this
+    if isinstance(value, exp.Distinct):
+        value = value.expressions[0] if len(value.expressions) == 1 else None
+    return walk.of(value, scope, bound) if isinstance(value, exp.Expr) else None
+
+
+def _literal(node: exp.Literal) -> Kind | None:
+    if node.is_string:
+        return spark.STRING
+    if "e" in node.name.lower():
+        return spark.DOUBLE
+    return _sized(int(node.name)) if node.is_int else _digits(Decimal(node.name))
+
+
+def _sized(value: int | None) -> Kind | None:
+    """Tell the type of a constant whole number: the least that holds it, from int up."""
+    if value is None:
+        return None
+    if -(2**31) <= value < 2**31:
+        return spark.INT
+    return spark.BIGINT if -(2**63) <= value < 2**63 else spark.decimal(len(str(abs(value))), 0)
+
+
+def _digits(value: Decimal) -> Kind:
+    _, digits, exponent = value.as_tuple()
+    scale = -int(exponent)
+    return spark.decimal(max(len(digits), scale), scale)
+
+
+def _literal_beside(node: exp.Expr, kind: Kind, other: Kind) -> Kind:
+    """Give a whole number that stands beside a decimal only the digits that it has, as Spark does."""
+    value = _whole(node)
+    return _digits(Decimal(value)) if value is not None and other.name == "decimal" else kind
+
+
+def _whole(node: exp.Expr | None) -> int | None:
+    """Read a constant whole number, with or without its sign."""
+    sign = 1
+    while isinstance(node, exp.Paren | exp.Neg):
+        sign = -sign if isinstance(node, exp.Neg) else sign
+        node = node.this
+    return sign * int(node.name) if isinstance(node, exp.Literal) and node.is_int else None
+
+
+def _moved(kind: Kind | None, interval: exp.Interval) -> Kind | None:
+    """Tell the type of a time plus or minus an interval."""
+    if kind == spark.TIMESTAMP:
+        return kind
+    unit = interval.args.get("unit")
+    return kind if kind == spark.DATE and unit is not None and unit.name.upper() in DAYS else None
+
+
+def _field(kind: Kind | None, name: str) -> Kind | None:
+    """Tell the type of a struct's field; the field of an array of structs is an array."""
+    if kind is not None and kind.name == "array":
+        return spark.array(_field(kind.parts[0], name))
+    if kind is None or kind.name != "struct":
+        return None
+    named = dict(zip((field.lower() for field in kind.fields), kind.parts, strict=True))
+    return named.get(name.lower())
+
+
+def _element(kind: Kind | None) -> Kind | None:
+    return kind.parts[-1] if kind is not None and kind.name in ("array", "map") else None

@@ -1,0 +1,50 @@
+"""Where a name in a qualified query leads: to a table, to another SELECT, to a lateral view. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+from sqlglot.optimizer.scope import Scope, traverse_scope
+
+
+@dataclass(frozen=True, slots=True)
+class Scopes:
+    """The scopes of one query: `root` is the whole query's, `inner` finds that of a query inside it by its id."""
+
+    root: Scope
+    inner: Mapping[int, Scope]
+
+
+def scopes_of(tree: exp.Query) -> Scopes:
+    """Find every scope of a qualified query."""
+    found = traverse_scope(tree)
+    return Scopes(found[-1], {id(scope.expression): scope for scope in found})
+
+
+def source_of(scope: Scope, alias: str) -> exp.Table | Scope | None:
+    """Find what an alias stands for, here or (of a correlated subquery or a lateral view) further out."""
+    here: Scope | None = scope
+    while here is not None:
+        if any(name == alias for name, _ in here.references):
+            return here.sources.get(alias)
+        here = here.parent
+    return None
+
+
+def selects(scope: Scope) -> Iterator[Scope]:
+    """List the SELECTs that a union, or another operation on sets, puts together; a SELECT is its own only one."""
+    left = [scope]
+    while left:
+        one = left.pop()
+        if one.set_operation_scopes:
+            left.extend(reversed(one.set_operation_scopes))
+        else:
+            yield one
+
+
+def lateral_columns(lateral: exp.Lateral) -> list[str]:
+    """Name the columns that a lateral view adds."""
+    alias = lateral.args.get("alias")
+    return [column.name for column in alias.columns] if alias is not None else []

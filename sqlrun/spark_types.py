@@ -1,0 +1,247 @@
+"""Spark's types as values, and how Spark widens and computes with them in ANSI mode. Pure.
+
+Each rule gives the type that Spark's analyzer gives, or None where that isn't known; `tests/spark/test_types_spark.py`
+asks Spark itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import reduce
+
+from sqlglot import exp
+
+MOST_DIGITS = 38
+# The least digits behind the point that a division or a product keeps when 38 are not enough for all.
+LEAST_SCALE = 6
+# Precision and scale of both operands to those of the result.
+_Size = Callable[[int, int, int, int], tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A type: `size` is a decimal's precision and scale, `parts` what an array, a map or a struct holds."""
+
+    name: str
+    size: tuple[int, int] = (0, 0)
+    parts: tuple[Kind, ...] = ()
+    fields: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        match self.name:
+            case "decimal":
+                return f"decimal({self.size[0]},{self.size[1]})"
+            case "struct":
+                named = zip(self.fields, self.parts, strict=True)
+                return f"struct<{','.join(f'{name}:{part}' for name, part in named)}>"
+            case "array" | "map":
+                return f"{self.name}<{','.join(str(part) for part in self.parts)}>"
+            case _:
+                return self.name
+
+
+INT, BIGINT, DOUBLE, FLOAT = Kind("int"), Kind("bigint"), Kind("double"), Kind("float")
+STRING, BOOLEAN, BINARY = Kind("string"), Kind("boolean"), Kind("binary")
+DATE, TIMESTAMP, TIMESTAMP_NTZ, VOID = Kind("date"), Kind("timestamp"), Kind("timestamp_ntz"), Kind("void")
+# From the narrowest to the widest, with the digits of each as a decimal.
+INTEGERS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
+_NAMES = {
+    exp.DType.BOOLEAN: "boolean", exp.DType.TINYINT: "tinyint", exp.DType.SMALLINT: "smallint", exp.DType.INT: "int",
+    exp.DType.BIGINT: "bigint", exp.DType.FLOAT: "float", exp.DType.DOUBLE: "double", exp.DType.TEXT: "string",
+    exp.DType.BINARY: "binary", exp.DType.DATE: "date", exp.DType.TIMESTAMPTZ: "timestamp",
+    exp.DType.TIMESTAMP: "timestamp",
+    exp.DType.TIMESTAMPLTZ: "timestamp", exp.DType.TIMESTAMPNTZ: "timestamp_ntz", exp.DType.NULL: "void",
+}  # fmt: skip
+
+
+def read(text: str) -> Kind | None:
+    """Read a type as Spark SQL writes it; None for one that has no rules here, such as varchar(10).
+
+    >>> str(read("ARRAY<STRUCT<a: INT, b: DECIMAL>>"))
+    'array<struct<a:int,b:decimal(10,0)>>'
+    """
+    return of_tree(exp.DataType.build(text, dialect="databricks")) if text else None
+
+
+def of_tree(tree: exp.Expr | None) -> Kind | None:
+    """Read a type from a syntax tree."""
+    if not isinstance(tree, exp.DataType):
+        return None
+    match tree.this:
+        case exp.DType.DECIMAL:
+            size = [int(part.name) for part in tree.expressions]
+            return decimal(size[0] if size else 10, size[1] if len(size) > 1 else 0)
+        case exp.DType.ARRAY | exp.DType.MAP:
+            parts = [of_tree(part) for part in tree.expressions]
+            return None if not parts else _nested("array" if tree.this == exp.DType.ARRAY else "map", parts)
+        case exp.DType.STRUCT:
+            named = [part for part in tree.expressions if isinstance(part, exp.ColumnDef)]
+            return _nested("struct", [of_tree(part.args.get("kind")) for part in named], [part.name for part in named])
+        case _:
+            name = _NAMES.get(tree.this)
+            return Kind(name) if name and not tree.expressions else None
+
+
+def _nested(name: str, parts: Iterable[Kind | None], fields: Iterable[str] = ()) -> Kind | None:
+    known = tuple(parts)
+    whole = tuple(part for part in known if part is not None)
+    return Kind(name, parts=whole, fields=tuple(fields)) if len(whole) == len(known) else None
+
+
+def array(element: Kind | None) -> Kind | None:
+    """Make an array's type."""
+    return _nested("array", [element])
+
+
+def mapping(key: Kind | None, value: Kind | None) -> Kind | None:
+    """Make a map's type."""
+    return _nested("map", [key, value])
+
+
+def struct(fields: Iterable[tuple[str, Kind | None]]) -> Kind | None:
+    """Make a struct's type."""
+    named = tuple(fields)
+    return _nested("struct", [kind for _, kind in named], [name for name, _ in named])
+
+
+def decimal(precision: int, scale: int) -> Kind:
+    """Make a decimal's type, with at most 38 digits."""
+    return Kind("decimal", (min(precision, MOST_DIGITS), min(scale, MOST_DIGITS)))
+
+
+def equal(one: Kind, other: Kind) -> bool:
+    """Tell whether two types are one to Spark, which doesn't tell upper from lower case in names of fields."""
+    return str(one).lower() == str(other).lower()
+
+
+def is_number(kind: Kind | None) -> bool:
+    """Tell whether a type is a number's."""
+    return kind is not None and kind.name in {*INTEGERS, "decimal", "float", "double"}
+
+
+def is_integer(kind: Kind | None) -> bool:
+    """Tell whether a type is a whole number type."""
+    return kind is not None and kind.name in INTEGERS
+
+
+def as_decimal(kind: Kind | None) -> tuple[int, int] | None:
+    """Tell precision and scale of an exact number; None for other types."""
+    if kind is not None and kind.name == "decimal":
+        return kind.size
+    return (INTEGERS[kind.name], 0) if kind is not None and kind.name in INTEGERS else None
+
+
+def widest(kinds: Iterable[Kind | None]) -> Kind | None:
+    """Find the type that Spark gives a column whose values have these types (unions, CASE, coalesce)."""
+    found = list(kinds)
+    return reduce(_wider, found) if found else None
+
+
+def _wider(one: Kind | None, other: Kind | None) -> Kind | None:
+    if one is None or other is None:
+        return None
+    if one == other or other == VOID:
+        return one
+    if one == VOID:
+        return other
+    names = {one.name, other.name}
+    if names <= INTEGERS.keys():
+        return max(one, other, key=lambda kind: INTEGERS[kind.name])
+    if names <= {*INTEGERS, "float", "double", "decimal"}:
+        return _wider_number(one, other)
+    if names == {"date", "timestamp"}:
+        return TIMESTAMP
+    if len(names) == 1 and one.name in ("array", "map"):
+        return _nested(one.name, (_wider(a, b) for a, b in zip(one.parts, other.parts, strict=True)))
+    if names == {"struct"} and one.fields == other.fields:
+        return _nested("struct", (_wider(a, b) for a, b in zip(one.parts, other.parts, strict=True)), one.fields)
+    return None
+
+
+def _wider_number(one: Kind, other: Kind) -> Kind | None:
+    a, b = as_decimal(one), as_decimal(other)
+    if a is None or b is None:
+        return DOUBLE
+    scale, before = max(a[1], b[1]), max(a[0] - a[1], b[0] - b[1])
+    # Above 38 digits Spark's rule depends on its version.
+    return decimal(before + scale, scale) if before + scale <= MOST_DIGITS else None
+
+
+def add(one: Kind, other: Kind) -> Kind | None:
+    """Tell the type of a sum or a difference of two numbers."""
+    return _computed(one, other, lambda p, s, q, t: (max(p - s, q - t) + max(s, t) + 1, max(s, t)))
+
+
+def multiply(one: Kind, other: Kind) -> Kind | None:
+    """Tell the type of a product."""
+    return _computed(one, other, lambda p, s, q, t: (p + q + 1, s + t))
+
+
+def remainder(one: Kind, other: Kind) -> Kind | None:
+    """Tell the type of what a division leaves."""
+    return _computed(one, other, lambda p, s, q, t: (min(p - s, q - t) + max(s, t), max(s, t)))
+
+
+def divide(one: Kind, other: Kind) -> Kind | None:
+    """Tell the type of `/`: whole numbers give a double."""
+    if is_integer(one) and is_integer(other):
+        return DOUBLE
+
+    def size(p: int, s: int, q: int, t: int) -> tuple[int, int]:
+        scale = max(LEAST_SCALE, s + q + 1)
+        return p - s + t + scale, scale
+
+    return _computed(one, other, size)
+
+
+def _computed(one: Kind, other: Kind, size: _Size) -> Kind | None:
+    names = {one.name, other.name}
+    if one == other and one in (FLOAT, DOUBLE):
+        return one
+    if names <= INTEGERS.keys():
+        return max(one, other, key=lambda kind: INTEGERS[kind.name])
+    a, b = as_decimal(one), as_decimal(other)
+    if a is not None and b is not None:
+        return _fitted(*size(*a, *b))
+    return _wider_number(one, other) if names <= {*INTEGERS, "float", "double", "decimal"} else None
+
+
+def _fitted(precision: int, scale: int) -> Kind:
+    """Cut digits behind the point where there are more than 38 in all, down to six of them."""
+    if precision <= MOST_DIGITS:
+        return decimal(precision, scale)
+    return decimal(MOST_DIGITS, max(MOST_DIGITS - (precision - scale), min(scale, LEAST_SCALE)))
+
+
+def summed(kind: Kind | None) -> Kind | None:
+    """Tell the type of sum()."""
+    if kind is not None and kind.name == "decimal":
+        return decimal(kind.size[0] + 10, kind.size[1])
+    if is_integer(kind):
+        return BIGINT
+    return DOUBLE if kind in (FLOAT, DOUBLE) else None
+
+
+def averaged(kind: Kind | None) -> Kind | None:
+    """Tell the type of avg()."""
+    if kind is not None and kind.name == "decimal":
+        return decimal(kind.size[0] + 4, kind.size[1] + 4)
+    return DOUBLE if is_integer(kind) or kind in (FLOAT, DOUBLE) else None
+
+
+def rounded(kind: Kind | None, digits: int) -> Kind | None:
+    """Tell the type of round() to a constant number of digits."""
+    if kind is None or kind.name != "decimal":
+        return kind if is_integer(kind) or kind in (FLOAT, DOUBLE) else None
+    precision, scale = kind.size
+    if digits < 0:
+        return decimal(max(precision - scale + 1, 1 - digits), 0)
+    return decimal(precision - scale + 1 + min(scale, digits), min(scale, digits))
+
+
+def floored(kind: Kind | None) -> Kind | None:
+    """Tell the type of floor() and ceil() without a number of digits."""
+    if kind is not None and kind.name == "decimal":
+        return decimal(kind.size[0] - kind.size[1] + 1, 0)
+    return BIGINT if is_integer(kind) or kind in (FLOAT, DOUBLE) else None

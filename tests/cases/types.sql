@@ -1,0 +1,416 @@
+-- What type Spark gives an expression over `t`: `expression -- type`, and a ? behind it where sqlrun says unknown.
+-- tests/test_column_types.py reads it, tests/spark/test_types_spark.py asks Spark; SQLRUN_WRITE=1 there writes the types.
+
+-- literals
+1 -- int
+3000000000 -- bigint
+99999999999999999999 -- decimal(20,0)
+-7 -- int
+1.5 -- decimal(2,1)
+0.05 -- decimal(2,2)
+12.340 -- decimal(5,3)
+.5 -- decimal(1,1)
+1e3 -- double
+1.5e-2 -- double
+2L -- bigint
+-2147483648 -- int
+2147483648 -- bigint
+-9223372036854775808 -- bigint
+1.5D -- double
+2.50BD -- decimal(3,2)
+'x' -- string
+null -- void
+true -- boolean
+date '2026-05-04' -- date
+timestamp '2026-05-04 12:00:00' -- timestamp
+interval 1 day -- interval day ?
+
+-- columns and fields
+c -- decimal(10,2)
+t.s -- string
+st.x -- int
+st.y.z -- string
+arr -- array<struct<dish_id:string,quantity:int,unit_price:decimal(10,2)>>
+arr.quantity -- array<int>
+arr[0] -- struct<dish_id:string,quantity:int,unit_price:decimal(10,2)>
+arr[0].unit_price -- decimal(10,2)
+m['a'] -- int
+m -- map<string,int>
+element_at(ia, 1) -- int
+
+-- whole numbers
+ti + si -- smallint
+si + i -- int
+i + b -- bigint
+i - 1 -- int
+i * b -- bigint
+-i -- int
+-s -- double ?
+-(i) -- int
+abs(s) -- double ?
+1 + 1.0 -- decimal(3,1)
+3000000000 * c -- decimal(21,2)
+mod(i, 2) -- int
+-c -- decimal(10,2)
+abs(c) -- decimal(10,2)
+i / 2 -- double
+b / i -- double
+i div 2 -- bigint
+c div 2 -- bigint
+i % 2 -- int
+b % i -- bigint
+i & 1 -- int ?
+
+-- decimals
+c + 1 -- decimal(11,2)
+c + i -- decimal(13,2)
+c - b -- decimal(23,2)
+c * 2 -- decimal(12,2)
+c * i -- decimal(21,2)
+c * e -- decimal(29,4)
+e * e -- decimal(37,4)
+c + e -- decimal(19,2)
+c / 3 -- decimal(14,6)
+c / e -- decimal(31,21)
+e / g -- decimal(38,12)
+g * g -- decimal(38,6)
+g + g -- decimal(38,9)
+g / c -- decimal(38,8)
+c % 7 -- decimal(3,2)
+c % e -- decimal(10,2)
+h * 100 -- decimal(9,5)
+c * 1.5 -- decimal(13,3)
+c + 0.001 -- decimal(12,3)
+1 - c -- decimal(11,2)
+-1 * c -- decimal(12,2)
+(c + 1) * 2 -- decimal(13,2)
+c * -10 -- decimal(13,2)
+round(c) -- decimal(9,0)
+round(c, 1) -- decimal(10,1)
+round(e, 5) -- decimal(19,2)
+round(c, -1) -- decimal(9,0)
+round(i, 1) -- int
+round(b) -- bigint
+round(f, 1) -- float
+round(d, 1) -- double
+floor(c) -- decimal(9,0)
+ceil(c, 1) -- decimal(10,1) ?
+ceil(c) -- decimal(9,0)
+floor(d) -- bigint
+ceil(i) -- bigint
+floor(h) -- decimal(1,0)
+
+-- floating point
+d + 1 -- double
+f + 1 -- double
+f + f -- float
+f * d -- double
+c * d -- double
+i + f -- double
+f / 2 -- double
+d % 2 -- double
+sign(d) -- double
+i ^ 1 -- int ?
+try_divide(i, 2) -- double ?
+sqrt(i) -- double
+exp(i) -- double
+ln(d) -- double
+pow(i, 2) -- double
+abs(d) -- double
+
+-- one of several
+coalesce(i, 0) -- int
+coalesce(b, 0) -- bigint
+coalesce(c, 0) -- decimal(12,2)
+coalesce(c, 0.0) -- decimal(10,2)
+coalesce(c, i) -- decimal(12,2)
+coalesce(c, b) -- decimal(22,2)
+coalesce(c, e) -- decimal(18,2)
+coalesce(c, d) -- double
+coalesce(g, e) -- decimal(38,10)
+coalesce(f, i) -- double
+coalesce(s, 'x') -- string
+coalesce(null, i) -- int
+coalesce(da, at) -- timestamp
+coalesce(arr, array()) -- array<struct<dish_id:string,quantity:int,unit_price:decimal(10,2)>>
+coalesce(i, s) -- bigint ?
+nvl(c, 0) -- decimal(12,2)
+nullif(i, 0) -- int
+nvl2(i, 1, b) -- bigint
+greatest(i, b) -- bigint
+least(c, e, 1) -- decimal(18,2)
+if(bo, 1, null) -- int
+if(bo, c, 0) -- decimal(12,2)
+if(bo, ti, i) -- int
+case when bo then 1 else 2.5 end -- decimal(11,1)
+case when bo then i end -- int
+case i when 1 then c when 2 then e else 0 end -- decimal(18,2)
+case when bo then 'a' else null end -- string
+case when bo then ia else array() end -- array<int>
+
+-- conditions
+i = 1 -- boolean
+i > 1 and not bo -- boolean
+i between 1 and 2 -- boolean
+i in (1, 2) -- boolean
+s like 'x%' -- boolean
+i is null -- boolean
+i is not null -- boolean
+i <=> b -- boolean
+isnull(i) -- boolean
+exists(ia, x -> x > 1) -- boolean
+exists(select 1 from t as u where u.i = t.b) -- boolean
+array_contains(ia, 1) -- boolean
+map_contains_key(m, 'a') -- boolean
+startswith(s, 'a') -- boolean
+endswith(s, 'a') -- boolean
+contains(s, 'a') -- boolean
+s rlike 'a' -- boolean
+forall(ia, x -> x > 1) -- boolean
+isnan(d) -- boolean
+
+-- texts
+upper(s) -- string
+lower(s) -- string
+initcap(s) -- string
+trim(s) -- string
+length(s) -- int
+substring(s, 1, 2) -- string
+substring(i, 1, 1) -- string ?
+concat(s, 'x') -- string
+concat(s, i) -- string ?
+concat(ia, ia) -- array<int> ?
+s || 'x' -- string
+concat_ws('-', s, s) -- string
+replace(s, 'a', 'b') -- string
+regexp_replace(s, 'a', 'b') -- string
+regexp_extract(s, '(a)', 1) -- string
+repeat(s, 2) -- string
+translate(s, 'a', 'b') -- string
+substring_index(s, 'a', 1) -- string
+instr(s, 'a') -- int
+levenshtein(s, 'a') -- int
+ascii(s) -- int
+split(s, ',') -- array<string>
+md5(s) -- string
+sha2(s, 256) -- string
+date_format(at, 'yyyy') -- string
+get_json_object(s, '$.a') -- string
+right(s, 1) -- string
+hex(i) -- string
+to_json(st) -- string
+from_unixtime(b) -- string
+array_join(ia, ',') -- string
+locate('a', s) -- int
+s || i -- string ?
+left(s, 1) -- string
+
+-- times
+current_timestamp() -- timestamp
+current_date() -- date
+cast(at as date) -- date
+to_date(s) -- date
+to_date(at) -- date
+date(at) -- date
+date_trunc('hour', at) -- timestamp
+date_trunc('day', da) -- timestamp
+trunc(da, 'month') -- date
+at + interval 5 minutes -- timestamp
+at - interval 1 day -- timestamp
+da + interval 1 day -- date
+da - interval 2 months -- date
+da + interval 1 hour -- timestamp ?
+da + 1 -- date ?
+at - at -- interval day to second ?
+da - da -- interval day ?
+date_add(da, 1) -- date
+date_add(at, 1) -- date
+date_sub(da, 1) -- date
+add_months(da, 1) -- date
+last_day(da) -- date
+datediff(at, at) -- int ?
+months_between(at, at) -- double
+year(at) -- int
+month(at) -- int
+day(at) -- int
+dayofmonth(at) -- int
+hour(at) -- int
+minute(at) -- int
+second(at) -- int
+quarter(at) -- int
+dayofweek(at) -- int
+dayofyear(at) -- int
+weekofyear(at) -- int
+extract(hour from at) -- int ?
+unix_micros(at) -- bigint
+unix_seconds(at) -- bigint
+unix_millis(at) -- bigint
+unix_date(da) -- int
+timestamp_seconds(b) -- timestamp
+timestamp_micros(b) -- timestamp
+timestamp_millis(b) -- timestamp
+timestamp_seconds((unix_micros(at) + 299999999) div 300000000 * 300) -- timestamp
+to_timestamp(s, 'yyyy') -- timestamp
+to_date(s, 'yyyy') -- date
+unix_timestamp(at) -- bigint
+dateadd(hour, 1, at) -- timestamp ?
+timestampdiff(hour, at, at) -- bigint ?
+datediff(hour, at, at) -- bigint ?
+from_unixtime(b, 'yyyy') -- string
+to_timestamp(s) -- timestamp
+
+-- casts
+cast(i as string) -- string
+cast(c as decimal(20, 4)) -- decimal(20,4)
+cast(s as decimal) -- decimal(10,0)
+cast(ia as array<bigint>) -- array<bigint>
+try_cast(s as int) -- int
+i::bigint -- bigint
+cast(null as date) -- date
+
+-- arrays, maps and structs
+array() -- array<void>
+array(1, 2) -- array<int>
+array(i, b) -- array<bigint>
+array(c, 1) -- array<decimal(12,2)>
+array(s, null) -- array<string>
+size(m) -- int
+sort_array(ia) -- array<int>
+array_position(ia, 1) -- bigint
+arrays_zip(ia, ia) -- array<struct<ia:int,ia:int>> ?
+array(array(1), array()) -- array<array<int>>
+size(arr) -- int
+array_sort(ia) -- array<int>
+array_distinct(ia) -- array<int>
+array_remove(ia, 1) -- array<int>
+array_compact(ia) -- array<int>
+slice(ia, 1, 2) -- array<int>
+array_max(ia) -- int
+array_min(arr.unit_price) -- decimal(10,2)
+flatten(array(ia)) -- array<int>
+reverse(ia) -- array<int>
+reverse(s) -- string
+sequence(1, 3) -- array<int> ?
+transform(ia, x -> x + 1) -- array<int>
+transform(ia, (x, i) -> x * i + b) -- array<bigint>
+transform(arr, x -> x.unit_price * x.quantity) -- array<decimal(21,2)>
+filter(arr, x -> x.quantity > 1) -- array<struct<dish_id:string,quantity:int,unit_price:decimal(10,2)>>
+aggregate(ia, 0, (sum, x) -> sum + x) -- int
+aggregate(arr, cast(0 as decimal(18, 2)), (sum, x) -> cast(sum + x.quantity * x.unit_price as decimal(18, 2))) -- decimal(18,2)
+aggregate(ia, 0, (sum, x) -> sum + x, sum -> sum / 2) -- double ?
+struct(i, c as price) -- struct<i:int,price:decimal(10,2)>
+struct(i + 1, i + 2) -- struct<col1:int,col2:int>
+struct(st.x) -- struct<x:int>
+struct(1, 'x' as y) -- struct<col1:int,y:string>
+struct(i + 1) -- struct<col1:int>
+named_struct('a', i, 'b', s) -- struct<a:int,b:string>
+named_struct('a', i).a -- int
+map_keys(m) -- array<string>
+map(s, i, s, b) -- map<string,bigint>
+map() -- map<void,void>
+map('a', 1) -- map<string,int>
+bit_count(i) -- int
+isnotnull(i) -- boolean
+
+-- aggregates
+count(*) -- bigint
+count(i) -- bigint
+count(distinct i) -- bigint
+count_if(bo) -- bigint
+approx_count_distinct(i) -- bigint
+sum(ti) -- bigint
+sum(i) -- bigint
+sum(b) -- bigint
+sum(c) -- decimal(20,2)
+sum(e) -- decimal(28,2)
+sum(g) -- decimal(38,10)
+sum(h) -- decimal(15,5)
+sum(f) -- double
+sum(d) -- double
+sum(c * i) -- decimal(31,2)
+sum(distinct c) -- decimal(20,2)
+sum(c) filter (where bo) -- decimal(20,2)
+sum(cast(c as double)) -- double
+avg(i) -- double
+avg(c) -- decimal(14,6)
+avg(e) -- decimal(22,6)
+avg(g) -- decimal(38,14)
+avg(h) -- decimal(9,9)
+avg(d) -- double
+min(c) -- decimal(10,2)
+max(s) -- string
+max(at) -- timestamp
+max(st) -- struct<x:int,y:struct<z:string>>
+any_value(i) -- int
+first(i) -- int
+last(c) -- decimal(10,2)
+max_by(s, i) -- string
+min_by(c, at) -- decimal(10,2)
+approx_percentile(i, 0.5) -- int ?
+mode(i) -- int
+bool_and(bo) -- boolean
+bool_or(bo) -- boolean
+every(bo) -- boolean
+stddev(c) -- double
+stddev_pop(i) -- double
+stddev_samp(i) -- double
+variance(c) -- double
+var_pop(c) -- double
+corr(i, b) -- double
+median(i) -- double ?
+percentile(i, 0.5) -- double ?
+collect_list(i) -- array<int>
+collect_set(c) -- array<decimal(10,2)>
+collect_list(struct(i as i, s as s)) -- array<struct<i:int,s:string>>
+array_sort(collect_list(struct(i as rank, s as name))) -- array<struct<rank:int,name:string>>
+array_agg(distinct i) -- array<int>
+sum(i) / count(*) -- double
+cast(sum(c) as decimal(18, 2)) -- decimal(18,2)
+coalesce(sum(c), 0) -- decimal(20,2)
+sum(i) * 1.1 -- decimal(23,1)
+
+-- window functions
+row_number() over (partition by s order by i) -- int
+rank() over (order by i) -- int
+dense_rank() over (order by i) -- int
+ntile(4) over (order by i) -- int
+percent_rank() over (order by i) -- double
+cume_dist() over (order by i) -- double
+lag(c) over (order by i) -- decimal(10,2)
+lag(c, 1) over (order by i) -- decimal(10,2)
+lag(i, 1, 0) over (order by i) -- int
+lag(c, 1, 0) over (order by i) -- decimal(10,2)
+lead(at) over (order by i) -- timestamp
+first_value(c) over (order by i) -- decimal(10,2)
+last_value(c) over (order by i) -- decimal(10,2)
+last_value(c) ignore nulls over (order by i) -- decimal(10,2)
+lag(i) respect nulls over (order by i) -- int
+nth_value(c, 2) over (order by i) -- decimal(10,2)
+sum(c) over (partition by s) -- decimal(20,2)
+avg(c) over (order by i rows between 1 preceding and current row) -- decimal(14,6)
+count(*) over () -- bigint
+cast(row_number() over (order by i) as int) -- int
+
+-- whole queries
+select x from ref.t lateral view explode(ia) l as x -- int
+select x from ref.t lateral view outer explode(arr) l as x -- struct<dish_id:string,quantity:int,unit_price:decimal(10,2)>
+select x.unit_price from ref.t lateral view explode(arr) l as x -- decimal(10,2)
+select n from ref.t lateral view posexplode(ia) l as n, x -- int
+select x from ref.t lateral view posexplode_outer(arr) l as n, x -- struct<dish_id:string,quantity:int,unit_price:decimal(10,2)>
+select v from ref.t lateral view explode(m) l as k, v -- int
+select p from ref.t lateral view inline(arr) l as d, q, p -- decimal(10,2)
+select explode(ia) as x from ref.t -- int
+select i as x from ref.t union all select b from ref.t -- bigint
+select 1 as x union all select c from ref.t -- decimal(12,2)
+select c as x from ref.t union all select e from ref.t union all select d from ref.t -- double
+select null as x union all select i from ref.t -- int
+select i as x from ref.t union all select s from ref.t -- bigint ?
+select da as x from ref.t union select at from ref.t -- timestamp
+select i as x from ref.t except select b from ref.t -- bigint
+select array(i) as x from ref.t intersect select array(b) from ref.t -- array<bigint>
+select (select max(c) from ref.t) as x -- decimal(10,2)
+select u.c + 1 as x from (select c from ref.t) as u -- decimal(11,2)
+with u as (select i, sum(c) as c from ref.t group by i) select avg(u.c) as x from u -- decimal(24,6)
+with u as (select c as x from ref.t) select x * 2 as x from u -- decimal(12,2)
+select a.c * b.i as x from ref.t as a left join ref.t as b on a.i = b.i -- decimal(21,2)
+select c as x from ref.t as a left semi join ref.t as b on a.i = b.i -- decimal(10,2)
