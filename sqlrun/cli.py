@@ -114,6 +114,23 @@ def explain(root: Path, model: str, profile: str | None, as_json: bool) -> None:
     sys.exit(explain_model(root, model, profile, as_json, utc_now()))
 
 
+@main.command()
+@click.argument("column", metavar="MODEL[.COLUMN]")
+@click.option("--up", "direction", flag_value="up", help="What it is made of. The default for a model.")
+@click.option("--down", "direction", flag_value="down", help="What is made of it. The default for a seed or a source.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_obj
+@fails_plainly
+def lineage(root: Path, column: str, direction: str | None, as_json: bool) -> None:
+    """Show what a column is made of through the whole graph, or what is made of it; of a model, each column.
+
+    A source's column is GROUP.TABLE.COLUMN. Values are kept apart from what decides about rows: filters, joins, groups.
+    """
+    from sqlrun.commands import show_lineage
+
+    sys.exit(show_lineage(root, column, direction, as_json))
+
+
 @main.command("ls")
 @SELECT
 @EXCLUDE

@@ -20,7 +20,7 @@ from sqlrun.errors import Problem
 from sqlrun.incremental.algebra import place_of
 from sqlrun.model import Rendered
 from sqlrun.places import source_place
-from sqlrun.scopes import lateral_columns, scopes_of, selects, source_of
+from sqlrun.scopes import lateral_columns, scopes_of, selects, source_of, written
 from sqlrun.spark_types import Kind
 from sqlrun.typed_functions import FIXED, FIXED_NAMES, SAME, WIDEST
 
@@ -60,8 +60,8 @@ def misfits(rendered: Rendered, tree: exp.Query, tables: Tables) -> Iterable[Pro
         place, _ = source_place(rendered, line or 1, at or 1, column.name)
         value = item.unalias()
         value = value.this if type(value) is exp.Cast else value
-        written = " ".join(value.sql("databricks", normalize_functions="lower", comments=False).split())
-        shown = written if len(written) <= LONGEST else "..."
+        shown = written(value)
+        shown = shown if len(shown) <= LONGEST else "..."
         message = f"column `{column.name}` is `{column.type}` in the contract, but the query gives `{given}`"
         hint = f"Write cast({shown} as {column.type}) as {column.name} at {place}, or data_type: {given} here."
         yield Problem("SR311", column.place, message, hint)

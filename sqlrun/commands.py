@@ -140,6 +140,22 @@ def _sizes(prepared: Prepared, model: Compiled, target: Profile) -> explain.Know
     return explain.Known(rows, {name: rate for name, rate in rates.items() if rate is not None})
 
 
+def show_lineage(root: Path, text: str, direction: str | None, as_json: bool) -> int:
+    """Carry out `sqlrun lineage`."""
+    from sqlrun import lineage_text
+    from sqlrun.lineage import Lineage, chosen
+
+    prepared = pipeline.prepare(root)
+    found = Lineage(prepared.nouns, prepared.graph, prepared.queries)
+    items = chosen(found, text)
+    direction = direction or ("up" if found.kind(items[0].node) == "model" else "down")
+    if as_json:
+        Console().raw(json.dumps(lineage_text.as_json(found, text, items, direction), indent=2, ensure_ascii=False))
+    else:
+        Console().lines((lineage_text.tree_up if direction == "up" else lineage_text.tree_down)(found, items))
+    return 0
+
+
 def list_nodes(root: Path, select: tuple[str, ...], exclude: tuple[str, ...], output: str) -> int:
     """Carry out `sqlrun ls`."""
     prepared = pipeline.prepare(root)

@@ -1,10 +1,11 @@
-"""Where a name in a qualified query leads: to a table, to another SELECT, to a lateral view. Pure."""
+"""What a qualified query reads, how it is written, and where a name in it leads. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+import sqlglot
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
@@ -42,6 +43,21 @@ def selects(scope: Scope) -> Iterator[Scope]:
             left.extend(reversed(one.set_operation_scopes))
         else:
             yield one
+
+
+def written(node: exp.Expr) -> str:
+    """Write an expression as analysts do: in lower case, on one line, without comments.
+
+    >>> written(sqlglot.parse_one("CAST(SUM(`A b`) AS\n DECIMAL(18, 2)) || 'X'", read="databricks"))
+    "cast(sum(`A b`) as decimal(18, 2)) || 'X'"
+    """
+    text = " ".join(node.sql("databricks", comments=False).split())
+    kept = (sqlglot.TokenType.STRING, sqlglot.TokenType.IDENTIFIER)
+    parts = list(text.lower())
+    for token in sqlglot.tokenize(text, read="databricks"):
+        if token.token_type in kept:
+            parts[token.start : token.end + 1] = text[token.start : token.end + 1]
+    return "".join(parts)
 
 
 def lateral_columns(lateral: exp.Lateral) -> list[str]:

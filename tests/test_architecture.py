@@ -19,7 +19,7 @@ HOMES = {
     "sqlglot": {
         "parse", "functions", "where", "landing", "explain", "incremental", "unit_tests",
         "engines.delta_files", "expectation_sql", "expectation_catalogue", "check_queries", "spark_sql", "spark_alone",
-        "column_types", "lineage", "scopes", "spark_types", "typed_functions",
+        "column_types", "lineage", "lineage_walk", "scopes", "spark_types", "typed_functions",
     },
     "duckdb": {"engines.duckdb", "unit_tests", "check_queries"},
     "deltalake": {"engines.delta_files", "engines.duckdb", "engines.duckdb_merge", "ledger", "receipts"},

@@ -1,6 +1,7 @@
 """Each folder of cases/errors is a project broken in one way; `expected.txt` is what sqlrun prints.
 
-`command.txt` names the stage that meets the mistake, if not `prepare`: `sources`, `profile NAME` or `build PROFILE`.
+`command.txt` names the stage that meets the mistake, if not `prepare`: `sources`, `profile NAME`, `build PROFILE` or
+`lineage COLUMN`.
 After a wording changed: SQLRUN_WRITE=1 pytest tests/test_error_cases.py, then read the diff.
 """
 
@@ -14,6 +15,7 @@ import pytest
 
 from sqlrun import load, profile
 from sqlrun.errors import ProjectError
+from sqlrun.lineage import Lineage, chosen
 from sqlrun.pipeline import prepare, prepare_to_build
 
 CASES = Path(__file__).parent / "cases" / "errors"
@@ -37,6 +39,9 @@ def printed(folder: Path) -> str:
                 prepare(folder)
             case ["sources"]:
                 raise ProjectError(load.missing_sources(load.project(folder)))
+            case ["lineage", name]:
+                prepared = prepare(folder)
+                chosen(Lineage(prepared.nouns, prepared.graph, prepared.queries), name)
             case ["profile", name]:
                 profile.load(folder, name)
             case ["build", name]:
