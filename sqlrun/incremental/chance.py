@@ -14,6 +14,8 @@ AGGREGATES = frozenset(
         "bitmap_or_agg", "bitmap_construct_agg",
     }
 )  # fmt: skip
+# The estimate of such a sketch varies with the order of what it met (docs/decisions/0009).
+SKETCHES = frozenset({"hll_sketch_agg", "hll_union_agg"})
 # Through these a list keeps the order that it had.
 KEEPS_ORDER = (
     exp.ArrayDistinct,
@@ -50,6 +52,7 @@ ADVICE = {
     "first": "Say which: min(x), max(x), or max(struct(version, x)).x for the newest.",
     "ties": "Write max(struct(y, x)).x, which decides ties by x.",
     "approximate": "Take the exact one: percentile(x, 0.5).",
+    "sketch": "Write count(distinct x), which is exact and kept by what changed, or approx_count_distinct(x).",
     "mode": "Count the values and keep the first of row_number().",
 }
 
@@ -64,7 +67,7 @@ def check(tree: exp.Expr) -> None:
     for node in tree.walk():
         advice = _advice(node)
         if advice and node.find_ancestor(exp.Window) is None:
-            name = SPARK_NAMES.get(type(node)) or node.key
+            name = node.name.lower() if isinstance(node, exp.Anonymous) else SPARK_NAMES.get(type(node)) or node.key
             raise Refusal("SR504", f"{name}() depends on the order in which rows are read", ADVICE[advice], node)
 
 
@@ -82,6 +85,8 @@ def _advice(node: exp.Expr) -> str:
             return "approximate"
         case exp.Mode():
             return "mode"
+        case exp.Anonymous() if node.name.lower() in SKETCHES:
+            return "sketch"
         case _:
             return ""
 

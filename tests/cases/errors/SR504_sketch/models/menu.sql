@@ -1,0 +1,3 @@
+select dish_id, hll_sketch_agg(price) as prices
+from {{ ref('dishes') }}
+group by dish_id
