@@ -172,8 +172,15 @@ class Lineage:
                 if name not in reached:
                     reached.add(name)
                     left.append(name)
-        models = sorted(reached - {node}, key=lambda name: self._rank[name])
-        return tuple(self.derive(Value(item)) for name in models for item in (*self.columns(name), Item(name, ROWS)))
+        return self._derived(reached - {node})
+
+    def readers(self, node: str) -> tuple[Derivation, ...]:
+        """List the derivations of all columns of the models that read a node themselves, in graph order."""
+        return self._derived(self.graph.children[node])
+
+    def _derived(self, models: Iterable[str]) -> tuple[Derivation, ...]:
+        ordered = sorted(models, key=lambda name: self._rank[name])
+        return tuple(self.derive(Value(item)) for name in ordered for item in (*self.columns(name), Item(name, ROWS)))
 
 
 def _step(query: Query, made: bool, node: exp.Expr, line: int, column: int) -> Step:

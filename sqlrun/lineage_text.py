@@ -23,10 +23,11 @@ def tree_down(lineage: Lineage, items: Iterable[Item]) -> list[str]:
     lines: list[str] = []
     for item in items:
         drawing = _Drawing(lineage, deciding=True)
-        reached = {d.value.item: d for d in lineage.down(item)}
+        reached = {made.value for made in lineage.down(item)}
 
-        def made(value: Value, reached: dict[Item, Derivation] = reached) -> list[Value]:
-            return [Value(one) for one, d in reached.items() if any(v.item == value.item for v in d.made_of)]
+        def made(value: Value, reached: set[Value] = reached) -> list[Value]:
+            near = [one for one in lineage.readers(value.item.node) if one.value in reached]
+            return [one.value for one in near if any(inner.item == value.item for inner in one.made_of)]
 
         drawing.draw(Value(item), made)
         lines += drawing.lines
@@ -86,7 +87,7 @@ class _Drawing:
 def decides(lineage: Lineage, item: Item) -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
     """List the models in which a column decides about rows: model, clauses, and the columns for which it does."""
     found: dict[str, tuple[dict[str, None], list[str]]] = {}
-    for made in lineage.below(item.node):
+    for made in lineage.readers(item.node):
         for one, clauses in made.also:
             if one == item:
                 words, columns = found.setdefault(made.value.item.node, ({}, []))

@@ -281,6 +281,24 @@ def test_up_and_down_agree(small: Path) -> None:
         assert pairs
 
 
+def test_a_long_chain_is_drawn_in_both_directions(tmp_path: Path) -> None:
+    """60 models in a row, each column made of two of the model before: every column is told once."""
+    files = {name: text for name, text in SMALL.items() if name.startswith("seeds/")}
+    for number in range(60):
+        above = f"m{number - 1}" if number else "cities"
+        columns = f"concat(city, country) as city, country as country from {{{{ ref('{above}') }}}}"
+        files[f"models/m{number}.sql"] = f"select {columns} where country > 'a'"
+        files[f"models/m{number}.yml"] = contract(f"m{number}", "city string", "country string")
+    lineage = lineage_of(write(tmp_path, files))
+    up = tree_up(lineage, chosen(lineage, "m59"))
+    down = tree_down(lineage, chosen(lineage, "cities.country"))
+
+    for lines in (up, down):
+        heads = [line for line in lines if "  string" in line and ", seed" not in line]
+        assert len(heads) == 120
+        assert len(lines) < 600
+
+
 def test_everything_ends_in_seeds_sources_or_constants() -> None:
     """Over the reference project: nothing is lost on the way up."""
     lineage = lineage_of(ROOT)
