@@ -18,7 +18,8 @@ build: java $(INSTALLED) ## Install, write a week of sample orders if there are 
 	@$(BIN)/sqlrun show restaurant_windows --where "window_hours = 24" --limit 5
 
 test: java $(INSTALLED) ## Run all tests, those on Spark included
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 -m "not spark"
+	$(BIN)/python -m pytest -m spark
 
 test-fast: $(INSTALLED) ## Run the tests that need no Java and take no more than a moment
 	$(BIN)/python -m pytest -n 2 -m "not spark and not slow"

@@ -122,7 +122,7 @@ def test_make_alone_shows_every_target():
     ("target", "commands"),
     [
         ("build", [".ci/require java", "sqlrun simulate", "sqlrun build"]),
-        ("test", [".ci/require java", "python -m pytest\n"]),
+        ("test", [".ci/require java", 'pytest -n 2 -m "not spark"', "pytest -m spark"]),
         ("test-fast", ['pytest -n 2 -m "not spark and not slow"']),
         ("lint", ["ruff check .", "ruff format --check .", "mypy"]),
     ],
