@@ -13,7 +13,7 @@ import click
 
 from sqlrun import __version__
 from sqlrun.cli_simulate import command as simulate_command
-from sqlrun.errors import SqlrunError
+from sqlrun.errors import SqlrunError, UsageError
 
 CHOICE = "What to choose: a name, stg_*, +name, name+, a folder, tag:x, path:x, source:x."
 SELECT = click.option("--select", "-s", "select", multiple=True, metavar="SELECTOR", help=CHOICE)
@@ -43,6 +43,11 @@ def fails_plainly(function: Callable[..., Any]) -> Callable[..., Any]:
 
             Console().problem(error)
             sys.exit(error.exit_code)
+        except RecursionError:
+            from sqlrun.console import Console
+
+            Console().problem(UsageError("a query is nested too deeply: write it in CTEs, or in models (SR301)"))
+            sys.exit(UsageError.exit_code)
 
     return wrapped
 
@@ -129,6 +134,17 @@ def lineage(root: Path, column: str, direction: str | None, as_json: bool) -> No
     from sqlrun.commands import show_lineage
 
     sys.exit(show_lineage(root, column, direction, as_json))
+
+
+@main.command("error")
+@click.argument("code")
+@fails_plainly
+def error_command(code: str) -> None:
+    """Tell what an error's CODE, such as SR304, means and what to do."""
+    from sqlrun.console import Console
+    from sqlrun.error_pages import page
+
+    Console().lines(page(code))
 
 
 @main.command("ls")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _COLOURS: dict[Style, str] = {"dim": "dim", "good": "green", "warning": "yellow", "error": "red"}
 _LONGEST_STATEMENT = 30
+_MOST_PROBLEMS = 200
 # Passes of one model are counted into one line; this long after the last one no more are waited for.
 _PATIENCE = 0.3
 # The console whose progress is on the terminal: whoever prints a problem takes it down first.
@@ -279,9 +280,9 @@ class _Steps:
 def _problem_text(error: Exception) -> str:
     if isinstance(error, ProjectError):
         count = len(error.problems)
-        # A tab of the excerpt would move the line away from its caret.
-        texts = [str(problem).replace("\t", " ") for problem in error.problems]
-        return "\n\n".join([*texts, f"Found {count} problem{'' if count == 1 else 's'}"])
+        texts = [str(problem).replace("\t", " ") for problem in error.problems[:_MOST_PROBLEMS]]
+        only = f"; the first {_MOST_PROBLEMS} are shown" if count > _MOST_PROBLEMS else ""
+        return "\n\n".join([*texts, f"Found {count:,} problem{'' if count == 1 else 's'}{only}"])
     text = f"Error: {error}"
     if isinstance(error, EngineError):
         text = f"Error in {error.model}: {error}" if error.model else text

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+# A longer line is cut around the place, a longer message at its end: a file may be one line.
+WIDEST_LINE = 110
+LONGEST_MESSAGE = 600
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
-    """A spot in a project file; line and column count from 1, the file is relative to the project."""
+    """A spot in a project file; line and column count from 1, the file is relative to the project.
+
+    Not `exact`: the line is right, but where in it is not known.
+    """
 
     file: str
     line: int = 1
     column: int = 1
+    exact: bool = field(default=True, compare=False)
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}"
@@ -22,7 +32,7 @@ class Place:
 class Problem:
     """One mistake in a project: a stable code (SR1xx load, 2xx render, 3xx parse, 4xx graph, 5xx incremental).
 
-    `excerpt` is the source line, shown with a caret under `place.column`; empty where there is none.
+    `excerpt` is the source line, shown with carets under the word at `place.column`; empty where there is none.
     `hint` says what exists and what to do.
     """
 
@@ -33,14 +43,60 @@ class Problem:
     excerpt: str = ""
 
     def __str__(self) -> str:
-        lines = [f"{self.code} {self.place}  {self.message}"]
+        file = f"{self.place}" if self.place.file.isprintable() else repr(str(self.place))
+        # A name with a line end would print a line of its own.
+        lines = [f"{self.code} {file}  {_cut(self.message)}".replace("\n", "\\n")]
         if self.excerpt.strip():
             number = str(self.place.line)
-            lines.append(f"  {number} | {self.excerpt.rstrip()}")
-            lines.append(f"  {' ' * len(number)} | {' ' * (self.place.column - 1)}^")
+            text, marks = drawn(self.excerpt.rstrip(), self.place.column)
+            lines.append(f"  {number} | {text}")
+            if self.place.exact:
+                lines.append(f"  {' ' * len(number)} | {marks}")
         if self.hint:
-            lines.append(f"  {self.hint}")
-        return "\n".join(lines)
+            lines.append(f"  {_cut(self.hint)}")
+        return "\n".join([*lines, f"  more: sqlrun error {self.code}"])
+
+
+def drawn(line: str, column: int) -> tuple[str, str]:
+    """Draw a source line and the carets under the word that begins at a column, however wide its letters are.
+
+    A tab counts as four blanks, what can't be seen is written as an escape, and a long line is cut around the place.
+
+    >>> drawn("select prize", 8)
+    ('select prize', '       ^^^^^')
+    >>> drawn("\\tid", 2)
+    ('    id', '    ^^')
+    """
+    start = column - 1
+    found = re.compile(r"\w+|`[^`]*`|.", re.DOTALL).match(line, start)
+    end = max(found.end() if found else 0, start + 1)
+    shown = [_seen(letter) for letter in line]
+    first, last = 0, len(line)
+    if sum(map(_width, shown)) > WIDEST_LINE:
+        first = max(0, min(start - WIDEST_LINE // 2, len(line) - WIDEST_LINE))
+        last, end = first + WIDEST_LINE, min(end, first + WIDEST_LINE)
+    before, behind = "…" if first else "", "…" if last < len(line) else ""
+    indent = len(before) + sum(map(_width, shown[first:start]))
+    marks = "^" * max(1, sum(map(_width, shown[start:end])))
+    return before + "".join(shown[first:last]) + behind, " " * indent + marks
+
+
+def _seen(letter: str) -> str:
+    if letter == "\t":
+        return "    "
+    return letter if letter.isprintable() or unicodedata.combining(letter) else repr(letter)[1:-1]
+
+
+def _width(letters: str) -> int:
+    """Count the columns of a terminal that letters take."""
+    return sum(
+        0 if unicodedata.combining(letter) else 2 if unicodedata.east_asian_width(letter) in "WF" else 1
+        for letter in letters
+    )
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_MESSAGE else f"{text[:LONGEST_MESSAGE]}…"
 
 
 class SqlrunError(Exception):

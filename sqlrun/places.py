@@ -21,7 +21,7 @@ def source_place(rendered: Rendered, line: int, column: int, word: str = "") -> 
         if "}}" in source[at - 1]:
             break
     excerpt = source[number - 1] if number <= len(source) else ""
-    return Place(rendered.model.file, number, len(excerpt) - len(excerpt.lstrip()) + 1), excerpt
+    return Place(rendered.model.file, number, len(excerpt) - len(excerpt.lstrip()) + 1, exact=False), excerpt
 
 
 def _source_column(compiled: str, excerpt: str, column: int, word: str) -> int:

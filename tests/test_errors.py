@@ -1,0 +1,70 @@
+"""How a mistake is drawn: carets under the word, however wide its letters are, and the page behind its code."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+import pytest
+from click.testing import CliRunner
+
+from sqlrun.cli import main
+from sqlrun.error_pages import PAGE
+from sqlrun.errors import WIDEST_LINE, Place, Problem, drawn
+
+
+@pytest.mark.parametrize(
+    ("line", "column", "text", "marks"),
+    [
+        ("select prize", 8, "select prize", "       ^^^^^"),
+        ("a.`two words`", 3, "a.`two words`", "  ^^^^^^^^^^^"),
+        ("x + ) y", 5, "x + ) y", "    ^"),
+        ("short", 6, "short", "     ^"),
+        ("", 1, "", "^"),
+        ("\tid\tfrom", 5, "    id    from", "          ^^^^"),
+        ("'価格' as prize", 9, "'価格' as prize", "          ^^^^^"),
+        ("価格 x", 1, "価格 x", "^^^^"),
+        ("cafe\u0301 x", 7, "cafe\u0301 x", "     ^"),
+        ("a\u200bb c", 5, "a\\u200bb c", "         ^"),
+        ("a\x1bb c", 5, "a\\x1bb c", "       ^"),
+    ],
+)
+def test_carets_stand_under_the_word(line: str, column: int, text: str, marks: str) -> None:
+    """Tabs, wide and combining letters, and letters that can't be seen."""
+    assert drawn(line, column) == (text, marks)
+
+
+@pytest.mark.parametrize("column", [1, 500, 997, 1993])
+def test_a_long_line_is_cut_around_the_place(column: int) -> None:
+    """The word stays, the carets under it; the line is as long as a terminal is wide."""
+    words = " ".join(f"w{number:02d}" for number in range(100)) + " "
+    line = words * 5
+    start = column - (column - 1) % 4
+
+    text, marks = drawn(line, start)
+
+    shown = unicodedata.normalize("NFC", text)
+    assert shown[marks.index("^") : len(marks)] == line[start - 1 : start + 2]
+    assert len(text) <= WIDEST_LINE + 2
+
+
+def test_no_caret_where_the_column_is_not_known() -> None:
+    """The line alone."""
+    text = str(Problem("SR301", Place("models/m.sql", 3, 1, exact=False), "deep", "Flatten it.", "select 1"))
+
+    assert "^" not in text
+    assert "  3 | select 1" in text
+
+
+def test_each_code_has_its_page_offline() -> None:
+    """`sqlrun error` shows what docs/errors.md says, for every code that it lists; others are refused."""
+    listed = main.commands["error"]
+    codes = re.findall(r"^\| (SR\d{3}) \|", PAGE.read_text(), re.MULTILINE)
+    for code in codes:
+        done = CliRunner().invoke(listed, [code.lower()])
+        assert done.exit_code == 0
+        assert done.output.startswith(f"{code}  ")
+        assert "what to do" in done.output
+    assert len(codes) > 80
+
+    assert CliRunner().invoke(listed, ["SR999"]).exit_code == 2
