@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
 from sqlrun.contract import configured
 from sqlrun.errors import Place, Problem, ProjectError
-from sqlrun.line_marks import marked, unmarked
+from sqlrun.line_marks import unmarked
 from sqlrun.model import Config, Model, Project, Rendered
+from sqlrun.sandbox import MOST_TEXT, SHORTEN, Budget, environment
 from sqlrun.template_calls import Calls, Chain, Known, Mistake
 from sqlrun.yaml_values import did_you_mean
 
-# What a template may multiply up to: a text or a list of this length, a number of this many digits.
-LONGEST = 100_000
-TAG = re.compile(r"\{#.*?#\}|\{%[-+]?\s*(?P<tag>\w+)(?P<rest>.*?)%\}", re.DOTALL)
+# What is not closed reaches to the end: else a text of `{#` alone would be read again from each of them.
+TAG = re.compile(r"\{#.*?(?:#\}|\Z)|\{%[-+]?\s*(?P<tag>\w+)(?P<rest>.*?)(?:%\}|\Z)", re.DOTALL)
 CLOSED = ("for", "if", "macro", "call", "filter", "set", "raw", "with", "block", "autoescape")
 
 
@@ -63,7 +63,8 @@ class _Engine:
         self._calls = Calls(known)
         self._texts = {macro.file: macro.text for macro in nouns.macros}
         self._models = {model.file for model in nouns.models}
-        self._env = _sandbox(self._models)
+        self._budget = Budget()
+        self._env = environment(self._models, self._budget)
         self._env.globals.update(self._calls.functions())
         # Found when they are called, so that macros may call each other whatever their files' order.
         self._macros: dict[str, Any] = {}
@@ -71,6 +72,7 @@ class _Engine:
         # What is there to be refused is nothing to recommend.
         self._names = sorted({*self._env.globals} - {"env_var", "is_incremental"})
         for macro in nouns.macros:
+            self._budget.begin()
             try:
                 self._macros[macro.name] = getattr(self._template(macro.file, macro.text).module, macro.name)
             except Exception as error:
@@ -92,11 +94,12 @@ class _Engine:
         """Render one model; None where something is wrong with it, which is noted."""
         self._texts[model.file] = model.sql
         self._calls.begin(model)
+        self._budget.begin()
         text = None
         try:
             template = self._template(model.file, model.sql)
             # Not template.render(): it rewrites the traceback, which then no longer tells macros' lines.
-            text = "".join(template.root_render_func(template.new_context({})))
+            text = self._whole(template.root_render_func(template.new_context({})))
         except _Skip:
             pass
         except Exception as error:
@@ -109,6 +112,17 @@ class _Engine:
         before = {one.name: getattr(model.config, one.name) for one in fields(Config)}
         return Rendered(model, sql, tuple(refs), tuple(sources), lines, configured(before, self._calls.config))
 
+    def _whole(self, pieces: Iterable[str]) -> str:
+        """Put a model's text together, as long as it is a query's length."""
+        found, length = [], 0
+        for piece in pieces:
+            found.append(piece)
+            length += len(piece)
+            if length > MOST_TEXT:
+                message = f"the SQL is longer than {MOST_TEXT:,} characters"
+                raise Mistake("SR208", message, SHORTEN, "")
+        return "".join(found)
+
     def _mistake(self, mistake: Mistake) -> Problem:
         return self._at(mistake.code, mistake.chain, mistake.call, mistake.message, mistake.hint)
 
@@ -118,7 +132,7 @@ class _Engine:
         from jinja2.exceptions import SecurityError, UndefinedError
 
         if isinstance(error, Mistake):
-            return self._mistake(error)
+            return self._at(error.code, error.chain or ((file, 1),), error.call, error.message, error.hint)
         if isinstance(error, TemplateSyntaxError):
             return self._syntax(error, error.filename or file)
         words = re.findall(r"'([^']*)'", str(error))
@@ -126,6 +140,8 @@ class _Engine:
         hint = "Compare the values with what this tag or macro takes."
         if isinstance(error, RecursionError):
             message, hint = "Jinja: macros call each other without end", "Let one of them end the circle."
+            if not _chain(error):
+                message, hint = "Jinja: nested too deeply", "Write it in smaller pieces."
         elif isinstance(error, UndefinedError) and str(error).endswith("is undefined"):
             name = words[0] if words else ""
             message = f"Jinja: unknown name `{name}`"
@@ -162,7 +178,7 @@ class _Engine:
         lines = self._texts[file].split("\n")
         line = min(line, len(lines))
         start = len(lines[line - 1]) - len(lines[line - 1].lstrip()) + 1
-        return self._told(code, Place(file, line, start), chain, message, hint)
+        return self._told(code, Place(file, line, start, exact=False), chain, message, hint)
 
     def _told(self, code: str, place: Place, chain: Chain, message: str, hint: str) -> Problem:
         excerpt = self._texts[place.file].split("\n")[place.line - 1]
@@ -170,52 +186,6 @@ class _Engine:
         if caller and place.file not in self._models:
             hint = f"{hint} Called from {caller[0]}:{caller[1]}.".strip()
         return Problem(code, place, message, hint, excerpt)
-
-
-def _sandbox(models: set[str]) -> Any:
-    """Make the environment: no attribute that leads out, nothing that changes, no names but sqlrun's own."""
-    from jinja2 import StrictUndefined
-    from jinja2.ext import Extension
-    from jinja2.lexer import Token
-    from jinja2.sandbox import ImmutableSandboxedEnvironment
-    from jinja2.utils import Namespace
-
-    class Marks(Extension):
-        """Line numbers through the lines of models; a macro's lines count as the line of its call."""
-
-        def filter_stream(self, stream: Any) -> Any:
-            return marked(list(stream), Token) if stream.filename in models else stream
-
-    class Sandbox(ImmutableSandboxedEnvironment):
-        """Jinja's sandbox, with a limit to what a short expression can blow up to."""
-
-        intercepted_binops = frozenset(["*", "**", "%"])
-
-        def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-            if _explodes(operator, left, right):
-                message = f"`{operator}` gives a value that is too long for a template"
-                raise Mistake("SR208", message, "Write it shorter, or put the values in a seed.", operator)
-            return super().call_binop(context, operator, left, right)
-
-    env = Sandbox(undefined=StrictUndefined, extensions=[Marks], keep_trailing_newline=True, cache_size=0)
-    env.globals.clear()
-    env.globals["namespace"] = Namespace
-    return env
-
-
-def _explodes(operator: str, left: Any, right: Any) -> bool:
-    match operator, left, right:
-        case "*", str() | list() | tuple(), int():
-            return len(left) * right > LONGEST
-        case "*", int(), str() | list() | tuple():
-            return len(right) * left > LONGEST
-        case "*", int(), int():
-            return left.bit_length() + right.bit_length() > LONGEST
-        case "**", int(), int():
-            return left.bit_length() * right > LONGEST
-        case "%", str(), _:
-            return any(len(width) > 4 for width in re.findall("[0-9]+", left)) or "*" in left
-    return False
 
 
 def _chain(error: BaseException) -> Chain:

@@ -68,8 +68,8 @@ class Calls:
         }
 
     def _ref(self, *names: object, **more: object) -> str:
-        name = str(names[0]) if names else ""
-        if len(names) != 1 or more:
+        name = names[0] if names and isinstance(names[0], str) else ""
+        if len(names) != 1 or more or not name:
             hint = "Names are unique over the project: {{ ref('orders') }}"
             self.mistakes.append(Mistake("SR202", "ref() takes one name", hint, "ref"))
         elif name not in self._known.names:
@@ -81,7 +81,7 @@ class Calls:
     def _source(self, *names: object, **more: object) -> str:
         known = [f"{group}.{name}" for group, name in self._known.sources]
         parts = [str(name) for name in names]
-        if len(parts) != 2 or more:
+        if len(parts) != 2 or more or not all(isinstance(name, str) for name in names):
             hint = f"{{{{ source('orders', 'events') }}}}. Sources: {listed(sorted(known))}."
             self.mistakes.append(Mistake("SR203", "source() takes a group and a name", hint, "source"))
         elif ".".join(parts) not in known:
