@@ -26,6 +26,8 @@ from sqlrun.yaml_values import Reader, did_you_mean
 # What a template sees under its own name; a macro of that name would hide it.
 TEMPLATE_NAMES = ("ref", "source", "var", "config", "this", "is_incremental", "env_var", "range", "namespace")
 SUFFIXES = {"models": (".sql", ".yml"), "macros": (".sql",), "seeds": (".csv", ".yml"), "expectations": (".yml",)}
+# More than anybody writes by hand, and little enough to be read in seconds.
+MOST_BYTES = {".sql": 1_000_000, ".yml": 1_000_000, ".toml": 1_000_000, ".csv": 64_000_000}
 LOOKALIKES = (".sql", ".yml", ".yaml", ".csv", ".j2", ".jinja")  # what is none of these needs no word
 
 
@@ -99,12 +101,33 @@ class _Folder:
         return file.relative_to(self.root).as_posix()
 
     def files(self, room: str, pattern: str) -> list[Path]:
-        """List a room's files by name, but those of tools that hide behind a dot."""
+        """List a room's files by name, but those of tools that hide behind a dot and links that lead out."""
         found = sorted((self.root / room).rglob(pattern))
-        return [f for f in found if f.is_file() and not any(p.startswith(".") for p in f.relative_to(self.root).parts)]
+        linked = (self.root / room).is_symlink()
+        return [
+            f
+            for f in found
+            if f.is_file()
+            and not any(p.startswith(".") for p in f.relative_to(self.root).parts)
+            and not ((linked or f.is_symlink()) and self._leads_out(f))
+        ]
+
+    def _leads_out(self, file: Path) -> bool:
+        """Tell whether a link leads out of the project, and note it: a mistake in it would print a foreign line."""
+        if file.resolve().is_relative_to(self.root):
+            return False
+        if not any(p.code == "SR118" and p.place.file == self.name(file) for p in self.problems):
+            hint = "Copy the file here, or link to one of the project; sources may lie anywhere."
+            self.problem("SR118", file, "this link leads out of the project", hint)
+        return True
 
     def text(self, file: Path) -> str | None:
         """Read a text file; a byte order mark is taken off, line ends are one character."""
+        size, most = file.stat().st_size, MOST_BYTES[file.suffix]
+        if size > most:
+            message = f"the file has {size:,} bytes; sqlrun reads no more than {most:,} of a {file.suffix} file"
+            self.problem("SR101", file, message, "Part it, or land its rows from a source.")
+            return None
         data = file.read_bytes()
         try:
             return _lines(data.decode("utf-8-sig"))
@@ -168,7 +191,7 @@ def _models(folder: _Folder, found: Settings) -> tuple[list[Model], list[Reader]
         if file.with_suffix(".yml").is_file():
             reader = folder.yaml(file.with_suffix(".yml"))
             made = _entry(reader, "models", file.stem, MODEL_KEYS, ("unit_tests",)) if reader else None
-        else:
+        elif not bad_name(file.stem):
             indented = "\n".join(f"    {line}" for line in skeleton(file.stem).splitlines())
             hint = f"Write {folder.name(file.with_suffix('.yml'))}:\n{indented}"
             folder.problem("SR106", file, "the model has no contract beside it", hint)
@@ -274,7 +297,7 @@ def _seeds(folder: _Folder) -> Iterator[Seed]:
         if file.with_suffix(".yml").is_file():
             reader = folder.yaml(file.with_suffix(".yml"))
             made = _entry(reader, "seeds", file.stem, SEED_KEYS) if reader else None
-        else:
+        elif not bad_name(file.stem):
             message = "the seed has no contract beside it"
             hint = f"Write {folder.name(file.with_suffix('.yml'))} with `seeds:`, its columns and their types."
             folder.problem("SR106", file, message, hint)
@@ -294,7 +317,7 @@ def _macros(folder: _Folder) -> Iterator[Macro]:
         if text is None:
             continue
         # A macro's doc comment may show one; a comment stays as long as it was, so that lines count.
-        code = re.sub(r"\{#.*?#\}", lambda found: re.sub(r"[^\n]", " ", found[0]), text, flags=re.DOTALL)
+        code = re.sub(r"\{#.*?(?:#\}|\Z)", lambda found: re.sub(r"[^\n]", " ", found[0]), text, flags=re.DOTALL)
         names = list(re.finditer(r"\{%[-+]?\s*macro\s+(\w+)", code))
         wrong = next((found for found in names if found[1] != file.stem), names[1] if len(names) > 1 else None)
         if file.stem in TEMPLATE_NAMES:

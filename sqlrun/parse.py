@@ -15,9 +15,10 @@ from sqlglot.errors import OptimizeError, ParseError, SqlglotError, TokenError
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
+from sqlrun import constructs
 from sqlrun.column_types import misfits
-from sqlrun.errors import Problem, ProjectError
-from sqlrun.functions import refusal
+from sqlrun.errors import Place, Problem, ProjectError
+from sqlrun.functions import function_name, refusal
 from sqlrun.incremental.algebra import place_of
 from sqlrun.model import Column, Model, Project, Rendered, Seed, Source
 from sqlrun.places import source_place as source_place
@@ -28,23 +29,10 @@ sqlglot.logger.setLevel("ERROR")
 
 REF, SOURCE = "ref", "source"
 TYPES = ("string", "int", "bigint", "decimal(18,2)", "date", "timestamp", "boolean", "double", "smallint")
-# What is no plain query. TRANSFORM runs a script on Spark's machines; `${x}` is filled in by Spark from its settings.
-REFUSED: Mapping[type[exp.Expr], str] = {
-    exp.QueryTransform: "TRANSFORM",
-    exp.Parameter: "a parameter",
-    exp.SessionParameter: "a parameter",
-    exp.Placeholder: "a parameter",
-    exp.Version: "another version of a table",
-    exp.Lock: "a lock",
-    exp.Into: "INTO",
-    exp.Command: "a command",
-    exp.Stream: "STREAM",
-}
-REFUSED_HINT = "A model is one plain SELECT over refs and sources; `{{ var('x') }}` gives it settings."
-# The pieces of SQL text that can hide others; `open` is one that never ends.
-PIECES = re.compile(
-    r"--[^\n]*|/\*.*?\*/|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|(?P<open>/\*|['\"`])|.", re.DOTALL
-)
+TOO_DEEP = "SQL syntax: the query is nested too deeply"
+# What runs out of levels; sqlglot's reader of names wraps it.
+TOO_DEEP_ERRORS = (RecursionError, TokenError)
+FLATTER = "Write it in CTEs, or in models that read each other."
 
 Schema = dict[str, dict[str, dict[str, str]]]
 
@@ -86,7 +74,22 @@ def attempt(rendered: Iterable[Rendered], nouns: Project) -> tuple[tuple[Query, 
             problems.extend(error.problems)
         except _Unknowable:
             continue
+        except RecursionError:
+            problems.append(_problem("SR301", item, 0, 0, TOO_DEEP, FLATTER))
     return tuple(queries), tuple(problems)
+
+
+def deepest(queries: Iterable[Query]) -> Problem:
+    """Blame the query that is nested most deeply, where what follows ran out of levels (SR301)."""
+    found = max(queries, key=lambda query: _depth(query.tree))
+    return _problem("SR301", found.rendered, 0, 0, TOO_DEEP, FLATTER)
+
+
+def _depth(tree: exp.Expr) -> int:
+    depth, level = 0, [tree]
+    while level:
+        depth, level = depth + 1, [child for node in level for child in node.iter_expressions()]
+    return depth
 
 
 def syntax_problems(rendered: Iterable[Rendered]) -> tuple[Problem, ...]:
@@ -149,9 +152,14 @@ def type_problems(nouns: Project) -> Iterable[Problem]:
 
 
 def _is_type(text: str) -> bool:
+    """Tell whether a text is one type and nothing behind it: sqlglot's own reader of types stops at the first end."""
     try:
         kind = exp.DataType.build(text, dialect=DIALECT)
+        statements = sqlglot.parse(f"select cast(null as {text}\n)", read=DIALECT)
     except (SqlglotError, ValueError, RecursionError):
+        return False
+    cast_ = statements[0].expressions[0] if len(statements) == 1 and isinstance(statements[0], exp.Select) else None
+    if not isinstance(cast_, exp.Cast) or {key for key, value in cast_.args.items() if value} != {"this", "to"}:
         return False
     return not any(part.this == exp.DataType.Type.USERDEFINED for part in kind.find_all(exp.DataType))
 
@@ -164,14 +172,14 @@ def _parse(rendered: Rendered) -> exp.Query:
     except TokenError as error:
         raise ProjectError([_torn(rendered, error)]) from None
     except RecursionError:
-        raise ProjectError([_problem("SR301", rendered, 1, 1, "SQL syntax: the query is nested too deeply")]) from None
+        raise ProjectError([_problem("SR301", rendered, 0, 0, TOO_DEEP, FLATTER)]) from None
     if not statements:
         message = "the file holds no query"
         raise ProjectError([_problem("SR302", rendered, 1, 1, message, "Write one SELECT, or delete the file.")])
     tree = statements[0]
     if not isinstance(tree, exp.Select | exp.SetOperation):
         first = next((line for line in rendered.sql.split("\n") if line.strip()), "")
-        word = tree.key.upper() if not isinstance(tree, exp.Command) else str(tree.this).upper()
+        word = first.split()[0].upper() if not isinstance(tree, exp.Command) else str(tree.this).upper()
         at = rendered.sql.split("\n").index(first) + 1
         message, hint = f"a model is one SELECT, not {word}", "sqlrun writes the tables itself: keep only the query."
         raise ProjectError([_problem("SR302", rendered, at, len(first) - len(first.lstrip()) + 1, message, hint)])
@@ -201,7 +209,7 @@ def _behind_semicolon(sql: str) -> tuple[int, int]:
 def _syntax(rendered: Rendered, error: Mapping[str, object]) -> Problem:
     description = str(error.get("description") or "syntax error").rstrip(".")
     # sqlglot names its own classes here, which are nobody's SQL.
-    description = re.sub(r"^Required argument '\w+' missing for <class .*", "something is missing here", description)
+    description = re.sub(r"^Required \w+:? '\w+' missing for <class .*", "something is missing here", description)
     description = description.replace("Invalid expression / Unexpected token", "this does not belong here")
     highlight = str(error.get("highlight") or "")
     line, column = int(str(error.get("line") or 1)), int(str(error.get("col") or 1))
@@ -215,7 +223,7 @@ def _syntax(rendered: Rendered, error: Mapping[str, object]) -> Problem:
 
 def _torn(rendered: Rendered, error: TokenError) -> Problem:
     """Find the quote or the comment that swallows the rest of the query."""
-    for found in PIECES.finditer(rendered.sql):
+    for found in constructs.PIECES.finditer(rendered.sql):
         if not found["open"]:
             continue
         before = rendered.sql[: found.start()]
@@ -227,10 +235,8 @@ def _torn(rendered: Rendered, error: TokenError) -> Problem:
 
 
 def _constructs(tree: exp.Expr, rendered: Rendered) -> Iterable[Problem]:
-    """Refuse what is no plain query: scripts, parameters, other versions of a table, locks."""
-    for node in tree.find_all(*REFUSED):
-        what = REFUSED[type(node)]
-        yield _at("SR305", rendered, node, f"{what} may not be used in a model", REFUSED_HINT)
+    for line, column, message in constructs.refused(tree, rendered.sql):
+        yield _problem("SR305", rendered, line, column, message, constructs.HINT)
 
 
 def _tables(tree: exp.Expr, rendered: Rendered, schema: Schema) -> Iterable[Problem]:
@@ -240,11 +246,20 @@ def _tables(tree: exp.Expr, rendered: Rendered, schema: Schema) -> Iterable[Prob
     except OptimizeError as error:
         yield _unresolved(tree, rendered, str(error))
         return
+    large = constructs.too_large(scopes)
+    if large is not None:
+        message = f"the query reads tables more than {constructs.MOST_READS:,} times once its CTEs are written out"
+        hint = "Make a model of the CTE that is read most often, and read that."
+        yield _at("SR301", rendered, large, message, hint)
+        return
     inside = {id(table): set(scope.cte_sources) for scope in scopes for table in scope.tables}
     for table in tree.find_all(exp.Table):
         database, name = table.db, table.name
         if not isinstance(table.this, exp.Identifier) and not isinstance(table.this, exp.Dot):
-            continue  # a table function: judged among the functions
+            if isinstance(table.this, exp.Func) and refusal(table.this) is None:
+                message = f"the table function {function_name(table.this)}() may not stand in FROM"
+                yield _at("SR303", rendered, table.this, message, "Write LATERAL VIEW explode(...) behind a table.")
+            continue  # another function: judged among the functions
         ctes = inside.get(id(table), set())
         if not table.catalog and ((not database and name in ctes) or (database, name) in named):
             continue
@@ -385,7 +400,7 @@ def _contract(rendered: Rendered, columns: tuple[str, ...], tree: exp.Query) -> 
 
 def _at(code: str, rendered: Rendered, node: exp.Expr | None, message: str, hint: str = "", word: str = "") -> Problem:
     line, column = place_of(cast(exp.Expression | None, node))
-    return _problem(code, rendered, line or 1, column or 1, message, hint, word or _word(node))
+    return _problem(code, rendered, line, column, message, hint, word or _word(node))
 
 
 def _word(node: exp.Expr | None) -> str:
@@ -402,6 +417,10 @@ def _problem(
     hint: str = "",
     word: str = "",
 ) -> Problem:
-    """Map a place in the rendered SQL back to the analyst's file."""
+    """Map a place in the rendered SQL back to the analyst's file; line 0 is one that is not known."""
+    if not line:
+        first = next((text for text in rendered.model.sql.split("\n") if text.strip()), "")
+        place = Place(rendered.model.file, rendered.model.sql.split("\n").index(first) + 1, exact=False)
+        return Problem(code, place, message, hint, first)
     place, excerpt = source_place(rendered, line, column, word)
     return Problem(code, place, message, hint, excerpt)

@@ -49,8 +49,11 @@ def _prepared(loaded: Loaded) -> Prepared:
         raise ProjectError(problems)
     by_name = {query.name: query for query in queries}
     ordered = tuple(by_name[name] for name in made.order if name in by_name)
-    compiled = compiler.project(ordered, nouns)
-    space = plan.workspace(nouns, compiled, {m.name: rules_of(nouns, m) for m in compiled})
+    try:
+        compiled = compiler.project(ordered, nouns)
+        space = plan.workspace(nouns, compiled, {m.name: rules_of(nouns, m) for m in compiled})
+    except parse.TOO_DEEP_ERRORS:
+        raise ProjectError([parse.deepest(ordered)]) from None
     return Prepared(nouns, made, ordered, space)
 
 

@@ -95,6 +95,10 @@ def _tool(text: str) -> dict[str, Any]:
         lines = [*text.splitlines(), ""]
         excerpt = lines[place.line - 1] if place.line <= len(lines) else ""
         raise ProjectError([Problem("SR101", place, message, "Mend the TOML at this place.", excerpt)]) from None
+    except (RecursionError, ValueError):
+        # A number of thousands of digits, or brackets in brackets: the parser tells no place.
+        message, hint = "TOML: nested too deeply, or a number is too long", "Mend the TOML in this file."
+        raise ProjectError([Problem("SR101", Place(FILE, exact=False), message, hint)]) from None
     if not isinstance(tool, dict):
         hint = 'Add [tool.sqlrun] with name = "..." to it.'
         raise ProjectError([Problem("SR100", Place(FILE), "pyproject.toml has no [tool.sqlrun]", hint)])

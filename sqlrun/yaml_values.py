@@ -12,6 +12,10 @@ from sqlrun.errors import Place, Problem
 
 TAG = "tag:yaml.org,2002:"
 MOST_NAMES = 30
+# Values of one file, counted as often as aliases repeat them: a few aliases of aliases are billions of values.
+MOST_VALUES = 200_000
+# Digits of a whole number; Python takes ever longer to read them.
+MOST_DIGITS = 100
 
 
 class Mapped(dict[str, Any]):
@@ -42,6 +46,7 @@ class Reader:
     def __init__(self, file: str, text: str, problems: list[Problem]) -> None:
         self.file, self.problems = file, problems
         self.broken = False
+        self._values = 0
         self._lines = text.splitlines()
         self.root: Any = self._parse(text)
 
@@ -66,6 +71,11 @@ class Reader:
             self.problem("SR101", Place(self.file, line), f"YAML: {what}", "Mend the YAML in this line.")
         except RecursionError:
             self.problem("SR101", Place(self.file), "YAML: nested too deeply", "Mend the brackets.")
+        except _TooMany as error:
+            message = f"YAML: the file has more than {MOST_VALUES:,} values, counted as often as aliases repeat them"
+            self.problem("SR101", error.place, message, "Write out what is needed, or put it in a seed.")
+        except ValueError:
+            self.problem("SR101", Place(self.file), "YAML: a value can't be read", "Quote it.")
         self.broken = True
         return None
 
@@ -77,6 +87,9 @@ class Reader:
         if id(node) in above:
             self.problem("SR101", place, "YAML: this value holds itself", "Write it out.")
             return None
+        self._values += 1
+        if self._values > MOST_VALUES:
+            raise _TooMany(place)
         above = (*above, id(node))
         match node.id:
             case "mapping":
@@ -121,6 +134,10 @@ class Reader:
                 return text.lower() == "true"
             case "int":
                 digits = text.replace("_", "")
+                if len(digits) > MOST_DIGITS:
+                    message = f"YAML: a whole number of {len(digits):,} digits"
+                    self.problem("SR101", place, message, "Quote it, if it is a text.")
+                    return 0
                 base = 0 if digits.lstrip("+-")[:2] in ("0x", "0o", "0b") else 10
                 return int(digits, base) if re.fullmatch(r"[+-]?(0[xob])?[0-9a-fA-F]+", digits) else text
             case "float":
@@ -216,6 +233,14 @@ class Reader:
             self.problem("SR103", self.value_place(node, key), f"`{key}` must be a list of texts", f"{key}: [a, b]")
             return ()
         return tuple(str(v) for v in value)
+
+
+class _TooMany(Exception):
+    """A file's aliases make more values than a project can hold."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        super().__init__()
 
 
 def plain(value: Any) -> Any:

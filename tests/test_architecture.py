@@ -17,7 +17,7 @@ HOMES = {
     "jinja2": {"render", "sandbox"},
     "ruamel": {"yaml_values"},
     "sqlglot": {
-        "parse", "functions", "where", "landing", "explain", "incremental", "unit_tests",
+        "parse", "constructs", "functions", "where", "landing", "explain", "incremental", "unit_tests",
         "engines.delta_files", "expectation_sql", "expectation_catalogue", "check_queries", "spark_sql", "spark_alone",
         "column_types", "lineage", "lineage_walk", "scopes", "spark_types", "typed_functions",
     },
