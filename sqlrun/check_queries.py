@@ -27,6 +27,7 @@ def _connection() -> duckdb.DuckDBPyConnection:
         ":memory:", config={"enable_external_access": False, "python_enable_replacements": False}
     )
     connection.execute("SET TimeZone = 'UTC'")
+    connection.execute("SET lock_configuration = true")
     return connection
 
 

@@ -29,6 +29,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+# The engine reads Parquet and landed files, which stay open to it; nothing is fetched, and no Python value read.
+CLOSED: dict[str, str | bool] = {
+    "python_enable_replacements": False,
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "allow_community_extensions": False,
+}
+
+
 class DuckDBEngine:
     """Runs change queries in DuckDB over the tables' Parquet files and commits with delta-rs."""
 
@@ -47,16 +56,15 @@ class DuckDBEngine:
 
         with self._lock:
             if self._root is None:
-                self._root = duckdb.connect(config=dict(self._settings))
+                self._root = duckdb.connect(config={**CLOSED, **self._settings})
                 self._root.execute("set TimeZone = 'UTC'")
                 self._root.execute("set preserve_insertion_order = false")
+                self._root.execute("set lock_configuration = true")
 
     def _session(self) -> duckdb.DuckDBPyConnection:
         self.start()
         assert self._root is not None
-        session = self._root.cursor()
-        session.execute("set TimeZone = 'UTC'")
-        return session
+        return self._root.cursor()
 
     def create(self, table: TableSpec) -> None:
         """Make the empty table as version 0; nothing if it is there."""

@@ -104,6 +104,8 @@ def session_of(settings: dict[str, str]) -> SparkSession:
     folder.mkdir(mode=0o700, exist_ok=True)
     options = JAVA_OPTIONS.format(log4j=Path(__file__).with_name("log4j2.properties"), home=folder)
     merged = {**SETTINGS, "spark.sql.warehouse.dir": str(folder / "warehouse"), **_jars(), **settings}
+    # Else a text such as '${spark.hadoop.fs.s3a.secret.key}' in a model would be that setting, '${env:X}' a variable.
+    merged["spark.sql.variable.substitute"] = "false"
     merged["spark.driver.extraJavaOptions"] = f"{options} {settings.get('spark.driver.extraJavaOptions', '')}".strip()
     builder = SparkSession.builder
     for key, value in merged.items():

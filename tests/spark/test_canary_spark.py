@@ -1,0 +1,38 @@
+"""What a query could see of the environment if it got past the checks: nothing."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from sqlrun.engines.spark_session import session_of
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+CANARY = "canary-93be02"
+
+
+def test_the_jvm_sees_no_variable_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither by reflection nor by Spark's own substitution; and this process keeps its variables."""
+    monkeypatch.setenv("CANARY", CANARY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", CANARY)
+    before = dict(os.environ)
+
+    session = session_of({"spark.hadoop.secret": CANARY, "spark.sql.variable.substitute": "true"})
+    try:
+        environment = session.sql("select java_method('java.lang.System', 'getenv')").collect()[0][0]
+        path = session.sql("select java_method('java.lang.System', 'getenv', 'PATH')").collect()[0][0]
+        texts = session.sql(r"select '${env:CANARY}', '${spark.hadoop.secret}', '${hadoop.secret}'").collect()[0]
+    finally:
+        session.stop()
+
+    assert CANARY not in str(environment)
+    assert path
+    assert tuple(texts) == ("${env:CANARY}", "${spark.hadoop.secret}", "${hadoop.secret}")
+    assert {k: v for k, v in os.environ.items() if "SPARK" not in k} == {
+        k: v for k, v in before.items() if "SPARK" not in k
+    }
