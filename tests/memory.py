@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -18,7 +19,7 @@ from sqlrun.incremental import compile as compiler
 from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.script import Moment
 from sqlrun.incremental.sql import identifier, type_name
-from sqlrun.incremental.statements import Tick, prepare
+from sqlrun.incremental.statements import Prepared, Tick, prepare
 from sqlrun.model import Column, Config, Model, Project, Rendered
 from sqlrun.parse import DIALECT, Query, query, schema_of
 
@@ -193,6 +194,7 @@ class Memory:
                 tick = Tick(Moment(as_of, self.previous), frozenset(changed), fresh, whole and has_choice(stage))
                 prepared = prepare(stage, tick, "duckdb", self.full(model.name, as_of))
                 if prepared is not None:
+                    assert_bound(prepared)
                     self._execute(stage.name, prepared.statement)
                 if self._record(stage):
                     changed.add(stage.name)
@@ -266,6 +268,16 @@ class Memory:
 
     def _public(self, model: Compiled) -> str:
         return ", ".join(identifier(c.name, "duckdb") for c in model.own.public)
+
+
+def assert_bound(prepared: Prepared) -> None:
+    """Hold a statement to the relations that it says it reads: an engine supplies no others."""
+    match prepared.statement:
+        case Merge(delta=text) | Append(sql=text) | Replace(sql=text):
+            used = set(re.findall(r'"(\w+?)__(old|new|changes)"', text))
+        case Overwrite(sql=text, touched=touched):
+            used = set(re.findall(r'"(\w+?)__(old|new|changes)"', f"{text} {touched}"))
+    assert used <= set(prepared.reads), f"not bound: {used - set(prepared.reads)}"
 
 
 def merge_text(name: str, merge: Merge) -> str:

@@ -373,10 +373,16 @@ def _whole(stage: Stage, script: Script) -> Statement:
 
 
 def _full(stage: Stage, script: Script, full_query: str) -> Statement:
-    """Run the whole query; with a key only rows that differ are written, without one the table is replaced."""
-    for table in stage.inputs:
-        script.table(table, "new")
-    source = script.part(full_query, "query")
+    """Run the whole query; with a key only rows that differ are written, without one the table is replaced.
+
+    Where inner results are kept in hidden tables the query goes on from them.
+    """
+    if stage.node is not None:
+        source = script.rows(stage.node, "new")
+    else:
+        for table in stage.inputs:
+            script.table(table, "new")
+        source = script.part(full_query, "query")
     if not stage.key:
         items = ", ".join(_cast(script, script.name(c.name), c) for c in stage.columns)
         return Replace(script.text(f"select {items} from {source}"))
