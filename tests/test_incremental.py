@@ -9,7 +9,7 @@ import pytest
 
 from sqlrun.errors import ProjectError
 from tests.case_files import Case, read
-from tests.memory import Memory
+from tests.memory import Memory, Table, View
 
 FOLDER = Path(__file__).parent / "cases" / "incremental"
 CASES = [
@@ -60,3 +60,11 @@ def test_case(case: Case) -> None:
         for weight, values in step.expected:
             wanted[tuple("NULL" if v is None else v for v in values)] += weight
         assert texts == wanted, f"{case.place}, step at line {step.line}"
+
+
+def test_sums_of_a_whole_table_are_merged() -> None:
+    """A table of one row that adds up reads changes alone, its hidden table too."""
+    t = Table("t", (("k", "int"), ("b", "int")), ("k",))
+    stages = Memory([t], [View("v", "select sum(b) as s, count(*) as n from t")]).compiled[-1].stages
+
+    assert [(stage.method, stage.strategy) for stage in stages] == [("additive", "merge"), ("rows", "merge")]

@@ -94,7 +94,9 @@ def reads_everything(node: Node) -> Reason | None:
                 line, column = place_of(items[0][1])
                 why = "a window function without PARTITION BY ranks the whole table"
                 return Reason("SR522", why, "Give it a PARTITION BY, such as the day.", line, column)
-            case Aggregate(keys=keys, items=items) if not any(_varies(key, one.child) for _, key in keys):
+            case Aggregate(keys=keys, items=items) if not (
+                is_additive(one) or any(_varies(key, one.child) for _, key in keys)
+            ):
                 line, column = place_of(items[0][1]) if items else (0, 0)
                 why = "an aggregate of the whole table that does not add up"
                 return Reason("SR526", why, "Group it, or keep sums and counts, which add up.", line, column)
