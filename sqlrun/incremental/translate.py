@@ -19,6 +19,7 @@ from sqlrun.incremental.algebra import (
     columns_in,
     substitute,
 )
+from sqlrun.incremental.translate_commas import joined
 from sqlrun.incremental.translate_from import Context, Env, Resolve, plain, tables, unused
 from sqlrun.incremental.translate_groups import Items, aggregates, grouped
 from sqlrun.incremental.translate_windows import windowed
@@ -31,7 +32,7 @@ def translate(tree: exp.Expr, resolve: Resolve) -> Node:
 
     Raises: `Refusal` (SR51x) for what has no operator, such as recursive CTEs and LIMIT without a total order.
     """
-    return _query(tree, Context(resolve, {}, _query))
+    return _query(joined(tree), Context(resolve, {}, _query))
 
 
 def _query(tree: exp.Expr, context: Context) -> Node:
