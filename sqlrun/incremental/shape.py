@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from sqlrun.incremental import clocks, types
+from sqlrun.incremental import clocks, fixed, types
 from sqlrun.incremental.algebra import (
     Aggregate,
     Explode,
@@ -234,10 +234,11 @@ def _check_order(window: Window, item: exp.Window) -> None:
     order = item.args.get("order")
     asked = order.expressions if order is not None else []
     ordered = {o.this.name for o in asked if isinstance(o.this, exp.Column)}
-    fixed = {p.name for p in item.args.get("partition_by") or () if isinstance(p, exp.Column)}
+    parted = {p.name for p in item.args.get("partition_by") or () if isinstance(p, exp.Column)}
+    known = fixed.by(window.child, ordered | parted)
     unique = grain(window.child)
-    missing = [key for key in unique or () if key not in ordered | fixed]
-    every = set(window.child.columns) <= ordered | fixed  # then rows that tie are copies of each other
+    missing = [key for key in unique or () if key not in known]
+    every = set(window.child.columns) <= known  # then rows that tie are copies of each other
     if every or (unique is not None and not missing):
         return
     advice = (

@@ -130,7 +130,6 @@ def hidden_stage(name: str, model: str, node: Node) -> Stage:
 
 def own_stage(name: str, model: str, root: Node, target: Target, reason: Reason | None = None) -> Stage:
     """Choose the cheapest way to keep a query whose inner results are tables already."""
-    shape.check_orders(root)
     top, below = collapse(root)
     inputs, moving = scans(root), shape.moves(root)
 
