@@ -86,11 +86,12 @@ def _equalities(condition: exp.Expr | None, known: Mapping[str, Type]) -> list[R
 def _equal(left: exp.Expr, right: exp.Expr, known: Mapping[str, Type]) -> list[Rule]:
     """Of two that are equal, a column follows from what the other reads, if no cast makes unequal values equal."""
     a, b = types.of(left, known), types.of(right, known)
-    exact = types.decimal(a) is not None and types.decimal(b) is not None
-    if not exact and (a.text != b.text or a.text in ("", "double", "float", "real")):
-        return []
-    pairs = [(left, right), (right, left)]
-    return [(frozenset(columns_in(given)), made.name) for given, made in pairs if isinstance(made, exp.Column)]
+    pairs = [(left, right, b, a), (right, left, a, b)]
+    return [
+        (frozenset(columns_in(given)), made.name)
+        for given, made, own, other in pairs
+        if isinstance(made, exp.Column) and types.keeps_apart(own, other)
+    ]
 
 
 def _through(items: Iterable[tuple[str, exp.Expr]], child: Node) -> list[Rule]:

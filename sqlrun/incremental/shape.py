@@ -188,9 +188,14 @@ def _of_join(node: Join) -> tuple[str, ...] | None:
     left, right = grain(node.left), grain(node.right)
     if node.kind in ("semi", "anti"):
         return left
-    joined = {b.name for _, b in node.keys if isinstance(b, exp.Column)}
     if left is None or right is None:
         return None
+    mine, theirs = types.of_node(node.left), types.of_node(node.right)
+    joined = {
+        b.name
+        for a, b in node.keys
+        if isinstance(b, exp.Column) and types.keeps_apart(theirs[b.name], types.of(a, mine))
+    }
     return left if set(right) <= joined else (*left, *right)
 
 

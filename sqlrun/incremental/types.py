@@ -167,6 +167,18 @@ def is_integer(column: Type) -> bool:
     return column.text in {"tinyint", "smallint", "int", "integer", "bigint", "long"}
 
 
+def keeps_apart(column: Type, other: Type) -> bool:
+    """Tell whether values of a column that differ still differ when `=` casts them to compare with another type.
+
+    The strings 1 and 01 are both equal to the number 1.
+    """
+    if decimal(column) is not None:
+        return decimal(other) is not None or (is_integer(column) and other.text == "string")
+    if column.text in ("date", "timestamp"):
+        return other.text in ("date", "timestamp", "string")
+    return column.text == other.text and column.text not in ("", "double", "float", "real")
+
+
 def of(expression: exp.Expr, columns: Mapping[str, Type]) -> Type:
     """Infer the type of an expression over these input columns; unknown ones have an empty text."""
     match expression:
