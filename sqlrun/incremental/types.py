@@ -26,6 +26,19 @@ from sqlrun.incremental.algebra import (
 
 UNKNOWN = Type("", True)
 BIGINT = Type("bigint", False)
+PARTS_OF_TIME = (
+    exp.Year,
+    exp.Quarter,
+    exp.Month,
+    exp.Day,
+    exp.Hour,
+    exp.Minute,
+    exp.DayOfWeek,
+    exp.DayOfYear,
+    exp.Extract,
+)
+WHOLE_PARTS = {"YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "DOW", "DOY"}
+TEXTS = (exp.Substring, exp.Left, exp.Right, exp.Lower, exp.Upper, exp.Trim)
 # Functions that are NULL only where an argument is NULL.
 STRICT = (
     exp.Cast,
@@ -48,6 +61,11 @@ STRICT = (
     exp.Abs,
     exp.UnixMicros,
     exp.UnixSeconds,
+    *PARTS_OF_TIME,
+    exp.Substring,
+    exp.Left,
+    exp.Right,
+    exp.Length,
 )
 STRICT_NAMES = {
     "timestamp_seconds",
@@ -284,6 +302,14 @@ def _other(expression: exp.Expr, columns: Mapping[str, Type]) -> Type:
             return Type("timestamp", nullable)
         case exp.Date() | exp.TsOrDsToDate():
             return Type("date", nullable)
+        case exp.Extract() if expression.name.upper() not in WHOLE_PARTS:
+            return Type("", nullable)
+        case exp.Length():
+            return Type("int", nullable)
+        case _ if isinstance(expression, PARTS_OF_TIME):
+            return Type("int", nullable)
+        case _ if isinstance(expression, TEXTS):
+            return Type("string" if of(expression.this, columns).text == "string" else "", nullable)
         case exp.IntDiv() | exp.UnixMicros() | exp.UnixSeconds():
             return Type("bigint", nullable)
         case exp.Anonymous() if expression.name.lower().startswith("timestamp_"):
