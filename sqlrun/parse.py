@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import itertools
 import re
 from collections.abc import Iterable, Mapping
@@ -151,6 +152,7 @@ def type_problems(nouns: Project) -> Iterable[Problem]:
             yield Problem("SR309", column.place, f"unknown type `{column.type}` of column `{column.name}`", hint)
 
 
+@functools.lru_cache(maxsize=4096)  # a project's columns are many, their types are few
 def _is_type(text: str) -> bool:
     """Tell whether a text is one type and nothing behind it: sqlglot's own reader of types stops at the first end."""
     try:
@@ -285,11 +287,16 @@ def _functions(tree: exp.Expr, rendered: Rendered, admitted: tuple[str, ...]) ->
 
 
 def _qualify(tree: exp.Query, rendered: Rendered, schema: Schema) -> exp.Query:
-    known = {database: {name: types for name, types in tables.items() if types} for database, tables in schema.items()}
+    # Only what the query reads: sqlglot goes through all of a schema, and a project has many tables. One is always
+    # there, since without any sqlglot would guess columns.
+    read = [(table.db, table.name) for table in tree.find_all(exp.Table) if table.db]
+    known: dict[str, object] = {REF: {"nothing": {"nothing": "string"}}}
+    for database in {database for database, _ in read}:
+        known[database] = {name: schema[database][name] for db, name in read if db == database}
     try:
         done: exp.Query = qualify(
             tree,
-            schema={database: tables for database, tables in known.items() if tables},
+            schema=known,
             dialect=DIALECT,
             quote_identifiers=False,
             identify=False,
