@@ -1,14 +1,17 @@
-"""YAML text as plain values that know their place; the one home of ruamel.yaml. Pure."""
+"""YAML text as plain values that know their place; the one home of ruamel.yaml. Pure.
+
+Plain text is read by `yaml_plain`, all other by ruamel.yaml, which also says what is wrong with it.
+"""
 
 from __future__ import annotations
 
 import difflib
 import re
 from collections.abc import Iterable, Mapping
-from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from sqlrun.errors import Place, Problem
+from sqlrun.yaml_plain import Listed, Mapped, Unusual, number, read
 
 TAG = "tag:yaml.org,2002:"
 MOST_NAMES = 30
@@ -16,25 +19,6 @@ MOST_NAMES = 30
 MOST_VALUES = 200_000
 # Digits of a whole number; Python takes ever longer to read them.
 MOST_DIGITS = 100
-
-
-class Mapped(dict[str, Any]):
-    """A mapping that knows where it, its keys and its values stand."""
-
-    def __init__(self, place: Place) -> None:
-        super().__init__()
-        self.place = place
-        self.keys_at: dict[str, Place] = {}
-        self.values_at: dict[str, Place] = {}
-
-
-class Listed(list[Any]):
-    """A list that knows where it and its items stand."""
-
-    def __init__(self, place: Place) -> None:
-        super().__init__()
-        self.place = place
-        self.items_at: list[Place] = []
 
 
 class Reader:
@@ -51,6 +35,12 @@ class Reader:
         self.root: Any = self._parse(text)
 
     def _parse(self, text: str) -> Any:
+        try:
+            return read(self.file, text)
+        except Unusual:
+            return self._composed(text)
+
+    def _composed(self, text: str) -> Any:
         from ruamel.yaml import YAML
         from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
@@ -250,18 +240,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, list):
         return [plain(v) for v in value]
     return value
-
-
-def number(text: str) -> Decimal | float:
-    """Give a number exactly as it is written; YAML's `.inf` and `.nan` are floats.
-
-    >>> number("10.00"), number("-1_000.5"), number(".inf")
-    (Decimal('10.00'), Decimal('-1000.5'), inf)
-    """
-    try:
-        return Decimal(text.replace("_", ""))
-    except InvalidOperation:
-        return float(text.replace(".", "", 1))
 
 
 def listed(names: Iterable[str]) -> str:

@@ -16,6 +16,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 HOMES = {
     "jinja2": {"render", "sandbox"},
     "ruamel": {"yaml_values"},
+    "yaml": {"yaml_plain"},
     "sqlglot": {
         "parse", "constructs", "functions", "where", "landing", "explain", "incremental", "unit_tests",
         "engines.delta_files", "expectation_sql", "expectation_catalogue", "check_queries", "spark_sql", "spark_alone",
