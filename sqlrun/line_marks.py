@@ -38,15 +38,16 @@ def marked(tokens: Sequence[Token], make: Any) -> Iterator[Token]:
                 inside += 1
         if inside == 0 and token.type == "data":
             lines = token.value.split("\n")
-            value = "\n".join(f"{_mark(token.lineno + number)}{line}" for number, line in enumerate(lines))
+            value = "\n".join(f"{mark(token.lineno + number)}{line}" for number, line in enumerate(lines))
             yield make(token.lineno, "data", value)
             continue
         if inside == 0 and token.type == "variable_begin":
-            yield make(token.lineno, "data", _mark(token.lineno))
+            yield make(token.lineno, "data", mark(token.lineno))
         yield token
 
 
-def _mark(line: int) -> str:
+def mark(line: int) -> str:
+    """Write the mark of a line."""
     return f"{OPEN}{line}{CLOSE}"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -11,6 +11,7 @@ from sqlrun.contract import configured
 from sqlrun.errors import Place, Problem, ProjectError
 from sqlrun.line_marks import unmarked
 from sqlrun.model import Config, Model, Project, Rendered
+from sqlrun.plain_templates import fill
 from sqlrun.sandbox import MOST_TEXT, SHORTEN, Budget, environment
 from sqlrun.template_calls import Calls, Chain, Known, Mistake
 from sqlrun.yaml_values import did_you_mean
@@ -41,6 +42,19 @@ def attempt(nouns: Project) -> tuple[tuple[Rendered, ...], tuple[Problem, ...]]:
     return tuple(done), tuple(once.values())[::-1]
 
 
+def later(nouns: Project) -> Callable[[Model], Rendered | None]:
+    """Give what renders one model; None where anything is wrong. Nothing is done before it is first called."""
+    made: list[_Engine] = []
+
+    def one(model: Model) -> Rendered | None:
+        if not made:
+            made.append(_Engine(nouns, nouns.vars))
+        rendered = made[0].render(model)
+        return None if made[0].problems else rendered
+
+    return one
+
+
 def with_vars(nouns: Project, model: Model, values: Mapping[str, object]) -> Rendered:
     """Render one model with other vars, for a unit test.
 
@@ -69,6 +83,8 @@ class _Engine:
         # Found when they are called, so that macros may call each other whatever their files' order.
         self._macros: dict[str, Any] = {}
         self._env.globals.update({macro.name: self._late(macro.name) for macro in nouns.macros})
+        plain = ("ref", "source", "var", *(macro.name for macro in nouns.macros))
+        self._functions = {name: self._env.globals[name] for name in plain}
         # What is there to be refused is nothing to recommend.
         self._names = sorted({*self._env.globals} - {"env_var", "is_incremental"})
         for macro in nouns.macros:
@@ -95,11 +111,10 @@ class _Engine:
         self._texts[model.file] = model.sql
         self._calls.begin(model)
         self._budget.begin()
-        text = None
+        text = self._plain(model)
         try:
-            template = self._template(model.file, model.sql)
-            # Not template.render(): it rewrites the traceback, which then no longer tells macros' lines.
-            text = self._whole(template.root_render_func(template.new_context({})))
+            if text is None:
+                text = self._templated(model)
         except _Skip:
             pass
         except Exception as error:
@@ -122,6 +137,23 @@ class _Engine:
                 message = f"the SQL is longer than {MOST_TEXT:,} characters"
                 raise Mistake("SR208", message, SHORTEN, "")
         return "".join(found)
+
+    def _plain(self, model: Model) -> str | None:
+        """Fill in a template that needs no Jinja; None where it does, or where Jinja has to tell of a mistake."""
+        try:
+            text = fill(model.sql, self._functions)
+        except Exception:
+            text = None
+        if text is None or self._calls.mistakes:
+            self._calls.begin(model)
+            self._budget.begin()
+            return None
+        return text
+
+    def _templated(self, model: Model) -> str:
+        template = self._template(model.file, model.sql)
+        # Not template.render(): it rewrites the traceback, which then no longer tells macros' lines.
+        return self._whole(template.root_render_func(template.new_context({})))
 
     def _mistake(self, mistake: Mistake) -> Problem:
         return self._at(mistake.code, mistake.chain, mistake.call, mistake.message, mistake.hint)
