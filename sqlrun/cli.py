@@ -25,10 +25,14 @@ PROFILE = click.option("--profile", metavar="NAME", help="profiles/NAME.yml; the
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="sqlrun")
 @click.option("--project-dir", type=FOLDER, default=".", help="The project's folder.")
+@click.option("--no-cache", is_flag=True, help="Read and compile everything anew, whatever target/cache.jsonl knows.")
 @click.pass_context
-def main(context: click.Context, project_dir: Path) -> None:
+def main(context: click.Context, project_dir: Path, no_cache: bool) -> None:
     """Write the query over all of history; sqlrun keeps its answer true every tick, at the cost of what changed."""
+    from sqlrun.cache import WANTED
+
     context.obj = project_dir
+    WANTED.set(not no_cache)
 
 
 def fails_plainly(function: Callable[..., Any]) -> Callable[..., Any]:

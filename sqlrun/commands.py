@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlrun import explain, load, pipeline, profile, render, report
+from sqlrun.cache import Cache
 from sqlrun.console import Console
 from sqlrun.engines.choice import DIALECTS
 from sqlrun.errors import UsageError
@@ -42,7 +43,7 @@ def build_command(root: Path, options: dict[str, Any], clock: Clock) -> int:
 
     refuse_nonsense(options)
     console = Console(quiet=options["quiet"])
-    prepared, target = pipeline.prepare_to_build(root, options["profile"])
+    prepared, target = pipeline.prepare_to_build(root, options["profile"], Cache.of(root))
     if options["threads"]:
         target = replace(target, threads=options["threads"])
     names = chosen(prepared, options["select"], options["exclude"])
@@ -56,7 +57,7 @@ def build_command(root: Path, options: dict[str, Any], clock: Clock) -> int:
 
 def run_unit_tests(root: Path, select: tuple[str, ...], exclude: tuple[str, ...], quiet: bool) -> int:
     """Carry out `sqlrun test`."""
-    prepared = pipeline.prepare(root)
+    prepared = pipeline.prepare(root, Cache.of(root))
     return 0 if unit_tests(prepared, chosen(prepared, select, exclude), Console(quiet=quiet), brief=False) else 1
 
 
@@ -88,7 +89,7 @@ def write_compiled(
     root: Path, select: tuple[str, ...], exclude: tuple[str, ...], name: str | None, now: datetime
 ) -> int:
     """Carry out `sqlrun compile`."""
-    prepared = pipeline.prepare(root)
+    prepared = pipeline.prepare(root, Cache.of(root))
     target = profile_of(root, prepared, name)
     pipeline.require_engine(prepared, target)
     names = chosen(prepared, select, exclude)
@@ -106,7 +107,7 @@ def write_compiled(
 
 def explain_model(root: Path, model: str, name: str | None, as_json: bool, now: datetime) -> int:
     """Carry out `sqlrun explain`."""
-    prepared = pipeline.prepare(root)
+    prepared = pipeline.prepare(root, Cache.of(root))
     target = profile_of(root, prepared, name)
     known = {m.name: m for m in prepared.space.models}
     if model not in known:
@@ -158,7 +159,7 @@ def show_lineage(root: Path, text: str, direction: str | None, as_json: bool) ->
 
 def list_nodes(root: Path, select: tuple[str, ...], exclude: tuple[str, ...], output: str) -> int:
     """Carry out `sqlrun ls`."""
-    prepared = pipeline.prepare(root)
+    prepared = pipeline.prepare(root, Cache.of(root))
     names = chosen(prepared, select, exclude)
     rows = explain.listed(prepared.space, prepared.graph, names)
     if output == "json":
@@ -174,7 +175,7 @@ def show_rows(root: Path, model: str, name: str | None, where: str, limit: int, 
     from sqlrun.readers import query as run_query
     from sqlrun.where import condition
 
-    ledger = _ledger(pipeline.prepare(root), root, name)
+    ledger = _ledger(pipeline.prepare(root, Cache.of(root)), root, name)
     published = tick_of(ledger, tick)
     relation = find(published, ledger.warehouse, model)
     columns = ", ".join(f'"{c.name}"' for c in relation.columns)
@@ -214,7 +215,7 @@ def list_ticks(root: Path, name: str | None, limit: int) -> int:
     """Carry out `sqlrun ticks`."""
     from sqlrun import history
 
-    ledger = _ledger(pipeline.prepare(root), root, name)
+    ledger = _ledger(pipeline.prepare(root, Cache.of(root)), root, name)
     Console().lines(history.list_ticks(ledger, limit))
     return 0
 
@@ -225,7 +226,7 @@ def diff_ticks(
     """Carry out `sqlrun diff`."""
     from sqlrun import history
 
-    ledger = _ledger(pipeline.prepare(root), root, name)
+    ledger = _ledger(pipeline.prepare(root, Cache.of(root)), root, name)
     rows = history.difference(ledger, model, before, after)
     names = tuple(rows[0]) if rows else ("change",)
     _print_rows(rows, names, limit, output, f"of {model} came (+) or left (-)")
@@ -239,7 +240,7 @@ def verify_tables(
     from sqlrun.readers import tick_of
     from sqlrun.verify import verify
 
-    prepared = pipeline.prepare(root)
+    prepared = pipeline.prepare(root, Cache.of(root))
     ledger = _ledger(prepared, root, name)
     published = tick_of(ledger, tick)
     names = chosen(prepared, select, exclude)
@@ -263,7 +264,7 @@ def roll_back(root: Path, name: str | None, to: int, now: datetime) -> int:
     """Carry out `sqlrun rollback`."""
     from sqlrun import history
 
-    ledger = _ledger(pipeline.prepare(root), root, name)
+    ledger = _ledger(pipeline.prepare(root, Cache.of(root)), root, name)
     history.roll_back(ledger, to, now, Console())
     return 0
 

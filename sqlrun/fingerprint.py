@@ -30,7 +30,7 @@ def of_model(compiled: Compiled, inputs: Mapping[str, str], rules: Iterable[Rule
     return _hash(
         [
             LAYOUT,
-            compiled.query.tree.sql("databricks", comments=False),
+            compiled.query.canonical,
             [[c.name, c.type] for s in compiled.stages for c in s.columns],
             [[s.name, s.method, list(s.key), list(s.partition_by)] for s in compiled.stages],
             sorted(inputs.items()),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import partial
 from pathlib import Path
 
-from sqlrun import declared_tests, seed_fields, settings, suites
+from sqlrun import declared_tests, halves, seed_fields, settings, suites
+from sqlrun.cache import Cache, digest
 from sqlrun.contract import (
     MODEL_KEYS,
     SEED_KEYS,
@@ -19,24 +21,27 @@ from sqlrun.contract import (
     sources,
 )
 from sqlrun.errors import Place, Problem, ProjectError
-from sqlrun.model import Macro, Model, Project, Seed, Suite
+from sqlrun.folder import Folder, one_line_end
+from sqlrun.model import Macro, Model, Project, Seed, Source, Suite, UnitTest
 from sqlrun.settings import Settings
 from sqlrun.yaml_values import Reader, did_you_mean
 
 # What a template sees under its own name; a macro of that name would hide it.
 TEMPLATE_NAMES = ("ref", "source", "var", "config", "this", "is_incremental", "env_var", "range", "namespace")
 SUFFIXES = {"models": (".sql", ".yml"), "macros": (".sql",), "seeds": (".csv", ".yml"), "expectations": (".yml",)}
-# More than anybody writes by hand, and little enough to be read in seconds.
-MOST_BYTES = {".sql": 1_000_000, ".yml": 1_000_000, ".toml": 1_000_000, ".csv": 64_000_000}
 LOOKALIKES = (".sql", ".yml", ".yaml", ".csv", ".j2", ".jinja")  # what is none of these needs no word
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A project as far as it could be read, and what is wrong with it."""
+    """A project as far as it could be read, and what is wrong with it.
+
+    `contracts` hashes what each model's and seed's contract says, but for its words and places.
+    """
 
     project: Project
     problems: tuple[Problem, ...]
+    contracts: Mapping[str, str]
 
 
 def project(root: Path) -> Project:
@@ -47,12 +52,12 @@ def project(root: Path) -> Project:
     return loaded.project
 
 
-def read(root: Path) -> Loaded:
-    """Read the project and collect its problems.
+def read(root: Path, cache: Cache | None = None) -> Loaded:
+    """Read the project and collect its problems; a file of which `cache` knows what it says is not parsed again.
 
     Raises: ProjectError at once where there is no project at all (SR100) or its settings are no TOML (SR101).
     """
-    folder = _Folder(root.resolve(), [])
+    folder = Folder(root.resolve(), [], cache or Cache(None))
     found = _settings(folder)
     nouns = Project(
         root=str(folder.root),
@@ -61,17 +66,18 @@ def read(root: Path) -> Loaded:
         vars=found.vars,
         models=(),
         seeds=tuple(_seeds(folder)),
-        sources=tuple(s for reader in _yaml_files(folder, "_sources.yml") for s in sources(reader)),
+        sources=tuple(_sources(folder)),
         macros=tuple(_macros(folder)),
         suites=(),
         functions=found.functions,
     )
-    models, readers = _models(folder, found)
+    models, contracts = _models(folder, found)
     nouns = replace(nouns, models=tuple(models))
     _unique(folder, nouns)
-    nouns = replace(nouns, models=tuple(_with_tests(nouns, readers)), suites=tuple(_suites(folder, nouns.models)))
+    tested = tuple(_with_tests(folder, nouns, contracts))
+    nouns = replace(nouns, models=tested, suites=tuple(_suites(folder, nouns.models)))
     _unread(folder)
-    return Loaded(nouns, tuple(folder.problems))
+    return Loaded(nouns, tuple(folder.problems), folder.facts)
 
 
 def missing_sources(nouns: Project) -> tuple[Problem, ...]:
@@ -89,76 +95,7 @@ def missing_sources(nouns: Project) -> tuple[Problem, ...]:
     return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
-class _Folder:
-    """The project's folder, and the problems found in it so far."""
-
-    root: Path
-    problems: list[Problem]
-
-    def name(self, file: Path) -> str:
-        """Name a file as analysts do."""
-        return file.relative_to(self.root).as_posix()
-
-    def files(self, room: str, pattern: str) -> list[Path]:
-        """List a room's files by name, but those of tools that hide behind a dot and links that lead out."""
-        found = sorted((self.root / room).rglob(pattern))
-        linked = (self.root / room).is_symlink()
-        return [
-            f
-            for f in found
-            if f.is_file()
-            and not any(p.startswith(".") for p in f.relative_to(self.root).parts)
-            and not ((linked or f.is_symlink()) and self._leads_out(f))
-        ]
-
-    def _leads_out(self, file: Path) -> bool:
-        """Tell whether a link leads out of the project, and note it: a mistake in it would print a foreign line."""
-        if file.resolve().is_relative_to(self.root):
-            return False
-        if not any(p.code == "SR118" and p.place.file == self.name(file) for p in self.problems):
-            hint = "Copy the file here, or link to one of the project; sources may lie anywhere."
-            self.problem("SR118", file, "this link leads out of the project", hint)
-        return True
-
-    def text(self, file: Path) -> str | None:
-        """Read a text file; a byte order mark is taken off, line ends are one character."""
-        size, most = file.stat().st_size, MOST_BYTES[file.suffix]
-        if size > most:
-            message = f"the file has {size:,} bytes; sqlrun reads no more than {most:,} of a {file.suffix} file"
-            self.problem("SR101", file, message, "Part it, or land its rows from a source.")
-            return None
-        data = file.read_bytes()
-        try:
-            return _lines(data.decode("utf-8-sig"))
-        except UnicodeDecodeError as error:
-            start = data.rfind(b"\n", 0, error.start) + 1
-            column = len(data[start : error.start].decode("utf-8", "replace")) + 1
-            excerpt = data[start:].partition(b"\n")[0].decode("utf-8", "replace").rstrip("\r")
-            place = Place(self.name(file), data.count(b"\n", 0, error.start) + 1, column)
-            self.problems.append(Problem("SR101", place, "this is not UTF-8 text", "Save the file as UTF-8.", excerpt))
-            return None
-
-    def yaml(self, file: Path) -> Reader | None:
-        """Read a YAML file; None where it is none, which is noted."""
-        text = self.text(file)
-        if text is None:
-            return None
-        reader = Reader(self.name(file), text, self.problems)
-        if reader.root is None and not reader.broken:
-            reader.problem("SR104", Place(reader.file), "the file is empty", "Fill it, or delete it.")
-        return None if reader.root is None else reader
-
-    def problem(self, code: str, file: Path, message: str, hint: str) -> None:
-        """Note a problem of a file as a whole."""
-        self.problems.append(Problem(code, Place(self.name(file)), message, hint))
-
-
-def _lines(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
-def _settings(folder: _Folder) -> Settings:
+def _settings(folder: Folder) -> Settings:
     file = folder.root / settings.FILE
     if not file.is_file():
         hint = "Run sqlrun in the project's folder, or name it: sqlrun --project-dir FOLDER ..."
@@ -171,44 +108,105 @@ def _settings(folder: _Folder) -> Settings:
     return settings.read(text, folder.root.name, folders, folder.problems)
 
 
-def _yaml_files(folder: _Folder, pattern: str) -> Iterator[Reader]:
-    for file in folder.files("models", pattern):
-        reader = folder.yaml(file)
-        if reader is not None:
-            yield reader
+def _sources(folder: Folder) -> Iterator[Source]:
+    for file in folder.files("models", "_sources.yml"):
+        if file.name != "_sources.yml":
+            continue
+        text = folder.text(file)
+        if text is not None:
+            make = partial(_read, folder, file, text)
+            yield from folder.kept("sources", [folder.name(file), text], tuple[Source, ...], make)
 
 
-def _models(folder: _Folder, found: Settings) -> tuple[list[Model], list[Reader]]:
+def _read(folder: Folder, file: Path, text: str) -> tuple[Source, ...]:
+    reader = folder.yaml(file, text)
+    return () if reader is None else sources(reader)
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What a model's or a seed's YAML says; `facts` hashes what others can depend on."""
+
+    made: Contract | None
+    facts: str
+    tested: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A contract with the text that it stands in."""
+
+    file: str
+    text: str
+    made: Contract
+    tested: bool
+
+
+def _models(folder: Folder, found: Settings) -> tuple[list[Model], list[_Written]]:
     models: list[Model] = []
-    readers: list[Reader] = []
-    for file in folder.files("models", "*.yml"):
+    contracts: list[_Written] = []
+    for file in folder.files("models", ".yml"):
         if file.name != "_sources.yml" and not file.with_suffix(".sql").is_file():
             hint = "Write the query beside it, or remove the file; sources stand in _sources.yml."
             folder.problem("SR105", file, f"there is no {file.stem}.sql beside it", hint)
-    for file in folder.files("models", "*.sql"):
+    if folder.cache.is_empty:
+        # What is wrong with one is told below, when it is its turn.
+        silent = replace(folder, problems=[])
+        read = partial(_written, silent, key="models", known=MODEL_KEYS, also=("unit_tests",))
+        files = [file for file in folder.files("models", ".yml") if file.name != "_sources.yml"]
+        halves.done([partial(read, file) for file in files], folder.cache)
+    for file in folder.files("models", ".sql"):
         _check_name(folder, file, "a model")
-        reader, made = None, None
+        written = None
         if file.with_suffix(".yml").is_file():
-            reader = folder.yaml(file.with_suffix(".yml"))
-            made = _entry(reader, "models", file.stem, MODEL_KEYS, ("unit_tests",)) if reader else None
+            written = _written(folder, file.with_suffix(".yml"), "models", MODEL_KEYS, ("unit_tests",))
         elif not bad_name(file.stem):
             indented = "\n".join(f"    {line}" for line in skeleton(file.stem).splitlines())
             hint = f"Write {folder.name(file.with_suffix('.yml'))}:\n{indented}"
             folder.problem("SR106", file, "the model has no contract beside it", hint)
-        model = _model(folder, file, found, reader, made)
-        models.append(model)
-        if reader is not None and made is not None:
-            readers.append(reader)
-    return models, readers
+        models.append(_model(folder, file, found, written))
+        if written is not None:
+            contracts.append(written)
+    return models, contracts
 
 
-def _model(folder: _Folder, file: Path, found: Settings, reader: Reader | None, made: Contract | None) -> Model:
+def _written(folder: Folder, file: Path, key: str, known: Iterable[str], also: tuple[str, ...] = ()) -> _Written | None:
+    """Read a contract; None where there is none, which is noted."""
+    text, name = folder.text(file), folder.name(file)
+    if text is None:
+        return None
+
+    def make() -> _Said:
+        reader = folder.yaml(file, text)
+        made = _entry(reader, key, file.stem, known, also) if reader else None
+        tested = reader is not None and isinstance(reader.root, Mapping) and "unit_tests" in reader.root
+        return _Said(made, digest(facts(made)), tested)
+
+    said: _Said = folder.kept("contract", [key, name, text], _Said, make)
+    folder.facts[file.stem] = said.facts
+    return None if said.made is None else _Written(name, text, said.made, said.tested)
+
+
+def facts(value: object) -> object:
+    """Give what others can depend on as plain values: all but words and places."""
+    if is_dataclass(value):
+        kept = [field.name for field in fields(value) if field.name not in ("description", "place")]
+        return [facts(getattr(value, name)) for name in kept]
+    if isinstance(value, Mapping):
+        return {str(key): facts(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [facts(inner) for inner in value]
+    return value
+
+
+def _model(folder: Folder, file: Path, found: Settings, written: _Written | None) -> Model:
     """Put a model together; without a contract it is kept bare, so that refs to it are not called unknown."""
     name, sql = folder.name(file), folder.text(file)
     if sql is None:  # told already; the rest of it is still looked at
-        sql = _lines(file.read_bytes().decode("utf-8", "replace"))
-    if reader is None or made is None:
+        sql = one_line_end(file.read_bytes().decode("utf-8", "replace"))
+    if written is None:
         return Model(file.stem, name, sql, "", "", (), False, (), configured(*found.layers(name)), ())
+    made = written.made
     config = configured(*found.layers(name), made.config)
     known = {column.name for column in made.columns}
     for column in config.partition_by if "partition_by" not in made.config else ():
@@ -220,7 +218,7 @@ def _model(folder: _Folder, file: Path, found: Settings, reader: Reader | None, 
         name=file.stem,
         file=name,
         sql=sql,
-        contract_file=reader.file,
+        contract_file=written.file,
         description=made.description,
         grain=made.grain,
         repeats=made.repeats,
@@ -254,12 +252,12 @@ def _entry(reader: Reader, key: str, stem: str, known: Iterable[str], also: tupl
     return made
 
 
-def _check_name(folder: _Folder, file: Path, what: str) -> None:
+def _check_name(folder: Folder, file: Path, what: str) -> None:
     if bad_name(file.stem):
         folder.problem("SR116", file, f"`{file.stem}` can't name {what}", bad_name(file.stem))
 
 
-def _unique(folder: _Folder, nouns: Project) -> None:
+def _unique(folder: Folder, nouns: Project) -> None:
     """Note names used twice; Spark and many disks don't tell upper from lower case."""
     tables = [(model.name, Place(model.file)) for model in nouns.models]
     tables += [(seed.name, Place(seed.file)) for seed in nouns.seeds]
@@ -276,43 +274,64 @@ def _unique(folder: _Folder, nouns: Project) -> None:
                 folder.problems.append(Problem("SR111", place, message, hint))
 
 
-def _with_tests(nouns: Project, readers: list[Reader]) -> Iterator[Model]:
+def _with_tests(folder: Folder, nouns: Project, contracts: list[_Written]) -> Iterator[Model]:
     known = {f"ref('{model.name}')": tuple(c.name for c in model.columns) for model in nouns.models}
     known.update({f"ref('{seed.name}')": tuple(c.name for c in seed.columns) for seed in nouns.seeds})
     known.update({f"source('{s.group}', '{s.name}')": tuple(c.name for c in s.columns) for s in nouns.sources})
     names = {model.name for model in nouns.models}
-    tests = [test for reader in readers for test in declared_tests.unit_tests(reader, known, names)]
+    words = {key: frozenset(re.findall(r"\w+", key)[1:]) for key in known}
+    tests: dict[str, list[UnitTest]] = {}
+    for written in contracts:
+        if written.tested:
+            mentioned = [[key, *known[key]] for key in _mentioned(written.text, words)]
+            source = [written.file, written.text, mentioned]
+            make = partial(_tests, folder, written, known, names)
+            for test in folder.kept("tests", source, tuple[UnitTest, ...], make):
+                tests.setdefault(test.model, []).append(test)
     for model in nouns.models:
-        yield replace(model, unit_tests=tuple(test for test in tests if test.model == model.name))
+        yield replace(model, unit_tests=tuple(tests[model.name])) if model.name in tests else model
 
 
-def _seeds(folder: _Folder) -> Iterator[Seed]:
-    for file in folder.files("seeds", "*.yml"):
+def _mentioned(text: str, known: Mapping[str, frozenset[str]]) -> list[str]:
+    """List what a file's tests can ask of others: all that it names, everything if it has escapes."""
+    words = set(re.findall(r"\w+", text))
+    return [key for key, named in known.items() if named <= words or "\\" in text]
+
+
+def _tests(folder: Folder, written: _Written, known: declared_tests.Known, names: set[str]) -> tuple[UnitTest, ...]:
+    # Its problems were told when its contract was read.
+    quiet = Reader(written.file, written.text, [])
+    quiet.problems = folder.problems
+    return declared_tests.unit_tests(quiet, known, names)
+
+
+def _seeds(folder: Folder) -> Iterator[Seed]:
+    for file in folder.files("seeds", ".yml"):
         if not file.with_suffix(".csv").is_file():
             hint = "Write the rows beside it, or remove the file."
             folder.problem("SR105", file, f"there is no {file.stem}.csv beside it", hint)
-    for file in folder.files("seeds", "*.csv"):
+    for file in folder.files("seeds", ".csv"):
         _check_name(folder, file, "a seed")
-        name, made, reader = folder.name(file), None, None
+        name, written = folder.name(file), None
         if file.with_suffix(".yml").is_file():
-            reader = folder.yaml(file.with_suffix(".yml"))
-            made = _entry(reader, "seeds", file.stem, SEED_KEYS) if reader else None
+            written = _written(folder, file.with_suffix(".yml"), "seeds", SEED_KEYS)
         elif not bad_name(file.stem):
             message = "the seed has no contract beside it"
             hint = f"Write {folder.name(file.with_suffix('.yml'))} with `seeds:`, its columns and their types."
             folder.problem("SR106", file, message, hint)
-        if reader is None or made is None:
+        if written is None:
             yield Seed(file.stem, name, "", "", (), (), ())
             continue
+        made, lines = written.made, written.text.splitlines()
         for problem in seed_fields.unknown_types(made.columns):
-            reader.problem(problem.code, problem.place, problem.message, problem.hint)
+            folder.problems.append(replace(problem, excerpt=lines[problem.place.line - 1]))
         text = folder.text(file)
         rows = () if text is None else seed_fields.rows(name, text, made.columns, made.grain, folder.problems)
-        yield Seed(file.stem, name, reader.file, made.description, made.grain, made.columns, rows)
+        yield Seed(file.stem, name, written.file, made.description, made.grain, made.columns, rows)
 
 
-def _macros(folder: _Folder) -> Iterator[Macro]:
-    for file in folder.files("macros", "*.sql"):
+def _macros(folder: Folder) -> Iterator[Macro]:
+    for file in folder.files("macros", ".sql"):
         text = folder.text(file)
         if text is None:
             continue
@@ -336,9 +355,9 @@ def _macros(folder: _Folder) -> Iterator[Macro]:
             yield Macro(file.stem, folder.name(file), text)
 
 
-def _suites(folder: _Folder, models: tuple[Model, ...]) -> Iterator[Suite]:
+def _suites(folder: Folder, models: tuple[Model, ...]) -> Iterator[Suite]:
     files = {model.file.removeprefix("models/").removesuffix(".sql"): model for model in models}
-    for file in folder.files("expectations", "*.yml"):
+    for file in folder.files("expectations", ".yml"):
         key = file.relative_to(folder.root / "expectations").with_suffix("").as_posix()
         if key not in files:
             moved = [name for name in files if name.rpartition("/")[2] == file.stem]
@@ -346,15 +365,26 @@ def _suites(folder: _Folder, models: tuple[Model, ...]) -> Iterator[Suite]:
             message = f"there is no model models/{key}.sql for these expectations"
             folder.problem("SR115", file, message, f"expectations/ mirrors models/.{near}")
             continue
-        reader = folder.yaml(file)
-        if reader is not None:
-            yield suites.suite(reader, files[key].name)
+        text = folder.text(file)
+        if text is None:
+            continue
+        model = files[key].name
+        found = folder.kept(
+            "suite", [folder.name(file), text, model], Suite | None, partial(_suite, folder, file, text, model)
+        )
+        if found is not None:
+            yield found
 
 
-def _unread(folder: _Folder) -> None:
+def _suite(folder: Folder, file: Path, text: str, model: str) -> Suite | None:
+    reader = folder.yaml(file, text)
+    return None if reader is None else suites.suite(reader, model)
+
+
+def _unread(folder: Folder) -> None:
     """Note files that look as if they counted but don't: silence would hide a model or a check."""
     for room, suffixes in SUFFIXES.items():
-        for file in folder.files(room, "*"):
+        for file in folder.files(room):
             if file.suffix.lower() in LOOKALIKES and file.suffix not in suffixes:
                 hint = f"{room}/ holds {' and '.join(suffixes)} files; rename it, or move it elsewhere."
                 folder.problem("SR117", file, "sqlrun does not read this file", hint)

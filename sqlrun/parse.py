@@ -51,6 +51,11 @@ class Query:
         """Name the model."""
         return self.rendered.model.name
 
+    @property
+    def canonical(self) -> str:
+        """Write the query without comments and formatting: equal queries, equal texts."""
+        return self.tree.sql(DIALECT, comments=False)
+
 
 def project(rendered: Iterable[Rendered], nouns: Project) -> tuple[Query, ...]:
     """Parse and check every model; raise one `ProjectError` with all problems (SR3xx)."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlrun import expectations, graph, load, parse, plan, profile, render, spark_alone
+from sqlrun import again, expectations, graph, load, parse, plan, profile, render, spark_alone
+from sqlrun.cache import Cache
 from sqlrun.errors import Problem, ProjectError
 from sqlrun.graph import Graph
 from sqlrun.incremental import compile as compiler
-from sqlrun.incremental.compile import Compiled
-from sqlrun.landing import Rule
 from sqlrun.load import Loaded
 from sqlrun.model import Profile, Project
 from sqlrun.parse import Query
@@ -27,16 +26,20 @@ class Prepared:
     space: Workspace
 
 
-def prepare(root: Path) -> Prepared:
-    """Read, check and compile a project, without any engine.
+def prepare(root: Path, cache: Cache | None = None) -> Prepared:
+    """Read, check and compile a project, without any engine; what `cache` knows is not done again.
 
     Raises: ProjectError with everything that is wrong, in file order.
     """
-    return _prepared(load.read(root))
+    return _prepared(load.read(root, cache), cache)
 
 
-def _prepared(loaded: Loaded) -> Prepared:
+def _prepared(loaded: Loaded, cache: Cache | None) -> Prepared:
     nouns = loaded.project
+    quick = again.prepare(loaded, cache) if cache is not None else None
+    if cache is not None and quick is not None:
+        cache.save()
+        return Prepared(nouns, *quick)
     rendered, problems = render.attempt(nouns)
     problems = (*loaded.problems, *problems)
     queries, wrong = parse.attempt(rendered, nouns)
@@ -51,23 +54,23 @@ def _prepared(loaded: Loaded) -> Prepared:
     ordered = tuple(by_name[name] for name in made.order if name in by_name)
     try:
         compiled = compiler.project(ordered, nouns)
-        space = plan.workspace(nouns, compiled, {m.name: rules_of(nouns, m) for m in compiled})
+        space = plan.workspace(nouns, compiled, {m.name: plan.rules_of(nouns, m) for m in compiled})
     except parse.TOO_DEEP_ERRORS:
         raise ProjectError([parse.deepest(ordered)]) from None
     return Prepared(nouns, made, ordered, space)
 
 
-def prepare_to_build(root: Path, name: str | None) -> tuple[Prepared, Profile]:
+def prepare_to_build(root: Path, name: str | None, cache: Cache | None = None) -> tuple[Prepared, Profile]:
     """Prepare a project and read the profile that was asked for, or its own, before anything is started.
 
     Raises: ProjectError with everything that is wrong in the project, its sources' folders and the profile.
     """
     problems: list[Problem] = []
     prepared, target = None, None
-    loaded = load.read(root)
+    loaded = load.read(root, cache)
     nouns = loaded.project
     try:
-        prepared = _prepared(loaded)
+        prepared = _prepared(loaded, cache)
     except ProjectError as error:
         problems.extend(error.problems)
     problems.extend(load.missing_sources(nouns))
@@ -76,7 +79,7 @@ def prepare_to_build(root: Path, name: str | None) -> tuple[Prepared, Profile]:
     except ProjectError as error:
         problems.extend(error.problems)
     if prepared is not None and target is not None:
-        problems.extend(_engine_problems(prepared, target))
+        problems.extend(_engine_problems(prepared, target, cache))
     if prepared is None or target is None or problems:
         raise ProjectError(problems)
     return prepared, target
@@ -89,10 +92,14 @@ def require_engine(prepared: Prepared, target: Profile) -> None:
         raise ProjectError(problems)
 
 
-def _engine_problems(prepared: Prepared, target: Profile) -> tuple[Problem, ...]:
+def _engine_problems(prepared: Prepared, target: Profile, cache: Cache | None = None) -> tuple[Problem, ...]:
     if target.engine != "duckdb":
         return ()
-    return spark_alone.problems(prepared.queries, prepared.nouns.functions)
+    functions, queries = prepared.nouns.functions, prepared.queries
+    if cache is not None:
+        queries = tuple(query for query in queries if not again.runs_on_duckdb(query, functions, cache))
+        cache.save()
+    return spark_alone.problems(queries, functions)
 
 
 def _suite_problems(nouns: Project, queries: tuple[Query, ...]) -> tuple[Problem, ...]:
@@ -106,26 +113,3 @@ def _suite_problems(nouns: Project, queries: tuple[Query, ...]) -> tuple[Problem
             may_land = suite.model in lands or suite.model not in parsed
             found.extend(expectations.problems(suite, models[suite.model], lands=may_land))
     return tuple(found)
-
-
-def rules_of(nouns: Project, model: Compiled) -> tuple[Rule, ...]:
-    """Turn the quarantine expectations of a landing model into predicates."""
-    if model.source is None:
-        return ()
-    suite = next((s for s in nouns.suites if s.model == model.name), None)
-    if suite is None:
-        return ()
-    contract = model.query.rendered.model
-    quarantine, _ = expectations.split(suite.expectations)
-    rules = []
-    for expectation in quarantine:
-        predicate = expectations.passes(expectation, contract.columns)
-        assert predicate is not None, "problems() refuses a quarantine without a predicate"
-        rules.append(Rule(_reason(expectation.type, expectation.kwargs, expectation.description), predicate))
-    return tuple(rules)
-
-
-def _reason(kind: str, kwargs: object, description: str) -> str:
-    column = kwargs.get("column") if isinstance(kwargs, dict) else None
-    subject = f"{column}: " if column else ""
-    return f"{subject}{description or kind}"

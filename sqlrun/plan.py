@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlrun import fingerprint, landing
+from sqlrun import expectations, fingerprint, landing
 from sqlrun.engines.protocol import StoredColumn, TableSpec
 from sqlrun.errors import UsageError
 from sqlrun.incremental.compile import Compiled
@@ -62,6 +62,29 @@ def workspace(project: Project, models: tuple[Compiled, ...], rules: Mapping[str
         prints[model.name] = fingerprint.of_model(model, inputs, rules.get(model.name, ()))
     suites = {suite.model: suite for suite in project.suites}
     return Workspace(project, models, rules, suites, prints)
+
+
+def rules_of(nouns: Project, model: Compiled) -> tuple[Rule, ...]:
+    """Turn the quarantine expectations of a landing model into predicates."""
+    if model.source is None:
+        return ()
+    suite = next((s for s in nouns.suites if s.model == model.name), None)
+    if suite is None:
+        return ()
+    contract = model.query.rendered.model
+    quarantine, _ = expectations.split(suite.expectations)
+    rules = []
+    for expectation in quarantine:
+        predicate = expectations.passes(expectation, contract.columns)
+        assert predicate is not None, "problems() refuses a quarantine without a predicate"
+        rules.append(Rule(_reason(expectation.type, expectation.kwargs, expectation.description), predicate))
+    return tuple(rules)
+
+
+def _reason(kind: str, kwargs: object, description: str) -> str:
+    column = kwargs.get("column") if isinstance(kwargs, dict) else None
+    subject = f"{column}: " if column else ""
+    return f"{subject}{description or kind}"
 
 
 def stored_columns(stage: Stage) -> tuple[StoredColumn, ...]:

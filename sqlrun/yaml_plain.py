@@ -13,6 +13,8 @@ from typing import Any
 from sqlrun.errors import Place
 
 DEEPEST = 20
+# What is longer may hold more values than a file may.
+LONGEST = 300_000
 # Anchors, aliases, tags, directives, explicit keys, documents, block texts that begin with an empty line; characters
 # and escapes that one of the two refuses.
 UNUSUAL = re.compile(
@@ -31,7 +33,7 @@ FLOAT = re.compile(
     r"[-+]?[0-9][0-9_]*\.[0-9_]*(?:[eE][-+]?[0-9]+)?|[-+]?[0-9][0-9_]*[eE][-+]?[0-9]+"
     r"|[-+]?\.[0-9_]+(?:[eE][-+][0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
 )
-INT = re.compile("[-+]?(?:0|[1-9][0-9]*)")
+INT = re.compile("[-+]?(?:0|[1-9][0-9]{0,50})")
 OTHER_INT = re.compile("[-+]?(?:0b[0-1_]+|0o?[0-7_]+|[0-9_]+|0x[0-9a-fA-F_]+)")
 
 
@@ -73,7 +75,7 @@ def read(file: str, text: str) -> Any:
         raise Unusual from None
     from yaml import YAMLError
 
-    if UNUSUAL.search(text):
+    if len(text) > LONGEST or UNUSUAL.search(text):
         raise Unusual
     try:
         event = CParser(text).get_event

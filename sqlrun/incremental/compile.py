@@ -64,9 +64,7 @@ class _Catalog:
 
 def project(queries: Iterable[Query], nouns: Project) -> tuple[Compiled, ...]:
     """Compile models given in graph order; raise one `ProjectError` for all refusals that no strategy can mend."""
-    catalog = _Catalog(nouns, {}, {source.table: source for source in nouns.sources}, {})
-    for seed in nouns.seeds:
-        catalog.nodes[seed.name] = _scan(seed, only_grows=False)
+    catalog = new_catalog(nouns)
     done: list[Compiled] = []
     problems: list[Problem] = []
     for query in queries:
@@ -74,15 +72,28 @@ def project(queries: Iterable[Query], nouns: Project) -> tuple[Compiled, ...]:
             compiled = model(query, catalog)
         except ProjectError as error:
             problems.extend(error.problems)
-            grows = False
+            add(catalog, query, None)
         else:
             done.append(compiled)
-            grows = bool(compiled.stages) and compiled.own.strategy == "append"
-        if query.name not in catalog.nodes:
-            catalog.nodes[query.name] = _scan(query.rendered.model, only_grows=grows)
+            add(catalog, query, compiled)
     if problems:
         raise ProjectError(problems)
     return tuple(done)
+
+
+def new_catalog(nouns: Project) -> _Catalog:
+    """Make a catalog of what stands before all models: sources and seeds."""
+    catalog = _Catalog(nouns, {}, {source.table: source for source in nouns.sources}, {})
+    for seed in nouns.seeds:
+        catalog.nodes[seed.name] = _scan(seed, only_grows=False)
+    return catalog
+
+
+def add(catalog: _Catalog, query: Query, compiled: Compiled | None) -> None:
+    """Note what the readers of a model see of it, if `model` did not; None for one that is wrong."""
+    if query.name not in catalog.nodes:
+        grows = compiled is not None and bool(compiled.stages) and compiled.own.strategy == "append"
+        catalog.nodes[query.name] = _scan(query.rendered.model, only_grows=grows)
 
 
 def _scan(noun: Model | Seed, *, only_grows: bool) -> Scan:
@@ -124,11 +135,11 @@ def _stored(columns: tuple[Column, ...]) -> tuple[StoredColumn, ...]:
 
 def _typed(root: Node, contract: Model) -> Node:
     """Give a view's columns the types of its contract."""
-    items = []
+    items, known = [], types.of_node(root)
     for name in root.columns:
         declared = contract.column(name)
         value: exp.Expr = exp.column(exp.to_identifier(name, quoted=True))
-        if declared is not None and types.of_node(root)[name].text != declared.type:
+        if declared is not None and known[name].text != declared.type:
             value = exp.cast(value, exp.DataType.build(declared.type, dialect="databricks"))
         items.append((name, value))
     from sqlrun.incremental.algebra import Project as Projection

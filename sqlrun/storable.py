@@ -1,0 +1,265 @@
+"""Frozen values to plain JSON and back, by the types of their fields. Pure.
+
+The types alone say what is read: no name in a file ever chooses a class, and a value of another type is refused. A
+field whose type has no plain form (a syntax tree, an operator) is left out, and asked for when somebody wants it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import types
+import typing
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Any
+
+Ask = Callable[[], Any]
+# What a value of type `object` may be: YAML's and TOML's plain values.
+SCALARS = (str, int, float, bool, type(None))
+
+
+class NotStored(Exception):
+    """The JSON is not the form of a value of this type."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Form:
+    """How values of one type are written and read; `whole` is false where parts are asked for later."""
+
+    write: Callable[[Any], Any]
+    read: Callable[[Any, Ask], Any]
+    whole: bool = True
+
+
+def nothing() -> Any:
+    """Ask where nothing can be missing."""
+    raise NotStored
+
+
+@functools.cache
+def form(hint: Any) -> Form | None:
+    """Give the form of a type; None where it has none."""
+    if hint in (str, int, bool, type(None)):
+        return Form(_same, functools.partial(_exactly, (hint,)))
+    if hint is float:  # Python takes a whole number for one too
+        return Form(_same, functools.partial(_exactly, (int, float)))
+    if hint is object:
+        return Form(_write_plain, lambda value, ask: _read_plain(value))
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Literal:
+        return Form(_same, functools.partial(_one_of, frozenset(inner)))
+    if origin in (typing.Union, types.UnionType):
+        rest = [part for part in inner if part is not type(None)]
+        return _optional(form(rest[0])) if len(rest) == 1 and len(inner) == 2 else None
+    if origin is tuple:
+        return _tuple(inner)
+    if origin is not None and issubclass(origin, Mapping) and inner[0] is str:
+        return _mapping(form(inner[1]))
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+        return _record(hint)
+    return None
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _exactly(kinds: tuple[type, ...], value: Any, ask: Ask) -> Any:
+    if type(value) not in kinds:
+        raise NotStored
+    return value
+
+
+def _one_of(known: frozenset[Any], value: Any, ask: Ask) -> Any:
+    if not isinstance(value, str) or value not in known:
+        raise NotStored
+    return value
+
+
+def _write_plain(value: Any) -> Any:
+    match value:
+        case dict():
+            return {"map": [[str(key), _write_plain(inner)] for key, inner in value.items()]}
+        case list() | tuple():
+            return {"list" if isinstance(value, list) else "tuple": [_write_plain(inner) for inner in value]}
+        case Decimal():
+            return {"decimal": str(value)}
+        case _ if isinstance(value, SCALARS):
+            return value
+        case _:
+            raise NotStored
+
+
+def _read_plain(value: Any) -> Any:
+    match value:
+        case {"map": list(items)}:
+            return {str(key): _read_plain(inner) for key, inner in items}
+        case {"list": list(items)}:
+            return [_read_plain(inner) for inner in items]
+        case {"tuple": list(items)}:
+            return tuple(_read_plain(inner) for inner in items)
+        case {"decimal": str(text)}:
+            return Decimal(text)
+        case _ if isinstance(value, SCALARS):
+            return value
+        case _:
+            raise NotStored
+
+
+def _optional(inner: Form | None) -> Form | None:
+    if inner is None:
+        return None
+    write, read = inner.write, inner.read
+    return Form(
+        lambda value: None if value is None else [write(value)],
+        lambda value, ask: None if value is None else read(_list(value, 1)[0], ask),
+        inner.whole,
+    )
+
+
+def _list(value: Any, length: int) -> list[Any]:
+    if type(value) is not list or len(value) != length:
+        raise NotStored
+    return value
+
+
+def _tuple(inner: tuple[Any, ...]) -> Form | None:
+    if len(inner) == 2 and inner[1] is Ellipsis:
+        return _row(form(inner[0]))
+    forms = [form(part) for part in inner]
+    if not all(part is not None and part.whole for part in forms):
+        return None
+    reads, writes = [part.read for part in forms if part], [part.write for part in forms if part]
+    return Form(
+        lambda value: [write(item) for write, item in zip(writes, value, strict=True)],
+        lambda value, ask: tuple(read(item, ask) for read, item in zip(reads, _list(value, len(reads)), strict=True)),
+    )
+
+
+def _row(inner: Form | None) -> Form | None:
+    if inner is None:
+        return None
+    write, read = inner.write, inner.read
+
+    def all_of(value: Any, ask: Ask) -> Any:
+        if type(value) is not list:
+            raise NotStored
+        if inner.whole:
+            return tuple([read(item, ask) for item in value])
+        return tuple(read(item, functools.partial(_item, ask, index)) for index, item in enumerate(value))
+
+    return Form(lambda value: [write(item) for item in value], all_of, inner.whole)
+
+
+def _item(ask: Ask, index: int) -> Any:
+    return ask()[index]
+
+
+def _mapping(inner: Form | None) -> Form | None:
+    if inner is None or not inner.whole:
+        return None
+    write, read = inner.write, inner.read
+
+    def all_of(value: Any, ask: Ask) -> Any:
+        if type(value) is not dict:
+            raise NotStored
+        return {key: read(item, ask) for key, item in value.items()}
+
+    return Form(lambda value: {key: write(item) for key, item in value.items()}, all_of)
+
+
+def _record(kind: type) -> Form | None:
+    """Give a dataclass's form: its fields in order."""
+    try:
+        hints = typing.get_type_hints(kind)
+    except NameError:
+        return None
+    names = [field.name for field in dataclasses.fields(kind)]
+    forms = {name: form(hints[name]) for name in names}
+    if all(part is not None and part.whole for part in forms.values()):
+        return _whole_record(kind, [(name, part) for name, part in forms.items() if part])
+    return _partial_record(kind, names, forms)
+
+
+def _whole_record(kind: type, parts: list[tuple[str, Form]]) -> Form:
+    reads, writes = [part.read for _, part in parts], [(name, part.write) for name, part in parts]
+    length = len(parts)
+
+    def read(value: Any, ask: Ask) -> Any:
+        if type(value) is not list or len(value) != length:
+            raise NotStored
+        return kind(*[read(item, ask) for read, item in zip(reads, value, strict=True)])
+
+    return Form(lambda value: [write(getattr(value, name)) for name, write in writes], read)
+
+
+def _partial_record(kind: type, names: list[str], forms: Mapping[str, Form | None]) -> Form:
+    """Give the form of a dataclass of which some fields are asked for; what its properties say is kept as well."""
+    kept = {name: part for name, part in forms.items() if part is not None}
+    for name, found in vars(kind).items():
+        if isinstance(found, property) and found.fget is not None:
+            told = form(typing.get_type_hints(found.fget).get("return"))
+            if told is not None and told.whole:
+                kept[name] = told
+
+    def read(value: Any, ask: Ask) -> Any:
+        made = object.__new__(known)
+        object.__setattr__(made, "_ask", ask)
+        object.__setattr__(made, "_raw", dict(zip(kept, _list(value, len(kept)), strict=True)))
+        return made
+
+    known = _known(kind, tuple(kept), kept)
+    return Form(lambda value: [part.write(getattr(value, name)) for name, part in kept.items()], read, False)
+
+
+def partly(kind: type, ask: Ask, parts: Mapping[str, Any]) -> Any:
+    """Make a dataclass's value of which only some fields and properties are known; `ask` gives the whole one."""
+    made = object.__new__(_known_so(kind, tuple(parts)))
+    object.__setattr__(made, "_ask", ask)
+    object.__setattr__(made, "_raw", parts)
+    return made
+
+
+@functools.cache
+def _known_so(kind: type, names: tuple[str, ...]) -> Any:
+    return _known(kind, names, dict.fromkeys(names, Form(_same, lambda value, ask: value)))
+
+
+def _known(kind: type, names: tuple[str, ...], forms: Mapping[str, Form]) -> Any:
+    """Make the class of values whose fields and properties are read, or asked for, when somebody first wants them."""
+    fields = frozenset(field.name for field in dataclasses.fields(kind))
+
+    def found(self: Any, name: str) -> Any:
+        ask = object.__getattribute__(self, "_ask")
+        if name in forms:
+            try:
+                return forms[name].read(
+                    object.__getattribute__(self, "_raw")[name], functools.partial(_field, ask, name)
+                )
+            except NotStored:
+                pass
+        return getattr(ask(), name)
+
+    def missing(self: Any, name: str) -> Any:
+        if name not in fields:
+            raise AttributeError(name)
+        value = found(self, name)
+        object.__setattr__(self, name, value)
+        return value
+
+    def told(name: str) -> property:
+        def get(self: Any) -> Any:
+            if hasattr(self, "_ask"):
+                return found(self, name)
+            return getattr(super(made, self), name)  # a changed copy
+
+        return property(get)
+
+    body = {name: told(name) for name in names if name not in fields}
+    made: Any = type(kind.__name__, (kind,), {**body, "__slots__": ("_ask", "_raw"), "__getattr__": missing})
+    return made
+
+
+def _field(ask: Ask, name: str) -> Any:
+    return getattr(ask(), name)
