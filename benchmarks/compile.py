@@ -1,0 +1,164 @@
+"""From the files of 1,000 models to a plan: sqlrun beside dbt-core and SQLMesh. Shell: processes, package installs.
+
+python -m benchmarks.compile
+python -m benchmarks.compile --models 200 --contenders sqlrun
+
+Every run is a process of its own, and its whole time counts. Cold: nothing that an earlier run left. Warm: nothing changed
+since. One changed: a line of one model, which 20 others depend on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import os
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+import venv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks import many_models, written_projects
+
+ROOT = Path(__file__).parent.parent
+CHANGED = "models/staging/retail_000/stg_retail_000__orders.sql"
+# A native parser that is fetched from outside the registry while it installs; neither `parse` nor `compile` loads it.
+LEFT_OUT = "dbt-core-experimental-parser"
+REQUIRED = """
+import importlib.metadata as m
+print(*(r for r in m.requires("dbt-core") if "extra ==" not in r and not r.startswith("{}")), sep="\\n")
+"""
+MESH = "from sqlmesh import Context; print(len(Context(paths='.').models))"
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """A command over a project: `left` is what it leaves for its next run."""
+
+    name: str
+    project: str
+    command: Sequence[str]
+    left: Sequence[str]
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--models", type=int, default=1000)
+    options.add_argument("--repeat", type=int, default=3)
+    options.add_argument("--contenders", default="sqlrun,dbt,sqlmesh")
+    options.add_argument("--folder", type=Path, default=ROOT / "target" / "benchmarks" / "compile")
+    chosen = options.parse_args()
+    names = chosen.contenders.split(",")
+    world = many_models.describe(chosen.models)
+    for name in names:
+        shutil.rmtree(chosen.folder / name, ignore_errors=True)
+        written_projects.WRITERS[name](world, chosen.folder / name)
+    contenders = [c for name in names for c in made(name, chosen.folder)]
+    print(
+        f"{len(world.models)} models, {len(world.sources)} sources; medians of {chosen.repeat}, {os.cpu_count()} cores"
+    )
+    print("seconds (processor seconds)")
+    print(f"{'':32} {'cold':>16} {'warm':>16} {'one changed':>16}")
+    for contender in contenders:
+        told = [f"{wall:.2f} ({used:.2f})" for wall, used in measured(contender, chosen.folder, chosen.repeat)]
+        print(f"{contender.name:32} " + " ".join(f"{text:>16}" for text in told), flush=True)
+
+
+def made(name: str, folder: Path) -> list[Contender]:
+    """List what is run on one tool's form of the project; install the tool if it isn't yet."""
+    match name:
+        case "sqlrun":
+            build = "compiled" if is_compiled() else "in Python"
+            version = f"sqlrun {importlib.metadata.version('sqlrun')}, sqlglot {build}"
+            command = (sys.executable, "-m", "sqlrun", "ls", "--output", "json")
+            return [Contender(version, name, command, ("target",))]
+        case "dbt":
+            python = installed(folder / "venv-dbt", dbt_requirements)
+            dbt = str(python.parent / "dbt")
+            told = f"dbt-core {version_of(python, 'dbt-core')}"
+            return [
+                Contender(f"{told} {verb}", name, (dbt, "--quiet", verb), ("target",)) for verb in ("parse", "compile")
+            ]
+        case "sqlmesh":
+            python = installed(folder / "venv-sqlmesh", lambda _: ["sqlmesh"])
+            told = f"SQLMesh {version_of(python, 'sqlmesh')} Context"
+            return [Contender(told, name, (str(python), "-c", MESH), (".cache",))]
+        case _:
+            raise SystemExit(f"there is no contender {name}")
+
+
+def sqlglot_folder() -> Path:
+    import sqlglot
+
+    return Path(sqlglot.__file__).parent
+
+
+def is_compiled() -> bool:
+    """Tell whether sqlglot's compiled build (the package sqlglotc) is in use."""
+    return any(sqlglot_folder().glob("parser.*.so"))
+
+
+def installed(folder: Path, requirements: object) -> Path:
+    """Make a virtual environment once, and give its Python."""
+    python = folder / "bin" / "python"
+    if not python.exists():
+        venv.create(folder, with_pip=True)
+        listed = requirements(python)  # type: ignore[operator]
+        pip(python, *listed)
+    return python
+
+
+def dbt_requirements(python: Path) -> list[str]:
+    """List what dbt-core needs, but for the one package that can't be had from the registry alone."""
+    pip(python, "--no-deps", "dbt-core==1.12.*", "dbt-duckdb")
+    told = subprocess.run([python, "-c", REQUIRED.format(LEFT_OUT)], capture_output=True, text=True, check=True)
+    return [*told.stdout.split("\n")[:-1], "dbt-adapters", "duckdb"]
+
+
+def pip(python: Path, *arguments: str) -> None:
+    subprocess.run([python, "-m", "pip", "install", "--quiet", *arguments], check=True)
+
+
+def version_of(python: Path, package: str) -> str:
+    code = f"import importlib.metadata as m; print(m.version('{package}'))"
+    return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def measured(contender: Contender, folder: Path, repeat: int) -> list[tuple[float, float]]:
+    """Run cold, warm and with one file changed; the medians of seconds and processor seconds of each."""
+    project = folder / contender.project
+    changed = project / CHANGED
+    text = changed.read_text()
+    found: list[list[tuple[float, float]]] = [[], [], []]
+    for number in range(repeat):
+        for name in contender.left:
+            shutil.rmtree(project / name, ignore_errors=True)
+        found[0].append(timed(contender.command, project))
+        found[1].append(timed(contender.command, project))
+        changed.write_text(text + f"-- changed {number}\n")
+        found[2].append(timed(contender.command, project))
+        changed.write_text(text)
+    return [(statistics.median(w for w, _ in one), statistics.median(p for _, p in one)) for one in found]
+
+
+def timed(command: Sequence[str], folder: Path) -> tuple[float, float]:
+    """Run a command; its seconds, and its processor seconds with those of its children."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    started = time.perf_counter()
+    paths = {"PYTHONPATH": str(ROOT)} if command[0] == sys.executable else {}
+    environment = {**os.environ, **paths, "DBT_PROFILES_DIR": str(folder)}
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
+    seconds = time.perf_counter() - started
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+if __name__ == "__main__":
+    main()
