@@ -26,6 +26,8 @@ REFUSED: Mapping[type[exp.Expr], str] = {
     exp.MatchRecognize: "MATCH_RECOGNIZE",
     exp.TableSample: "a sample, which is another one each time,",
 }
+# `a like any (..)` compares with patterns; any() elsewhere is an aggregate, which bool_or() writes so that it is seen.
+OF_PATTERNS = (exp.Like, exp.ILike, exp.SimilarTo, exp.RegexpLike)
 HINT = "A model is one plain SELECT over refs and sources; `{{ var('x') }}` gives it settings."
 UNPLACED: Mapping[type[exp.Expr], str] = {
     exp.Hint: r"/\*\+",
@@ -48,12 +50,15 @@ MOST_READS = 5_000
 
 def refused(tree: exp.Expr, sql: str) -> Iterable[tuple[int, int, str]]:
     """List what is no plain query: scripts, parameters, other versions of a table, locks (line, column, message)."""
-    for node in tree.find_all(*REFUSED):
+    for node in tree.find_all(*REFUSED, exp.Any, exp.All):
+        if isinstance(node, exp.Any | exp.All) and isinstance(node.parent, OF_PATTERNS):
+            continue
         line, column = place_of(cast(exp.Expression, node))
         if not line or isinstance(node, exp.Hint):
             # sqlglot keeps no place of these: their text is looked for, outside of quotes and comments.
             line, column = _found(sql, UNPLACED.get(type(node), ""))
-        yield line, column, f"{REFUSED[type(node)]} may not be used in a model"
+        what = REFUSED.get(type(node)) or f"{node.key}()"
+        yield line, column, f"{what} may not be used in a model"
 
 
 def _found(sql: str, pattern: str) -> tuple[int, int]:
