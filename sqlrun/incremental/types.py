@@ -204,7 +204,7 @@ def of(expression: exp.Expr, columns: Mapping[str, Type]) -> Type:
             return columns.get(expression.name, UNKNOWN)
         case exp.Paren() | exp.Neg() | exp.Abs():
             return of(expression.this, columns)
-        case exp.Alias():
+        case exp.Alias() | exp.Filter():
             return of(expression.this, columns)
         case exp.Cast():
             nullable = of(expression.this, columns).nullable or isinstance(expression, exp.TryCast)
@@ -217,6 +217,8 @@ def of(expression: exp.Expr, columns: Mapping[str, Type]) -> Type:
             return _aggregate(expression, columns)
         case exp.Count() | exp.CountIf():
             return BIGINT
+        case exp.LogicalAnd() | exp.LogicalOr():
+            return Type("boolean", True)
         case exp.Coalesce():
             parts = [of(part, columns) for part in (expression.this, *expression.expressions)]
             return Type(_widest(parts).text, all(part.nullable for part in parts))
