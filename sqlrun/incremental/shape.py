@@ -228,7 +228,7 @@ def _needs_total_order(item: exp.Window) -> bool:
     if isinstance(call, (*BY_PLACE, exp.ArrayAgg)):
         return True
     spec = item.args.get("spec")
-    return spec is not None and spec.args.get("kind") == "ROWS" and not _is_whole(spec)
+    return spec is not None and (spec.args.get("kind") or "").upper() == "ROWS" and not _is_whole(spec)
 
 
 def _is_whole(spec: exp.Expr) -> bool:
