@@ -159,7 +159,7 @@ class Memory:
         rendered = Rendered(model, model.sql, (), (), tuple(range(1, model.sql.count("\n") + 2)), model.config)
         tree = _qualify(_parse(rendered), rendered, schema_of(self._nouns(models)))
         bare = Query(rendered, tree, ())
-        views = [v.name for v in self.views if v.materialized == "view"]
+        views = [v.name for v in self.views]  # the tables of models above are not there yet
         text = compiler.whole_query({**queries, model.name: bare}, model.name, views, Moment(START, None), "duckdb")
         columns = []
         for name, kind, *_ in self.connection.execute(f"describe {text}").fetchall():
