@@ -7,7 +7,7 @@ export PIP_NO_INPUT := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-fast lint clean java again
+.PHONY: help build test test-fast mutants lint clean java again
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,6 +23,9 @@ test: java $(INSTALLED) ## Run all tests, those on Spark included
 
 test-fast: $(INSTALLED) ## Run the tests that need no Java and take no more than a moment
 	$(BIN)/python -m pytest -n 2 -m "not spark and not slow"
+
+mutants: $(INSTALLED) ## Break each rule on purpose, and see that a case notices
+	$(BIN)/python -m tests.mutate
 
 lint: $(INSTALLED) ## Check style, format and types
 	$(BIN)/ruff check .

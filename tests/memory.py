@@ -163,7 +163,7 @@ class Memory:
         text = compiler.whole_query({**queries, model.name: bare}, model.name, views, Moment(START, None), "duckdb")
         columns = []
         for name, kind, *_ in self.connection.execute(f"describe {text}").fetchall():
-            kind = kind.replace("HUGEINT", "BIGINT")
+            kind = kind.replace("HUGEINT", "BIGINT").replace("UBIGINT", "BIGINT")
             spark = exp.DataType.build(kind, dialect="duckdb").sql("spark").lower()
             columns.append(Column(name, "timestamp" if "time zone" in kind.lower() else spark, "", Place(name)))
         return tuple(columns)

@@ -108,7 +108,8 @@ def _closed(node: exp.Expr) -> exp.Expr:
 
 
 def _let(tree: exp.Expr, bound: dict[str, exp.Expr]) -> exp.Expr:
-    fields = [exp.PropertyEQ(this=exp.to_identifier(name), expression=node.copy()) for name, node in bound.items()]
+    values = {name: exp.Subquery(this=n.copy()) if isinstance(n, exp.Select) else n.copy() for name, n in bound.items()}
+    fields = [exp.PropertyEQ(this=exp.to_identifier(name), expression=value) for name, value in values.items()]
     rows = exp.Array(expressions=[exp.Struct(expressions=fields)])
     body = exp.Lambda(this=tree, expressions=[exp.to_identifier("_let")])
     return exp.Bracket(this=call("list_transform", rows, body), expressions=[exp.Literal.number(1)], offset=1)

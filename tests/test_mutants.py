@@ -1,0 +1,66 @@
+"""The list of mutations holds: each still applies, and each rule has some. `make mutants` tries them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sqlrun.incremental import rules
+from tests.mutate import FOLDER, ROOT, Mutant, judged, mutants
+
+MUTANTS = mutants()
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.title)
+def test_each_still_applies(mutant: Mutant) -> None:
+    """The old text stands there exactly once, and what comes out of it is Python, and another one."""
+    text = (ROOT / mutant.file).read_text()
+
+    mutated = mutant.mutated(text)
+
+    compile(mutated, mutant.file, "exec")
+    assert mutated != text
+
+
+def test_each_has_a_name_of_its_own() -> None:
+    titles = [m.title for m in MUTANTS]
+
+    assert sorted(set(titles)) == sorted(titles)
+
+
+def test_each_names_cases_that_exist() -> None:
+    folder = ROOT / "tests" / "cases" / "incremental"
+    missing = {(m.title, name) for m in MUTANTS for name in m.cases if not (folder / f"{name}.case").exists()}
+
+    assert not missing
+
+
+def test_each_rule_is_broken_in_some_way() -> None:
+    """The one row without columns has nothing to break."""
+    files = {Path(str(module.__file__)).stem for module in rules.RULES.values()} - {"single"}
+
+    assert files <= {path.stem for path in FOLDER.glob("*.toml")}
+
+
+def test_a_text_that_is_gone_or_stands_there_twice_is_told() -> None:
+    mutant = Mutant("sqlrun/incremental/scan.py", "x", "aa", "b", ())
+
+    for text in ("none", "aa and aa"):
+        with pytest.raises(ValueError, match="scan: x: no longer applies"):
+            mutant.mutated(text)
+    assert judged(mutant).word == "error"
+
+
+@pytest.mark.slow
+def test_a_broken_rule_is_noticed_and_a_broken_module_is_an_error() -> None:
+    """The mutated copy is what runs: a sign that is lost fails a case, a module that can't be read fails none."""
+    file, text = "sqlrun/incremental/scan.py", "{WEIGHT} from {source}"
+
+    caught = judged(Mutant(file, "x", text, "1 as {WEIGHT} from {source}", ("scan",)))
+    broken = judged(
+        Mutant(file, "x", "from sqlrun.incremental.algebra import Scan", "import nothing_of_that_name", ("scan",))
+    )
+
+    assert (caught.word, caught.by.startswith("scan: ")) == ("caught", True)
+    assert (broken.word, "nothing_of_that_name" in broken.by) == ("error", True)
