@@ -1,4 +1,5 @@
-"""Every `.case` file: after each step the kept tables equal the whole query, and the change is the expected one."""
+"""Every `.case` file: after each step the kept tables equal the whole query, in DuckDB and by the reference evaluator
+in plain Python, and the change is the expected one."""
 
 from __future__ import annotations
 
@@ -8,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from sqlrun.errors import ProjectError
+from tests import reference
 from tests.case_files import Case, read
+from tests.evaluator import stable
 from tests.memory import Memory, Table, View
 
 FOLDER = Path(__file__).parent / "cases" / "incremental"
@@ -52,6 +55,7 @@ def test_case(case: Case) -> None:
 
         after = memory.kept(name)
         assert after == memory.oracle(name, step.as_of), f"{case.place}, step at line {step.line}"
+        assert stable(after) == reference.answer(memory, name, step.as_of), f"{case.place}, step at line {step.line}"
         got = Counter({r: after[r] - before[r] for r in before | after if after[r] != before[r]})
         texts = Counter()
         for values, weight in got.items():

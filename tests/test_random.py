@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from tests import reference
+from tests.evaluator import stable
 from tests.memory import START, Memory, Table, View
 
 EVENTS = Table(
@@ -263,6 +265,7 @@ def test_kept_equals_whole_query(name: str, seed: int) -> None:
 
         kept, whole = memory.kept("v"), memory.oracle("v", now)
         assert kept == whole, f"tick {tick}: {kept - whole} too much, {whole - kept} missing"
+        assert stable(kept) == reference.answer(memory, "v", now), f"tick {tick}"
 
 
 @pytest.mark.slow
