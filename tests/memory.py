@@ -13,7 +13,7 @@ import duckdb
 from sqlglot import exp
 
 from sqlrun.costs import has_choice
-from sqlrun.engines.protocol import Append, Merge, Overwrite, Replace
+from sqlrun.engines.protocol import Append, Dialect, Merge, Overwrite, Replace
 from sqlrun.errors import Place
 from sqlrun.incremental import compile as compiler
 from sqlrun.incremental.compile import Compiled
@@ -79,6 +79,7 @@ class Memory:
     connection: duckdb.DuckDBPyConnection = field(default_factory=connect)
     previous: datetime | None = None
     compiled: tuple[Compiled, ...] = ()
+    dialect: Dialect = "duckdb"  # of the statements; the rows are DuckDB's all the same
 
     def __post_init__(self) -> None:
         for table in self.tables:
@@ -192,7 +193,7 @@ class Memory:
                 self.connection.execute(f'insert into "{stage.name}__old" from "{stage.name}"')
                 self.connection.execute(f'delete from "{stage.name}__changes"')
                 tick = Tick(Moment(as_of, self.previous), frozenset(changed), fresh, whole and has_choice(stage))
-                prepared = prepare(stage, tick, "duckdb", self.full(model.name, as_of))
+                prepared = prepare(stage, tick, self.dialect, self.full(model.name, as_of))
                 if prepared is not None:
                     assert_bound(prepared)
                     self._execute(stage.name, prepared.statement)
@@ -253,7 +254,7 @@ class Memory:
     def full(self, name: str, as_of: datetime) -> str:
         """Write the oracle: the model's whole query over the new tables."""
         views = [c.name for c in self.compiled if c.is_view]
-        return compiler.whole_query(self.queries, name, views, Moment(as_of, None), "duckdb")
+        return compiler.whole_query(self.queries, name, views, Moment(as_of, None), self.dialect)
 
     def kept(self, name: str) -> Bag:
         model = next(c for c in self.compiled if c.name == name)

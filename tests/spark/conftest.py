@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -15,3 +16,9 @@ def engine() -> Iterator[SparkEngine]:
     made.start()
     yield made
     made.close()
+
+
+@pytest.fixture(scope="session")
+def small_session(engine: SparkEngine) -> Any:
+    """A session of its own for tests that change settings and make views."""
+    return engine._spark.newSession()

@@ -1,0 +1,20 @@
+"""Every `.case` file on Spark: after each step the kept table equals Spark's own answer to the whole query."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.case_files import Case
+from tests.playing import play
+from tests.spark.spark_memory import SparkMemory
+from tests.test_incremental import CASES
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if not c.values[0].refuse])
+def test_case_on_spark(small_session: Any, case: Case) -> None:
+    """The same steps, the same changes, by Spark's own arithmetic and comparisons."""
+    play(case, SparkMemory(case.tables, case.views, session=small_session))
