@@ -7,7 +7,7 @@ export PIP_NO_INPUT := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-fast mutants lint clean java again
+.PHONY: help build test test-fast mutants fuzz lint clean java again
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ test-fast: $(INSTALLED) ## Run the tests that need no Java and take no more than
 
 mutants: $(INSTALLED) ## Break each rule on purpose, and see that a case notices
 	$(BIN)/python -m tests.mutate
+
+fuzz: $(INSTALLED) ## Try random queries for MINUTES=10; what fails becomes a case in tests/cases/found
+	$(BIN)/python -m tests.fuzz --minutes $(or $(MINUTES),10)
 
 lint: $(INSTALLED) ## Check style, format and types
 	$(BIN)/ruff check .

@@ -1,9 +1,9 @@
 """Reads `.case` files: tables, a view, and steps of changes with the view's expected change.
 
 Words in the first column: case, table, view, kept, as_of, change, expect, refuse. Indented lines belong to the word
-before. `table orders(a int, b string) grain(a) grows repeats`; `view v grain(a) partition(b) as` and the query below;
-`kept additive` names the method; `change orders` is followed by `+ 1 | x` or `- 1 | x` (a count may follow the sign);
-`expect` closes a step; `refuse SR502` says that the query can't be kept at all.
+before. `table orders(a int not null, b string) grain(a) grows repeats`; `view v grain(a) partition(b) as` and the query
+below; `kept additive` names the method; `change orders` is followed by `+ 1 | x` or `- 1 | x` (a count may follow the
+sign); `expect` closes a step; `refuse SR502` says that the query can't be kept at all.
 """
 
 from __future__ import annotations
@@ -65,7 +65,10 @@ def _table(text: str) -> Table:
     after = rest[end + 1 :]
     grain = re.search(r"grain\(([^)]*)\)", after)
     keys = tuple(k.strip() for k in grain[1].split(",")) if grain else ()
-    return Table(name.strip(), _columns(rest[:end]), keys, "grows" in after, "repeats" in after)
+    columns = _columns(rest[:end])
+    required = tuple(n for n, kind in columns if kind.endswith(" not null"))
+    kinds = tuple((n, kind.removesuffix(" not null")) for n, kind in columns)
+    return Table(name.strip(), kinds, keys, "grows" in after, "repeats" in after, required)
 
 
 def _view(text: str) -> View:

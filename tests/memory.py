@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
+from functools import cache
 from typing import Any
 
 import duckdb
@@ -18,24 +19,32 @@ from sqlrun.errors import Place
 from sqlrun.incremental import compile as compiler
 from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.script import Moment
-from sqlrun.incremental.sql import identifier, type_name
+from sqlrun.incremental.sql import identifier
+from sqlrun.incremental.sql import type_name as spelled
 from sqlrun.incremental.statements import Prepared, Tick, prepare
 from sqlrun.model import Column, Config, Model, Project, Rendered
 from sqlrun.parse import DIALECT, Query, query, schema_of
 
 START = datetime(2026, 1, 1, tzinfo=timezone.utc)
 Bag = Counter[tuple[Any, ...]]
+type_name = cache(spelled)
 
 
 @dataclass
 class Table:
-    """An input of a test: `grows` says that only additions will come."""
+    """An input of a test: `grows` says that only additions will come, `required` which columns are never NULL."""
 
     name: str
     columns: tuple[tuple[str, str], ...]
     grain: tuple[str, ...] = ()
     grows: bool = False
     repeats: bool = False
+    required: tuple[str, ...] = ()
+
+
+def _contract(table: Table) -> tuple[Column, ...]:
+    place = Place(table.name)
+    return tuple(Column(n, k, "", place, nullable=n not in table.required) for n, k in table.columns)
 
 
 @dataclass
@@ -89,24 +98,18 @@ class Memory:
             self.connection.execute(f'create table "{table.name}__changes" ({columns}, _weight bigint)')
         self.compiled = self._compile()
         self.queries = {c.name: c.query for c in self.compiled}
-        for model in self.compiled:
-            for stage in model.stages:
-                columns = ", ".join(
-                    f"{identifier(c.name, 'duckdb')} {type_name(c.type, 'duckdb')}" for c in stage.columns
-                )
-                public = ", ".join(
-                    f"{identifier(c.name, 'duckdb')} {type_name(c.type, 'duckdb')}" for c in stage.columns
-                )
-                self.connection.execute(f'create table "{stage.name}" ({columns})')
-                self.connection.execute(f'create table "{stage.name}__old" ({columns})')
-                self.connection.execute(f'create view "{stage.name}__new" as from "{stage.name}"')
-                self.connection.execute(f'create table "{stage.name}__changes" ({public}, _weight bigint)')
+
+    def _create(self, model: Compiled) -> None:
+        for stage in model.stages:
+            columns = ", ".join(f"{identifier(c.name, 'duckdb')} {type_name(c.type, 'duckdb')}" for c in stage.columns)
+            self.connection.execute(
+                f'create table "{stage.name}" ({columns}); create table "{stage.name}__old" ({columns}); '
+                f'create view "{stage.name}__new" as from "{stage.name}"; '
+                f'create table "{stage.name}__changes" ({columns}, _weight bigint)'
+            )
 
     def _compile(self) -> tuple[Compiled, ...]:
-        models: list[Model] = [
-            self._model(t.name, "", tuple(Column(n, k, "", Place(t.name)) for n, k in t.columns), t.grain, "table")
-            for t in self.tables
-        ]
+        models: list[Model] = [self._model(t.name, "", _contract(t), t.grain, "table") for t in self.tables]
         catalog = compiler._Catalog(self._nouns(models), {}, {}, {})
         for table, model in zip(self.tables, models, strict=True):
             model = replace(model, repeats=table.repeats)
@@ -122,6 +125,7 @@ class Memory:
             models.append(model)
             compiled = compiler.model(self._query(model, names, models), catalog)
             done.append(compiled)
+            self._create(compiled)
             if view.name not in catalog.nodes:
                 grows = compiled.own.strategy == "append"
                 catalog.nodes[view.name] = compiler._scan(model, only_grows=grows)
@@ -165,50 +169,58 @@ class Memory:
         columns = []
         for name, kind, *_ in self.connection.execute(f"describe {text}").fetchall():
             kind = kind.replace("HUGEINT", "BIGINT").replace("UBIGINT", "BIGINT")
-            spark = exp.DataType.build(kind, dialect="duckdb").sql("spark").lower()
-            columns.append(Column(name, "timestamp" if "time zone" in kind.lower() else spark, "", Place(name)))
+            spark = exp.DataType.build(kind.replace(" WITH TIME ZONE", ""), dialect="duckdb").sql("spark").lower()
+            columns.append(Column(name, spark.replace("timestamp_ntz", "timestamp"), "", Place(name)))
         return tuple(columns)
 
     def change(self, table: str, rows: Iterable[tuple[int, tuple[str | None, ...]]]) -> None:
         """Record changes of an input for the next step: weight and values as text."""
         spec = next(t for t in self.tables if t.name == table)
+        tuples = []
         for weight, values in rows:
             texts = ", ".join(
                 f"cast({'null' if v is None else chr(39) + v.replace(chr(39), chr(39) * 2) + chr(39)}"
                 f" as {type_name(kind, 'duckdb')})"
                 for v, (_, kind) in zip(values, spec.columns, strict=True)
             )
-            self.connection.execute(f'insert into "{table}__changes" values ({texts}, {weight})')
+            tuples.append(f"({texts}, {weight})")
+        if tuples:
+            self.connection.execute(f'insert into "{table}__changes" values {", ".join(tuples)}')
 
     def step(self, as_of: datetime, whole: bool = False) -> None:
         """Carry out one tick over the recorded changes; `whole` computes tables whole that could be kept by them."""
-        changed = set()
-        for table in self.tables:
-            if self._apply(table):
-                changed.add(table.name)
+        changed = self.load()
         fresh = self.previous is None
         for model in self.compiled:
             for stage in model.stages:
-                self.connection.execute(f'delete from "{stage.name}__old"')
-                self.connection.execute(f'insert into "{stage.name}__old" from "{stage.name}"')
-                self.connection.execute(f'delete from "{stage.name}__changes"')
+                name = stage.name
+                self.connection.execute(
+                    f'delete from "{name}__old"; insert into "{name}__old" from "{name}"; delete from "{name}__changes"'
+                )
                 tick = Tick(Moment(as_of, self.previous), frozenset(changed), fresh, whole and has_choice(stage))
-                prepared = prepare(stage, tick, self.dialect, self.full(model.name, as_of))
+                wanted = stage.method == "full" or whole  # written only where it is read: that takes a while
+                prepared = prepare(stage, tick, self.dialect, self.full(model.name, as_of) if wanted else "")
                 if prepared is not None:
                     assert_bound(prepared)
                     self._execute(stage.name, prepared.statement)
                 if self._record(stage):
                     changed.add(stage.name)
-        for table in self.tables:
-            self.connection.execute(f'delete from "{table.name}__changes"')
+        self.forget()
         self.previous = as_of
+
+    def load(self) -> set[str]:
+        """Make the tables what the recorded changes make of them; name those that changed."""
+        return {table.name for table in self.tables if self._apply(table)}
+
+    def forget(self) -> None:
+        """Leave no changes for the next step."""
+        self.connection.execute("; ".join(f'delete from "{table.name}__changes"' for table in self.tables))
 
     def _apply(self, table: Table) -> bool:
         name = table.name
         names = [n for n, _ in table.columns]
         listed = ", ".join(identifier(n, "duckdb") for n in names)
-        self.connection.execute(f'delete from "{name}__old"')
-        self.connection.execute(f'insert into "{name}__old" from "{name}__new"')
+        self.connection.execute(f'delete from "{name}__old"; insert into "{name}__old" from "{name}__new"')
         changes = self.connection.execute(f'select * from "{name}__changes"').fetchall()
         for *values, weight in changes:
             marks = ", ".join("?" for _ in values)

@@ -60,6 +60,7 @@ ANSWERS = {
     "select a <=> null as x, a is distinct from 1 as y from ref.u": [(False, False), (False, True), (True, True)],
     "select case a when 1 then 'i' when null then 'n' else 'o' end as x from ref.u": [("i",), ("o",), ("o",)],
     "select b like '_' as x, b between 'w' and 'x' as y from ref.t where a = 1": [(True, False), (True, True)],
+    "select b from ref.t where b not like 'x%'": [("y",)],
     # aggregates over NULLs and over nothing
     "select sum(n) as s, count(n) as c, count(*) as r, avg(a) as m from ref.t": [(D("7.50"), 3, 4, 4 / 3)],
     "select sum(a) as s, count(*) as r, min(c) as m, collect_list(a) as l from ref.e": [(None, 0, None, ())],

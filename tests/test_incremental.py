@@ -6,15 +6,32 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from sqlrun.errors import ProjectError
 from tests.case_files import Case, read
 from tests.memory import Memory, Table, View
 from tests.playing import play
 
-FOLDER = Path(__file__).parent / "cases" / "incremental"
+FOLDER = Path(__file__).parent / "cases"
+# Cases that fail today, and why. What is mended leaves this list: a case that passes is an error here.
+FAULTS = {
+    "a column made of the key, which goes by another name, and of a sum": "an inserted row asks for the key's old name",
+    "a clock is compared with the key of an additive aggregate": "the clock reaches the engine as it stands",
+    "a lambda's variable is called as a column is": "DuckDB takes the column",
+}
+
+
+def marked(case: Case, file: str) -> ParameterSet:
+    faults = [pytest.mark.xfail(reason=FAULTS[case.name], strict=True)] if case.name in FAULTS else []
+    return pytest.param(case, id=f"{file}: {case.name}", marks=faults)
+
+
 CASES = [
-    pytest.param(case, id=f"{path.stem}: {case.name}") for path in sorted(FOLDER.glob("*.case")) for case in read(path)
+    marked(case, path.stem)
+    for folder in ("incremental", "found")
+    for path in sorted((FOLDER / folder).glob("*.case"))
+    for case in read(path)
 ]
 
 

@@ -20,6 +20,13 @@ from tests.evaluator.values import (
     to_type,
 )
 
+# Arguments that would change an answer and that no handler reads.
+UNREAD = (
+    "symmetric", "format", "zone", "count", "step", "occurrence", "parameters", "modifiers", "truncate", "limit",
+    "full_match", "flag", "is_multiset", "zero_based", "collation", "null", "unnest", "field",
+    "zero_start", "json_query", "action", "date_part_boundary", "culture", "binary", "is_end_exclusive", "exclude",
+)  # fmt: skip
+READ = (exp.TimeToStr, exp.Select, exp.Subquery)
 Handler = Callable[[exp.Expression, Scope], Value]
 HANDLERS: dict[type, Handler] = {}
 
@@ -43,6 +50,9 @@ def evaluate(node: exp.Expression, scope: Scope) -> Value:
     handler = HANDLERS.get(type(node))
     if handler is None:
         raise Unknown(f"{type(node).__name__}: {node.sql('databricks')}")
+    stray = next((key for key in UNREAD if node.args.get(key)), None)
+    if stray is not None and not isinstance(node, READ):
+        raise Unknown(f"{stray} of {type(node).__name__}: {node.sql('databricks')}")
     return handler(node, scope)
 
 
@@ -199,11 +209,12 @@ def _distinct_from(node: exp.Expression, scope: Scope) -> bool:
 @on(exp.Is)
 def _is(node: exp.Is, scope: Scope) -> bool:
     value = evaluate(node.this, scope)
+    negated = bool(node.args.get("negate"))
     match node.expression:
         case exp.Null():
-            return value is None
+            return (value is None) != negated
         case exp.Boolean(this=truth):
-            return value is not None and value == truth
+            return (value is not None and value == truth) != negated
     raise Unknown(node.sql("databricks"))
 
 
@@ -275,7 +286,7 @@ def _like(node: exp.Expression, scope: Scope) -> bool | None:
     parts = re.findall(r"\\(.)|(.)", pattern, re.DOTALL)
     regex = "".join(re.escape(e) if e else {"%": ".*", "_": "."}.get(c, re.escape(c)) for e, c in parts)
     flags = re.DOTALL | (re.IGNORECASE if isinstance(node, exp.ILike) else 0)
-    return re.fullmatch(regex, text, flags) is not None
+    return (re.fullmatch(regex, text, flags) is not None) != bool(node.args.get("negate"))
 
 
 # Choice

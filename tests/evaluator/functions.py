@@ -299,6 +299,8 @@ NAMED: dict[str, Callable[..., Value]] = {
     "timestamp_millis": _null_safe(lambda n: EPOCH + timedelta(milliseconds=n)),
     "timestamp_micros": _null_safe(lambda n: EPOCH + timedelta(microseconds=n)),
     "make_date": _null_safe(date),
+    "date_add": _null_safe(lambda d, n: day(d) + timedelta(days=n)),
+    "date_sub": _null_safe(lambda d, n: day(d) - timedelta(days=n)),
     "cardinality": _null_safe(len),
     "array_union": _null_safe(lambda a, b: distinct(a + b)),
     "map_values": _null_safe(lambda entries: tuple(v for _, v in entries)),

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlrun.engines.protocol import Append, Dialect, Merge, Replace, StoredColumn
+from sqlrun.engines.protocol import Append, Dialect, Merge, Overwrite, Replace, StoredColumn
 from sqlrun.engines.spark_modes import choose
 from sqlrun.incremental.sql import cast, identifier, type_name
 from tests.memory import Bag, Memory, bag
@@ -35,10 +35,10 @@ class SparkMemory(Memory):
         for key, value in SETTINGS.items():
             self.session.conf.set(key, value)
 
-    def step(self, as_of: datetime) -> None:
+    def step(self, as_of: datetime, whole: bool = False) -> None:
         self.as_of = as_of
         self._whole.clear()
-        super().step(as_of)
+        super().step(as_of, whole)
 
     def oracle(self, name: str, as_of: datetime) -> Bag:
         """Give the whole query's answer on Spark: that of this step's statement, else a run of its own."""
@@ -55,6 +55,12 @@ class SparkMemory(Memory):
                 result = f"select * from {identifier(name + '__old', 'spark')} union all ({sql})"
             case Replace(sql=sql):
                 result = sql
+            case Overwrite(sql=sql, touched=touched):
+                parts = [identifier(p, "spark") for p in stage.partition_by]
+                on = " and ".join(f"t.{p} <=> u.{p}" for p in parts)
+                names, old = ", ".join(_quoted(c) for c in stage.columns), identifier(name + "__old", "spark")
+                kept = f"select {names} from {old} as t left anti join ({touched}) as u on {on}"
+                result = f"{kept} union all select {names} from ({sql})"
             case Merge():
                 result = emulated(name, statement, stage.columns)
         text = f"select 'kept' as _side, {_casts(stage.columns)} from ({result})"

@@ -14,7 +14,7 @@ from tests.test_incremental import CASES
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if not c.values[0].refuse])
+@pytest.mark.parametrize("case", [c for c in CASES if not c.values[0].refuse and not c.marks])
 def test_case_on_spark(small_session: Any, case: Case) -> None:
     """The same steps, the same changes, by Spark's own arithmetic and comparisons."""
     play(case, SparkMemory(case.tables, case.views, session=small_session))
