@@ -77,7 +77,8 @@ def split(model: str, root: Node) -> tuple[Node, tuple[tuple[str, Node], ...]]:
     def visit(node: Node, at_root: bool) -> Node:
         if id(node) in replaced:
             return replaced[id(node)]
-        keeps_root = at_root and isinstance(node, Project)
+        # Above a kept aggregate the clock would change rows that no change of its input touches.
+        keeps_root = at_root and isinstance(node, Project) and not shape.is_clocked(node)
         made = with_children(node, tuple(visit(child, keeps_root) for child in children(node)))
         kept = (isinstance(made, Aggregate) and shape.is_additive(made)) or isinstance(made, Latest)
         if at_root:

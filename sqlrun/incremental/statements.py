@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from sqlrun.engines.protocol import Append, Dialect, Merge, Overwrite, Prune, Replace, Statement, StoredColumn
 from sqlrun.incremental import latest, sql
-from sqlrun.incremental.algebra import Aggregate, Latest, Type, substitute
+from sqlrun.incremental.algebra import Aggregate, Latest, Type, column, substitute
 from sqlrun.incremental.script import WEIGHT, Moment, Script
 from sqlrun.incremental.stages import ONE, Stage, Term, collapse, sums
 from sqlrun.incremental.touched import restrict, support
@@ -101,13 +101,15 @@ def _additive(stage: Stage, script: Script) -> Statement | None:
     from_key = [(name, value) for name, value in values if not _reads(value, terms)]
     from_state = [(name, value) for name, value in values if _reads(value, terms)]
     delta = script.text(_delta(stage, script, node, source, from_key))
+    shown = {item.name: name for name, item in reversed(top) if isinstance(item, exp.Column)}
+    stored: dict[str, exp.Expr] = {name: column(shown.get(name, f"_key_{name}")) for name, _ in node.keys}
     columns = {c.name: c for c in stage.columns}
 
     def public(plus: bool) -> list[tuple[str, str]]:
         """Write the public columns over s.* alone, or over s.* added to t.*."""
         pairs = []
         for name, value in from_state:
-            swapped = substitute(value, {t.name: _term(t, plus) for t in kept.terms})
+            swapped = substitute(value, stored | {t.name: _term(t, plus) for t in kept.terms})
             if script.dialect == "spark":
                 swapped = swapped.transform(_exact_average)
             pairs.append((name, sql.cast(_qualified(script, swapped), columns[name].type, script.dialect)))
