@@ -114,7 +114,9 @@ def test_make_alone_shows_every_target():
     phony = set(re.search(r"^\.PHONY: (.*)$", MAKEFILE, re.MULTILINE)[1].split())
 
     shown = set(re.findall(r"^  make ([a-z-]+) +[A-Z]", told, re.MULTILINE))
-    assert shown == phony - {"java", "again"} == {"help", "build", "test", "test-fast", "mutants", "lint", "clean"}
+    assert (
+        shown == phony - {"java", "again"} == {"help", "build", "test", "test-fast", "mutants", "fuzz", "lint", "clean"}
+    )
     assert told == make("help")
 
 

@@ -314,6 +314,9 @@ def _named(node: exp.Anonymous, scope: Scope) -> Value:
     name = node.name.lower()
     if name in NAMED:
         return NAMED[name](*(evaluate(e, scope) for e in node.expressions))
+    if name == "datediff" and len(node.expressions) == 2:
+        end, start = (evaluate(e, scope) for e in node.expressions)
+        return None if end is None or start is None else (day(end) - day(start)).days
     if name == "forall":
         return for_all(evaluate(node.expressions[0], scope), node.expressions[1], scope)
     raise Unknown(f"{name}()")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -113,7 +114,7 @@ def _select(node: exp.Select, world: World, ctes: dict[str, Relation], outer: Sc
     if node.args.get("qualify"):
         scopes = [s for s in scopes if evaluate(node.args["qualify"].this, s)]
     names = [item.alias_or_name for item in node.expressions]
-    rows = [(tuple(evaluate(item, s) for item in node.expressions), s) for s in scopes]
+    rows = [(row, s) for s in scopes for row in _items(node.expressions, s)]
     if node.args.get("distinct"):
         if node.args["distinct"].args.get("on"):
             raise Unknown("DISTINCT ON")
@@ -122,6 +123,23 @@ def _select(node: exp.Select, world: World, ctes: dict[str, Relation], outer: Sc
             first.setdefault(row, scope)
         rows = list(first.items())
     return Relation(names, _ordered(node, names, rows))
+
+
+def _items(items: list[exp.Expression], scope: Scope) -> Iterable[Tuple]:
+    """Evaluate a select list: one row, or with explode() one for each element."""
+    bare = [item.this if isinstance(item, exp.Alias) else item for item in items]
+    if not any(isinstance(item, exp.Explode) for item in bare):
+        return [tuple(evaluate(item, scope) for item in items)]
+    choices: list[list[Value]] = []
+    for item in bare:
+        if not isinstance(item, exp.Explode):
+            choices.append([evaluate(item, scope)])
+        elif isinstance(item, exp.Posexplode):
+            raise Unknown(item.sql("databricks"))
+        else:
+            elements = list(evaluate(item.this, scope) or ())
+            choices.append(elements or ([None] if isinstance(item, exp.ExplodeOuter) else []))
+    return list(itertools.product(*choices))
 
 
 def _windows(node: exp.Select) -> Iterable[exp.Window]:

@@ -20,7 +20,6 @@ from tests.fuzz.queries import views
 from tests.fuzz.schemas import scripts, tables
 from tests.memory import Bag, Memory, connect
 
-
 # Faults that are known, by their message, and the case in cases/found that shows each. What is mended leaves the list.
 KNOWN = {
     "as_of must be a literal before a query reaches an engine": "clock.case",
