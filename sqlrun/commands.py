@@ -146,7 +146,7 @@ def show_lineage(root: Path, text: str, direction: str | None, as_json: bool) ->
     from sqlrun import lineage_text
     from sqlrun.lineage import Lineage, chosen
 
-    prepared = pipeline.prepare(root)
+    prepared = pipeline.prepare(root, Cache.of(root))
     found = Lineage(prepared.nouns, prepared.graph, prepared.queries)
     items = chosen(found, text)
     direction = direction or ("up" if found.kind(items[0].node) == "model" else "down")
