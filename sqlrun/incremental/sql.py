@@ -61,7 +61,20 @@ def cast(text: str, spark_type: str, dialect: Dialect) -> str:
 
 def _for_duckdb(tree: exp.Expr) -> exp.Expr:
     """Mend what sqlglot leaves: first the calls, then the clauses."""
-    return duckdb_calls.mended(tree.copy()).transform(_mend, copy=False)
+    return duckdb_calls.mended(_own_variables(tree.copy())).transform(_mend, copy=False)
+
+
+def _own_variables(tree: exp.Expr) -> exp.Expr:
+    """Give a lambda's variables names that no column has: DuckDB would take the column."""
+    for function in reversed(list(tree.find_all(exp.Lambda, bfs=False))):
+        names = {variable.name for variable in function.expressions}
+        for identifier in [*function.expressions, *function.this.find_all(exp.Identifier)]:
+            above = identifier.parent
+            is_field = isinstance(above, exp.Dot | exp.PropertyEQ | exp.Alias) and above.this is not identifier
+            is_name = isinstance(above, exp.Column | exp.PropertyEQ | exp.DataType) or is_field
+            if identifier.name in names and not is_name:
+                identifier.set("this", f"_of_lambda_{identifier.name}")
+    return tree
 
 
 def _mend(node: exp.Expr) -> exp.Expr:
