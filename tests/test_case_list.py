@@ -38,6 +38,13 @@ def test_each_has_a_name_of_its_own() -> None:
     assert not [name for name, times in Counter(NAMES).items() if times > 1]
 
 
+def test_each_has_steps_or_is_refused() -> None:
+    """A case that lost its steps would pass whatever the rules say."""
+    cases = [case.values[0] for case in CASES]
+
+    assert not [case.place for case in cases if bool(case.steps) == bool(case.refuse)]
+
+
 @pytest.mark.parametrize("words", HOSTILE)
 def test_the_hostile_list_is_among_them(words: str) -> None:
     assert any(words in name for name in NAMES)

@@ -14,7 +14,7 @@ def rows(node: Aggregate, script: Script, flavour: str) -> str:
     child = script.rows(node.child, flavour)
     items = [*node.keys, *node.items]
     texts = [f"{script.expr(item)} as {script.name(name)}" for name, item in items]
-    groups = ", ".join(script.expr(key) for _, key in node.keys)
+    groups = script.groups(key for _, key in node.keys)
     grouping = f" group by {groups}" if groups else ""
     return f"select {', '.join(texts)} from {child}{grouping}"
 

@@ -50,8 +50,7 @@ def _filtered(node: exp.Expr, inner: exp.Expr, conditions: list[exp.Expr]) -> ex
         case exp.CountIf():
             return _where(exp.Count(this=exp.Star()), [inner.this, *conditions])
         case exp.Count() if inner.expressions and not isinstance(inner.this, exp.Distinct):
-            known = [exp.Not(this=exp.Is(this=item.copy(), expression=exp.null())) for item in
-                     (inner.this, *inner.expressions)]  # fmt: skip
+            known = [_is_known(item) for item in (inner.this, *inner.expressions)]
             return _where(exp.Count(this=exp.Star()), [*known, *conditions])
         case exp.FirstValue() | exp.LastValue():
             name = "first" if isinstance(inner, exp.FirstValue) else "last"
@@ -69,6 +68,10 @@ def _filtered(node: exp.Expr, inner: exp.Expr, conditions: list[exp.Expr]) -> ex
             return node
 
 
+def _is_known(value: exp.Expr) -> exp.Expr:
+    return exp.Not(this=exp.Is(this=exp.paren(value), expression=exp.null()))
+
+
 def _list(node: exp.Expr, conditions: list[exp.Expr]) -> exp.Expr:
     item = node.this.unnest() if isinstance(node.this, exp.Paren) else node.this
     plain = item.this if isinstance(item, exp.Order) else item
@@ -76,8 +79,7 @@ def _list(node: exp.Expr, conditions: list[exp.Expr]) -> exp.Expr:
         plain = plain.expressions[0]
     if isinstance(node, exp.ArrayUniqueAgg):
         item = exp.Distinct(expressions=[plain.copy()])
-    known = exp.Not(this=exp.Is(this=plain.copy(), expression=exp.null()))
-    return _where(call("list", item), [known, *conditions])
+    return _where(call("list", item), [_is_known(plain), *conditions])
 
 
 def _window_of_list(node: exp.Window) -> exp.Expr:

@@ -102,6 +102,16 @@ class Script:
         """Write an expression in the engine's SQL, the clock as `moment`."""
         return sql.expression(clocks.at(expression, moment) if moment else expression, self.dialect)
 
+    def groups(self, keys: Iterable[exp.Expr]) -> str:
+        """Write what GROUP BY names; a whole number alone would be read as a position, so it is cast."""
+        texts = []
+        for key in keys:
+            plain = key.unnest()
+            number = plain.this if isinstance(plain, exp.Neg) else plain
+            is_position = isinstance(number, exp.Literal) and number.is_int
+            texts.append(sql.cast(self.expr(plain), "bigint", self.dialect) if is_position else self.expr(key))
+        return ", ".join(texts)
+
     def moment_of(self, flavour: str) -> datetime:
         """Tell which time the clock shows over the old or the new rows; before the first tick there are no old ones."""
         return self.moment.as_of if flavour == "new" else self.moment.previous or self.moment.as_of

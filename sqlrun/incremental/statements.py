@@ -104,6 +104,8 @@ def _additive(stage: Stage, script: Script) -> Statement | None:
     shown = {item.name: name for name, item in reversed(top) if isinstance(item, exp.Column)}
     stored: dict[str, exp.Expr] = {name: column(shown.get(name, f"_key_{name}")) for name, _ in node.keys}
     columns = {c.name: c for c in stage.columns}
+    count = script.name("_n")
+    rows = f"t.{count} + s.{count}"
 
     def public(plus: bool) -> list[tuple[str, str]]:
         """Write the public columns over s.* alone, or over s.* added to t.*."""
@@ -112,19 +114,22 @@ def _additive(stage: Stage, script: Script) -> Statement | None:
             swapped = substitute(value, stored | {t.name: _term(t, plus) for t in kept.terms})
             if script.dialect == "spark":
                 swapped = swapped.transform(_exact_average)
-            pairs.append((name, sql.cast(_qualified(script, swapped), columns[name].type, script.dialect)))
+            text = _qualified(script, swapped)
+            if not isinstance(value, exp.Column):
+                # An engine may compute it for a group that goes, too, where it would divide by a count of zero.
+                text = f"case when {rows if plus else f's.{count}'} > 0 then {text} end"
+            pairs.append((name, sql.cast(text, columns[name].type, script.dialect)))
         return pairs
 
     added = [(t.name, _qualified(script, _term(t, plus=True))) for t in sorted(kept.terms, key=lambda t: t.name)]
     first = [(c.name, f"s.{script.name(c.name)}") for c in stage.columns if c.name not in dict(from_state)]
-    count = script.name("_n")
     return Merge(
         delta=delta,
         key=stage.key,
         null_safe=stage.null_safe,
         update=(*public(plus=True), *_cast_terms(added, columns, script)),
         insert=(*public(plus=False), *first),
-        delete_when=f"t.{count} + s.{count} = 0",
+        delete_when=f"{rows} = 0",
         insert_when=f"s.{count} > 0",
         prune=Prune(partitions=tuple(p for p in stage.partition_by if p in stage.key)),
     )
@@ -180,7 +185,7 @@ def _delta(stage: Stage, script: Script, node: Aggregate, source: str, from_key:
     kept_terms = sums(node).terms
     terms = [(t.name, _weighted(script, t)) for t in kept_terms]
     items = ", ".join(f"{text} as {script.name(name)}" for name, text in [*keys, *terms])
-    groups = ", ".join(text for _, text in keys)
+    groups = script.groups(key for _, key in node.keys)
     body = script.part(f"select {items} from {source} group by {groups}", "sums")
     columns = {c.name: c for c in stage.columns}
     shown = [_cast(script, script.expr(value), columns[name]) for name, value in from_key]
@@ -201,7 +206,7 @@ def _weighted(script: Script, term: Term) -> str:
     text = script.expr(term.argument)
     match term.kind:
         case "count":
-            return f"sum(case when {text} is not null then {WEIGHT} else 0 end)"
+            return f"sum(case when ({text}) is not null then {WEIGHT} else 0 end)"
         case "sum":
             weight = WEIGHT if term.type == "bigint" else sql.cast(WEIGHT, "decimal(10,0)", script.dialect)
             return f"coalesce(sum(({text}) * {weight}), 0)"

@@ -89,9 +89,9 @@ def _matched(node: Node, inner: _Inner, kind: str, operands: list[tuple[exp.Expr
         equal: exp.Expr = exp.EQ(this=mine, expression=theirs)
         if kind == "anti":
             if types.of(mine, outer_known).nullable:
-                equal = exp.Or(this=equal, expression=exp.Is(this=mine.copy(), expression=exp.null()))
+                equal = exp.Or(this=equal, expression=exp.Is(this=exp.paren(mine), expression=exp.null()))
             if types.of(other, inner_known).nullable:
-                equal = exp.Or(this=equal, expression=exp.Is(this=theirs.copy(), expression=exp.null()))
+                equal = exp.Or(this=equal, expression=exp.Is(this=exp.paren(theirs), expression=exp.null()))
         parts.append(exp.paren(equal) if isinstance(equal, exp.Or) else equal)
     condition = exp.and_(*parts, copy=False) if parts else None
     return joined_by(node, right, "semi" if kind == "semi" else "anti", condition)
@@ -267,7 +267,7 @@ def _membership(node: Node, test: exp.In, write: Write, context: Context) -> tup
     answer = (
         exp.case()
         .when(exp.EQ(this=rows, expression=zero), exp.false())
-        .when(exp.Is(this=mine, expression=exp.null()), exp.null())
+        .when(exp.Is(this=exp.paren(mine), expression=exp.null()), exp.null())
         .when(exp.GT(this=met, expression=zero), exp.true())
         .when(exp.LT(this=known, expression=rows), exp.null())
         .else_(exp.false())
