@@ -56,7 +56,7 @@ def _condition(node: Node, part: exp.Expr, write: Write, context: Context) -> No
         inner = _inner(test.args["query"], context)
         return _matched(node, inner, "anti" if negated else "semi", _operands(test, inner), write)
     columns = node.columns
-    node, value = values(node, part, write, context)
+    node, value = values(node, part, write, context, filters=True)
     kept = clocks.filtered(node, value)
     return Project(kept, tuple((name, column(name)) for name in columns))
 
@@ -202,12 +202,18 @@ def _simple(query: exp.Expr, outer: set[int]) -> exp.Select:
     )
 
 
-def values(node: Node, expression: exp.Expr, write: Write, context: Context) -> tuple[Node, exp.Expr]:
-    """Join what the subqueries of an expression give; the second value is the expression over the joined rows."""
+def values(
+    node: Node, expression: exp.Expr, write: Write, context: Context, *, filters: bool = False
+) -> tuple[Node, exp.Expr]:
+    """Join what the subqueries of an expression give; the second value is the expression over the joined rows.
+
+    `filters`: it is a condition, for which NULL is as good as false.
+    """
     holder = exp.Paren(this=expression.copy())
     marks: dict[str, exp.Expr] = {}
     while (found := _next(holder)) is not None:
-        node, value = _value(node, found, write, context)
+        told = not (filters and _only_filters(found, holder))
+        node, value = _value(node, found, write, context, told)
         mark = f"_subquery_{len(marks) + 1}"
         marks[mark] = value
         found.replace(column(mark))
@@ -240,20 +246,31 @@ def _is_test(found: exp.Expr) -> bool:
             return not isinstance(found.parent, exp.In | exp.Exists | exp.From | exp.Join)
 
 
-def _value(node: Node, found: exp.Expr, write: Write, context: Context) -> tuple[Node, exp.Expr]:
+def _only_filters(found: exp.Expr, holder: exp.Expr) -> bool:
+    """Tell whether nothing but AND, OR and NOT is made of a part of a condition."""
+    above = found.parent
+    while above is not holder and isinstance(above, exp.And | exp.Or | exp.Not | exp.Paren):
+        above = above.parent
+    return above is holder
+
+
+def _value(node: Node, found: exp.Expr, write: Write, context: Context, told: bool) -> tuple[Node, exp.Expr]:
     match found:
         case exp.Exists():
             inner = _inner(found.this, context)
             node, (count,) = _joined(node, inner, (("_rows", exp.Count(this=exp.Star())),), write, found)
             return node, exp.GT(this=count, expression=exp.Literal.number(0))
         case exp.In():
-            return _membership(node, found, write, context)
+            return _membership(node, found, write, context, told)
         case _:
             return _scalar(node, found, write, context)
 
 
-def _membership(node: Node, test: exp.In, write: Write, context: Context) -> tuple[Node, exp.Expr]:
-    """Give `x in (query)` its three values: true, false, or unknown where a NULL decides."""
+def _membership(node: Node, test: exp.In, write: Write, context: Context, told: bool) -> tuple[Node, exp.Expr]:
+    """Give `x in (query)` its three values: true, false, or unknown where a NULL decides.
+
+    Where the unknown would be seen (`told`) it is refused: Spark says false there, SQL and DuckDB say NULL.
+    """
     if holds(test.this) or isinstance(test.this, exp.Tuple):
         raise Refusal("SR514", "this IN has a rule only as a condition of WHERE", ADVICE, test)
     inner = _inner(test.args["query"], context)
@@ -261,6 +278,9 @@ def _membership(node: Node, test: exp.In, write: Write, context: Context) -> tup
     counts = (("_rows", exp.Count(this=exp.Star())), ("_known", exp.Count(this=item)))
     node, (rows, known) = _joined(node, inner, counts, write, test)
     mine = write(own)
+    if told and (types.of(mine, types.of_node(node)).nullable or types.of(item, types.of_node(inner.node)).nullable):
+        why = "IN over NULLs is false on Spark and NULL elsewhere, and what it compares may be NULL"
+        raise Refusal("SR505", why, "Use exists(...), which is never NULL, or leave the NULLs out first.", test)
     equal = _Inner(inner.node, inner.items, (*inner.ties, exp.EQ(this=own.copy(), expression=item)))
     node, (met,) = _joined(node, equal, (("_met", exp.Count(this=exp.Star())),), write, test)
     zero = exp.Literal.number(0)

@@ -61,10 +61,13 @@ def _spelled(expression: exp.Expr, named: Mapping[str, exp.Expr]) -> exp.Expr:
         spec = named.get(part.args["alias"].name.lower())
         if spec is None:
             raise Refusal("SR522", f"no WINDOW is called {part.args['alias'].name}", "Name it in WINDOW.", part)
+        if any(part.args.get(key) for key in ("partition_by", "order", "spec")):
+            why = "Spark has no window that adds to a named one"
+            raise Refusal("SR301", why, "Write the window out in OVER, or name a second one.", part)
         made = part.copy()
         made.set("alias", None)
         for key in ("partition_by", "order", "spec"):
-            if spec.args.get(key) and not made.args.get(key):
+            if spec.args.get(key):
                 made.set(key, [p.copy() for p in spec.args[key]] if key == "partition_by" else spec.args[key].copy())
         return made
 
