@@ -98,8 +98,9 @@ QUERIES = {
     "not in, with NULLs": View("v", "select id, kind from events where kind not in (select name from shops where shop = 'x')", ("id",)),
     "not in, tied": View("v", "select id from events e where n not in (select o.n from events o where o.shop = e.kind)", ("id",)),
     "in or": View("v", "select id from events where shop in (select shop from shops) or amount > 6", ("id",)),
-    "in as a column": View("v", "select id, kind in (select name from shops) as known, "
+    "in as a column": View("v", "select id, coalesce(kind, '?') in (select coalesce(name, '?') from shops) as known, "
                            "exists (select 1 from shops s where s.shop = events.shop) as is_shop from events", ("id",)),
+    "in under not": View("v", "select id, n from events where not (n > 3 or kind in (select name from shops))", ("id",)),
     "scalar": View("v", "select id, amount - (select avg(n) from events) as more from events", ("id",)),
     "scalar, tied": View("v", "select id, (select max(s.name) from shops s where s.shop = e.shop) as name, "
                          "(select count(*) from events o where o.shop = e.shop) as n from events e", ("id",)),

@@ -253,7 +253,9 @@ def _groups(
     conditions = {key: write(subqueries.left_out(condition)) for key, condition in clauses.items()}
     node, pulled, over, groups = grouped(tree.args.get("group"), node, items, conditions, write)
     for name, item in held.items():
-        node, value = subqueries.values(node, item, lambda part: groups.pull(write(part)), context)
+        node, value = subqueries.values(
+            node, item, lambda part: groups.pull(write(part)), context, filters=name in clauses
+        )
         stray = columns_in(value) - set(node.columns)
         if stray:
             why = f"`{name}` reads {', '.join(sorted(stray))}, which is neither grouped nor aggregated"

@@ -280,7 +280,7 @@ def _membership(node: Node, test: exp.In, write: Write, context: Context, told: 
     mine = write(own)
     if told and (types.of(mine, types.of_node(node)).nullable or types.of(item, types.of_node(inner.node)).nullable):
         why = "IN over NULLs is false on Spark and NULL elsewhere, and what it compares may be NULL"
-        raise Refusal("SR505", why, "Use exists(...), which is never NULL, or leave the NULLs out first.", test)
+        raise Refusal("SR505", why, "Use exists(...), or coalesce() on both sides, so that nothing is NULL.", test)
     equal = _Inner(inner.node, inner.items, (*inner.ties, exp.EQ(this=own.copy(), expression=item)))
     node, (met,) = _joined(node, equal, (("_met", exp.Count(this=exp.Star())),), write, test)
     zero = exp.Literal.number(0)
