@@ -16,6 +16,8 @@ from sqlrun.pipeline import prepare
 from sqlrun.readers import query, relation
 
 ROOT = Path(__file__).parent.parent
+# The other contenders don't count guests, so neither does this one.
+LEFT_OUT = "restaurant_customers"
 ROOMS = ("models", "macros", "seeds", "expectations", "profiles")
 
 
@@ -23,7 +25,7 @@ def make_project(work: Path) -> None:
     """Copy what the analyst wrote, unless it is there."""
     for room in ROOMS:
         if not (work / room).exists():
-            shutil.copytree(ROOT / room, work / room)
+            shutil.copytree(ROOT / room, work / room, ignore=shutil.ignore_patterns(f"{LEFT_OUT}.*"))
     shutil.copy(ROOT / "pyproject.toml", work / "pyproject.toml")
 
 

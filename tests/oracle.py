@@ -1,4 +1,4 @@
-"""What the mart must say, worked out from the raw lines in plain Python.
+"""What the marts must say, worked out from the raw lines in plain Python.
 
 Nothing here is shared with sqlrun: no import, no SQL, no engine. It takes every line there ever was and goes
 through all of them, so it is slow and easy to read, and a mistake in sqlrun can't be a mistake here too.
@@ -65,7 +65,7 @@ def read_lines(paths: Iterable[Path]) -> list[str]:
 
 
 def mart(lines: Iterable[str], as_of: datetime) -> dict[tuple[int, str], dict[str, Any]]:
-    """Give (window_hours, restaurant_id) -> n_orders, total_sales, top_dishes as they are at `as_of`.
+    """Give (window_hours, restaurant_id) -> n_orders, n_customers, total_sales, top_dishes as they are at `as_of`.
 
     An order counts in its latest version, if that isn't cancelled; a restaurant without an order is left out.
     `top_dishes` holds up to three (rank, dish_id, quantity).
@@ -80,6 +80,7 @@ def mart(lines: Iterable[str], as_of: datetime) -> dict[tuple[int, str], dict[st
         for restaurant_id, counted in by_restaurant.items():
             rows[hours, restaurant_id] = {
                 "n_orders": len(counted),
+                "n_customers": len({order.customer_id for order in counted}),
                 "total_sales": sum((i.quantity * i.unit_price for o in counted for i in o.items), Decimal("0.00")),
                 "top_dishes": top_dishes(counted),
             }

@@ -113,14 +113,18 @@ def plays(ticks: int) -> Iterator[Play]:
 
 
 def mart(site: Site) -> dict[tuple[int, str], dict[str, Any]]:
-    """Read the mart as the plain-Python oracle writes it."""
+    """Read the marts as the plain-Python oracle writes them."""
+    customers = {(r["window_hours"], r["restaurant_id"]): r["n_customers"] for r in site.rows("restaurant_customers")}
+    windows = site.rows("restaurant_windows")
+    assert customers.keys() == {(row["window_hours"], row["restaurant_id"]) for row in windows}
     return {
         (row["window_hours"], row["restaurant_id"]): {
             "n_orders": row["n_orders"],
+            "n_customers": customers[row["window_hours"], row["restaurant_id"]],
             "total_sales": row["total_sales"],
             "top_dishes": [(d["dish_rank"], d["dish_id"], d["quantity"]) for d in row["top_dishes"]],
         }
-        for row in site.rows("restaurant_windows")
+        for row in windows
     }
 
 

@@ -41,7 +41,8 @@ def hours_of(*lines: str) -> list[int]:
 def test_one_order_counts_in_every_window():
     rows = oracle.mart([line(items=[item("d002", 2, "12.50"), item("d001", 1, "0.05")])], AS_OF)
 
-    row = {"n_orders": 1, "total_sales": Decimal("25.05"), "top_dishes": [(1, "d002", 2), (2, "d001", 1)]}
+    top = [(1, "d002", 2), (2, "d001", 1)]
+    row = {"n_orders": 1, "n_customers": 1, "total_sales": Decimal("25.05"), "top_dishes": top}
     assert rows == {(1, "r0001"): row, (24, "r0001"): row, (168, "r0001"): row}
 
 

@@ -22,6 +22,7 @@ TABLES = {
     "fct_restaurant_dish_slots",
     "fct_restaurant_hours",
     "restaurant_windows",
+    "restaurant_customers",
 }
 
 
