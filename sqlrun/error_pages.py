@@ -22,12 +22,12 @@ def page(code: str) -> list[str]:
         if line.startswith("## "):
             section = line.removeprefix("## ")
         cells = [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
-        if cells and cells[0] == wanted:
+        if cells and cells[0].startswith(f"[{wanted}]"):
             return [
                 f"{wanted}  {section.partition(': ')[2]}",
                 "",
                 f"  it says     {cells[1]}",
                 f"  what to do  {cells[2]}",
             ]
-    known = re.findall(r"^\| (SR\d{3}) \|", text, re.MULTILINE)
+    known = re.findall(r"^\| \[(SR\d{3})\]", text, re.MULTILINE)
     raise UsageError(f"there is no code `{code}`; they are listed in docs/errors.md.{did_you_mean(wanted, known)}")

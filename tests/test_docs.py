@@ -208,7 +208,9 @@ def test_every_yaml_key_is_documented(keys: tuple[str, ...]) -> None:
 
 
 STRATEGIES = re.findall(
-    r"^\| `(select .*?)` \| (\w+) \| (SR\d+) \|", (ROOT / "docs" / "reference" / "sql.md").read_text(), re.MULTILINE
+    r"^\| `((?:select|with) .*?)` \| (\w+) \| (SR\d+) \|",
+    (ROOT / "docs" / "reference" / "sql.md").read_text(),
+    re.MULTILINE,
 )
 
 

@@ -85,7 +85,7 @@ def test_every_code_has_a_case() -> None:
 
 def test_every_code_is_documented() -> None:
     """docs/errors.md has one line a code, and no code that is gone."""
-    listed = re.findall(r"^\| (SR\d{3}) \|", DOCS.read_text(), re.MULTILINE)
+    listed = re.findall(r"^\| \[(SR\d{3})\]", DOCS.read_text(), re.MULTILINE)
 
     assert listed == sorted(codes_in_source())
 

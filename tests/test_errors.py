@@ -59,7 +59,7 @@ def test_no_caret_where_the_column_is_not_known() -> None:
 def test_each_code_has_its_page_offline() -> None:
     """`sqlrun error` shows what docs/errors.md says, for every code that it lists; others are refused."""
     listed = main.commands["error"]
-    codes = re.findall(r"^\| (SR\d{3}) \|", PAGE.read_text(), re.MULTILINE)
+    codes = re.findall(r"^\| \[(SR\d{3})\]", PAGE.read_text(), re.MULTILINE)
     for code in codes:
         done = CliRunner().invoke(listed, [code.lower()])
         assert done.exit_code == 0
