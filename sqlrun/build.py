@@ -52,7 +52,8 @@ def tick(
         )
     number = history.last_tick + 1
     plan = tick_plan(space, request.warehouse, published, number, request.as_of, request.selected, request.refresh)
-    states = dict(published.tables) if published else {}
+    # What the project no longer has isn't kept up to date, so it must not be published as if it were.
+    states = {name: state for name, state in published.tables.items() if space.has(name)} if published else {}
     progress = Progress(space, engine, reader or engine, plan, states, request.warehouse)
     recover(engine, plan)
     with Nodes(progress, tell, request.threads) as nodes:

@@ -181,6 +181,28 @@ def show(root: Path, model: str, profile: str | None, where: str, limit: int, ti
 
 
 @main.command()
+@SELECT
+@EXCLUDE
+@PROFILE
+@click.option("--full-refresh", is_flag=True, help="As if the selected models were to be built anew.")
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+@click.pass_obj
+@fails_plainly
+def plan(
+    root: Path,
+    select: tuple[str, ...],
+    exclude: tuple[str, ...],
+    profile: str | None,
+    full_refresh: bool,
+    as_json: bool,
+) -> None:
+    """Show what the next build does to the published tables: new, rebuilt, untouched or gone, and why."""
+    from sqlrun.commands import plan_edits
+
+    sys.exit(plan_edits(root, select, exclude, profile, full_refresh, as_json))
+
+
+@main.command()
 @PROFILE
 @click.option("--limit", type=click.IntRange(0), default=20, show_default=True, help="How many ticks; 0 is all.")
 @click.pass_obj

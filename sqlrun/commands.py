@@ -211,6 +211,30 @@ def _print_rows(rows: list[dict[str, Any]], names: tuple[str, ...], limit: int, 
             console.lines([f"{told} {what}"])
 
 
+def plan_edits(
+    root: Path, select: tuple[str, ...], exclude: tuple[str, ...], name: str | None, refresh: bool, as_json: bool
+) -> int:
+    """Carry out `sqlrun plan`."""
+    from sqlrun import edits
+    from sqlrun.engines import delta_files
+    from sqlrun.plan import tick_plan
+
+    prepared = pipeline.prepare(root, Cache.of(root))
+    ledger = _ledger(prepared, root, name)
+    history = ledger.read()
+    published = history.published
+    names, as_of = chosen(prepared, select, exclude), published.as_of if published else datetime.min
+    plan = tick_plan(prepared.space, ledger.warehouse, published, history.last_tick + 1, as_of, names, refresh)
+    found = edits.edits(prepared.space, plan)
+    states = {n: published.tables[n] for e in found for n in e.reads if n in published.tables} if published else {}
+    rows = {n: delta_files.rows_at(f"{ledger.warehouse}/{state.path}", state.version) for n, state in states.items()}
+    if as_json:
+        Console().raw(json.dumps(edits.as_json(found, published, rows), indent=2))
+    else:
+        Console().lines(edits.told(found, published, rows))
+    return 0
+
+
 def list_ticks(root: Path, name: str | None, limit: int) -> int:
     """Carry out `sqlrun ticks`."""
     from sqlrun import history

@@ -48,6 +48,10 @@ class Workspace:
         """Find a table's stage by name, hidden ones included; None for a seed."""
         return next((s for m in self.models for s in m.stages if s.name == name), None)
 
+    def has(self, table: str) -> bool:
+        """Tell whether a table is one of the project's, hidden ones included."""
+        return self.stage(table) is not None or self.seed(table) is not None
+
     def seed(self, name: str) -> Seed | None:
         """Find a seed by name."""
         return next((s for s in self.project.seeds if s.name == name), None)
@@ -142,6 +146,7 @@ def tick_plan(
             rebuild = model.name in chosen and (refresh or moved)
             if model.name in chosen or stage.name in needed:
                 tables[stage.name] = _stage_table(space, warehouse, stage, published, number, rebuild)
+    _require_unedited(models, chosen, tables)
     return TickPlan(number, as_of, seeds, models, tables, published)
 
 
@@ -192,6 +197,18 @@ def require_inputs(space: Workspace, chosen: set[str], published: Published | No
             if space.seed(table) is None:
                 raise UsageError(
                     f"{model.name} reads {table}, which has never been built. "
+                    f"Build it too: sqlrun build --select +{model.name}"
+                )
+
+
+def _require_unedited(models: Iterable[Compiled], chosen: set[str], tables: Mapping[str, TablePlan]) -> None:
+    """Refuse a selection that leaves out an edited model which it reads: what was built says something else."""
+    for model in models:
+        for name in sorted({table for stage in model.stages for table in stage.inputs} & tables.keys()):
+            owner = name.partition("__state_")[0]
+            if owner not in {model.name, *chosen} and tables[name].state is None:
+                raise UsageError(
+                    f"{model.name} reads {owner}, which was edited since it was built, or reads what was. "
                     f"Build it too: sqlrun build --select +{model.name}"
                 )
 

@@ -1,0 +1,159 @@
+"""What the next build does to the published tables, and why: built, rebuilt, kept, gone. Pure.
+
+Nothing is remembered but what the ledger has: a table's path holds the hash of its meaning (`fingerprint.py`), inputs
+and all. Hashing today's query over the inputs of then tells whether the query itself was edited.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from sqlrun import fingerprint
+from sqlrun.incremental.compile import Compiled
+from sqlrun.plan import TablePlan, TickPlan, Workspace, own_tables
+from sqlrun.ticks import Published, TableState
+
+Fate = Literal["new", "rebuilt", "new rows", "untouched", "not selected", "gone"]
+# In this order they are told, what costs most first.
+FATES: tuple[Fate, ...] = ("rebuilt", "new", "new rows", "gone", "not selected", "untouched")
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """What becomes of one model or seed.
+
+    `columns` is what readers will see changed, as `+ n int`, `- n` or `~ n int -> bigint`; `reads` names the tables
+    that are read whole to build it; empty where nothing is built.
+    """
+
+    name: str
+    fate: Fate
+    why: str
+    columns: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+
+
+def edits(space: Workspace, plan: TickPlan) -> tuple[Edit, ...]:
+    """Compare the project with what is published, as a tick over the selected models would find it."""
+    published = plan.published
+    known = own_tables(published.tables) if published else {}
+    found = [_seed(space, plan, name, known.get(name)) for name in plan.seeds]
+    chosen = {model.name for model in plan.models}
+    found += [_model(space, plan, model, known) for model in space.tables if model.name in chosen]
+    found += [_left_out(space, model, known) for model in space.tables if model.name not in chosen]
+    names = {model.name for model in space.tables} | {seed.name for seed in space.project.seeds}
+    gone = "the project no longer has it; ticks that were keep it, as in `show --tick`"
+    found += [Edit(name, "gone", gone) for name in sorted(known.keys() - names)]
+    return tuple(sorted(found, key=lambda edit: FATES.index(edit.fate)))
+
+
+def _seed(space: Workspace, plan: TickPlan, name: str, known: TableState | None) -> Edit:
+    table, seed = plan.tables[name], space.seed(name)
+    assert seed is not None
+    if known is None:
+        return Edit(name, "new", "never built")
+    if table.state is None:
+        return Edit(name, "rebuilt", "its columns were edited", _columns(known, table))
+    if known.content != fingerprint.of_content(seed):
+        return Edit(name, "new rows", "its rows were edited")
+    return Edit(name, "untouched", "")
+
+
+def _model(space: Workspace, plan: TickPlan, model: Compiled, known: Mapping[str, TableState]) -> Edit:
+    name = model.name
+    own = plan.tables[name]
+    building = [stage for stage in model.stages if plan.tables[stage.name].state is None]
+    before = known.get(name)
+    stages = {stage.name for stage in model.stages}
+    reads = dict.fromkeys(table for stage in building for table in stage.inputs if table not in stages)
+    if model.source is not None:
+        reads = dict.fromkeys([f"{model.source.group}.{model.source.name}"])
+    if before is None:
+        return Edit(name, "new", "never built", (), tuple(reads))
+    if not building:
+        return Edit(name, "untouched", "")
+    return Edit(name, "rebuilt", _why(space, plan, model, known), _columns(before, own), tuple(reads))
+
+
+def _left_out(space: Workspace, model: Compiled, known: Mapping[str, TableState]) -> Edit:
+    before = known.get(model.name)
+    same = before is not None and print_of(before) == space.prints[model.name]
+    return Edit(model.name, "not selected", "as it is" if same else "edited; readers keep what was built")
+
+
+def _why(space: Workspace, plan: TickPlan, model: Compiled, known: Mapping[str, TableState]) -> str:
+    """Tell a model's own edit from one that it only reads."""
+    reads = list(model.query.rendered.refs)
+    moved = [name for name in reads if name in plan.tables and plan.tables[name].state is None]
+    before = print_of(known[model.name])
+    if before == space.prints[model.name]:
+        return f"it reads {_listed(moved)}" if moved else "--full-refresh"
+    then = {name: print_of(known[name]) if name in known else space.prints[name] for name in reads}
+    if fingerprint.of_model(model, then, space.rules.get(model.name, ())) == before:
+        return f"it reads {_listed(moved)}"
+    others = [f"the view {name}" for name in reads if name in space.views] + moved
+    own = "its query, columns or layout were edited"
+    return f"{own}, or what it takes from {' or '.join(others)}" if others else own
+
+
+def _listed(names: Iterable[str]) -> str:
+    return f"{', '.join(names)}, which is rebuilt"
+
+
+def print_of(state: TableState) -> str:
+    """Take the hash of a table's meaning from its path, like `orders/0a1b2c3d4e5f-12/state_1`."""
+    found = re.match(r"[^/]+/([0-9a-f]+)", state.path)
+    return found[1] if found else ""
+
+
+def _columns(before: TableState, after: TablePlan) -> tuple[str, ...]:
+    old, new = dict(before.columns), {column.name: column.type for column in after.public}
+    said = [f"+ {name} {kind}" for name, kind in new.items() if name not in old]
+    said += [f"- {name}" for name in old if name not in new]
+    said += [f"~ {name} {old[name]} -> {kind}" for name, kind in new.items() if name in old and old[name] != kind]
+    return tuple(said)
+
+
+def told(found: Iterable[Edit], published: Published | None, rows: Mapping[str, int]) -> list[str]:
+    """Write the edits as text; `rows` are the tables' rows now, as far as they are known."""
+    listed = list(found)
+    if published is None:
+        lines = ["Nothing is published yet; the next build builds everything."]
+    else:
+        lines = [f"Compared with tick {published.tick}, as_of {published.as_of:%Y-%m-%d %H:%M} UTC:"]
+    shown = [edit for edit in listed if edit.fate not in ("untouched", "not selected") or edit.why[:6] == "edited"]
+    fate, name = (max([len(getattr(e, key)) for e in shown] or [0]) for key in ("fate", "name"))
+    lines += [""] if shown else []
+    for edit in shown:
+        lines += [f"  {edit.fate:{fate}}  {edit.name:{name}}  {edit.why}{_cost(edit, rows)}".rstrip()]
+        lines += [f"  {'':{fate}}    {column}" for column in edit.columns]
+    rest = len(listed) - len(shown)
+    if rest:
+        lines += ["", f"  {rest} {'is' if rest == 1 else 'are'} as {'it was' if rest == 1 else 'they were'}."]
+    if any(edit.fate in ("rebuilt", "gone") for edit in shown):
+        lines += ["", "A build keeps the old tables for readers until it publishes the new ones, all at once."]
+    elif not shown:
+        lines[1:] = ["", "Nothing was edited: a build takes in what is new."]
+    return lines
+
+
+def _cost(edit: Edit, rows: Mapping[str, int]) -> str:
+    if not edit.reads:
+        return ""
+    sizes = [rows.get(name) for name in edit.reads]
+    total = sum(size for size in sizes if size is not None)
+    about = f", about {total:,} rows" if None not in sizes else ""
+    return f"; reads {', '.join(edit.reads)}{about}"
+
+
+def as_json(found: Iterable[Edit], published: Published | None, rows: Mapping[str, int]) -> dict[str, Any]:
+    """Write the edits for other programs."""
+    tables = [
+        asdict(edit)
+        | {"rows_read": None if any(n not in rows for n in edit.reads) else sum(rows[n] for n in edit.reads)}
+        for edit in found
+    ]
+    return {"tick": published.tick if published else None, "tables": tables}
