@@ -264,8 +264,10 @@ class Queries:
         if not chosen:
             return self.group(source, tail)
         listed = ", ".join(chosen)
-        by = self.pick((f"rollup({listed})", f"cube({listed})", f"grouping sets (({listed}), ({chosen[0]}))",
-                        f"grouping sets (({chosen[-1]}), ())"))  # fmt: skip
+        forms = [f"rollup({listed})", f"cube({listed})", f"grouping sets (({chosen[-1]}), ())"]
+        if len(chosen) > 1:  # else the set would be there twice, and its key no key
+            forms.append(f"grouping sets (({listed}), ({chosen[0]}))")
+        by = self.pick(forms)
         used = chosen if not by.startswith("grouping sets ((" + chosen[-1] + "), ()") else chosen[-1:]
         by_text = {c.text: c for c in source.columns}
         keys = [(c, by_text[c].family, False) for c in used]
