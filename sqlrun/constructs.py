@@ -10,6 +10,7 @@ from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
 
 from sqlrun.incremental.algebra import place_of
+from sqlrun.incremental.trees import every
 
 # What is no plain query. TRANSFORM runs a script on Spark's machines; `${x}` is filled in by Spark from its settings.
 REFUSED: Mapping[type[exp.Expr], str] = {
@@ -50,7 +51,7 @@ MOST_READS = 5_000
 
 def refused(tree: exp.Expr, sql: str) -> Iterable[tuple[int, int, str]]:
     """List what is no plain query: scripts, parameters, other versions of a table, locks (line, column, message)."""
-    for node in tree.find_all(*REFUSED, exp.Any, exp.All):
+    for node in every(tree, *REFUSED, exp.Any, exp.All):
         if isinstance(node, exp.Any | exp.All) and isinstance(node.parent, OF_PATTERNS):
             continue
         line, column = place_of(cast(exp.Expression, node))

@@ -21,6 +21,7 @@ from sqlrun.column_types import misfits
 from sqlrun.errors import Place, Problem, ProjectError
 from sqlrun.functions import function_name, refusal
 from sqlrun.incremental.algebra import place_of
+from sqlrun.incremental.trees import copied, every
 from sqlrun.model import Column, Model, Project, Rendered, Seed, Source
 from sqlrun.places import source_place as source_place
 from sqlrun.spark_sql import DIALECT as DIALECT
@@ -54,7 +55,7 @@ class Query:
     @property
     def canonical(self) -> str:
         """Write the query without comments and formatting: equal queries, equal texts."""
-        return self.tree.sql(DIALECT, comments=False)
+        return copied(self.tree).sql(DIALECT, copy=False, comments=False)
 
 
 def project(rendered: Iterable[Rendered], nouns: Project) -> tuple[Query, ...]:
@@ -115,7 +116,7 @@ def query(rendered: Rendered, schema: Schema, admitted: tuple[str, ...] = ()) ->
     problems = [*_constructs(tree, rendered), *_tables(tree, rendered, schema), *_functions(tree, rendered, admitted)]
     if problems:
         raise ProjectError(problems)
-    read = [schema[table.db][table.name] for table in tree.find_all(exp.Table) if table.db]
+    read = [schema[table.db][table.name] for table in every(tree, exp.Table) if table.db]
     if not all(read) or not rendered.model.columns:
         raise _Unknowable
     tree = _qualify(tree, rendered, schema)
@@ -190,7 +191,7 @@ def _parse(rendered: Rendered) -> exp.Query:
         at = rendered.sql.split("\n").index(first) + 1
         message, hint = f"a model is one SELECT, not {word}", "sqlrun writes the tables itself: keep only the query."
         raise ProjectError([_problem("SR302", rendered, at, len(first) - len(first.lstrip()) + 1, message, hint)])
-    bare = next((cte for cte in tree.find_all(exp.CTE) if not isinstance(cte.this, exp.Query)), None)
+    bare = next((cte for cte in every(tree, exp.CTE) if not isinstance(cte.this, exp.Query)), None)
     if bare is not None:
         message = f"SQL syntax: the CTE `{bare.alias}` holds no query"
         raise ProjectError([_at("SR301", rendered, bare.args["alias"], message, "Write: name as (select ...).")])
@@ -260,7 +261,7 @@ def _tables(tree: exp.Expr, rendered: Rendered, schema: Schema) -> Iterable[Prob
         yield _at("SR301", rendered, large, message, hint)
         return
     inside = {id(table): set(scope.cte_sources) for scope in scopes for table in scope.tables}
-    for table in tree.find_all(exp.Table):
+    for table in every(tree, exp.Table):
         database, name = table.db, table.name
         if not isinstance(table.this, exp.Identifier) and not isinstance(table.this, exp.Dot):
             if isinstance(table.this, exp.Func) and refusal(table.this) is None:
@@ -284,7 +285,7 @@ def _ref(name: str) -> str:
 
 
 def _functions(tree: exp.Expr, rendered: Rendered, admitted: tuple[str, ...]) -> Iterable[Problem]:
-    for function in tree.find_all(exp.Func):
+    for function in every(tree, exp.Func):
         found = refusal(function, admitted)
         if found is not None:
             code, message, hint = found
@@ -294,7 +295,7 @@ def _functions(tree: exp.Expr, rendered: Rendered, admitted: tuple[str, ...]) ->
 def _qualify(tree: exp.Query, rendered: Rendered, schema: Schema) -> exp.Query:
     # Only what the query reads: sqlglot goes through all of a schema, and a project has many tables. One is always
     # there, since without any sqlglot would guess columns.
-    read = [(table.db, table.name) for table in tree.find_all(exp.Table) if table.db]
+    read = [(table.db, table.name) for table in every(tree, exp.Table) if table.db]
     known: dict[str, object] = {REF: {"nothing": {"nothing": "string"}}}
     for database in {database for database, _ in read}:
         known[database] = {name: schema[database][name] for db, name in read if db == database}
@@ -326,10 +327,11 @@ def _unresolved(tree: exp.Expr, rendered: Rendered, message: str) -> Problem:
 def _unresolved_columns(tree: exp.Query, rendered: Rendered, schema: Schema) -> Iterable[Problem]:
     """Find the columns that no table has (SR304), or that two have (SR308)."""
     scopes = {id(scope.expression): scope for scope in traverse_scope(tree)}
-    for column in tree.find_all(exp.Column):
+    known: dict[int, list[tuple[str, list[str]]]] = {}
+    for column in every(tree, exp.Column):
         if isinstance(column.this, exp.Star) or _is_output(column):
             continue
-        offered = _offered(column, scopes, schema)
+        offered = _offered(column, scopes, schema, known)
         holders = [table for table, names in offered.items() if column.name in names]
         if not column.table and len(holders) > 1:
             hint = f"{' and '.join(holders)} have it: write {holders[0]}.{column.name}."
@@ -360,28 +362,39 @@ def _is_output(column: exp.Column) -> bool:
     return not column.table and isinstance(above, exp.Query) and column.name in above.named_selects
 
 
-def _offered(column: exp.Column, scopes: Mapping[int, Scope], schema: Schema) -> dict[str, list[str]]:
-    """List the columns of each table that a column may be of, the nearest query's first; `*`: not known."""
+def _offered(
+    column: exp.Column, scopes: Mapping[int, Scope], schema: Schema, known: dict[int, list[tuple[str, list[str]]]]
+) -> dict[str, list[str]]:
+    """List the columns of each table that a column may be of, the nearest query's first; `*`: not known.
+
+    `known` keeps what each query offers to its other columns.
+    """
     found: dict[str, list[str]] = {}
     node: exp.Expr | None = column
     while node is not None:
         scope = scopes.get(id(node))
-        for alias, source in _sources_for(column, scope) if scope else ():
-            if isinstance(source, exp.Table):
-                names = list(schema.get(source.db, {}).get(source.name, {})) or ["*"]
-            else:
-                names = [name for name in cast(exp.Query, source.expression).named_selects if name] or ["*"]
-            found.setdefault(alias, names)
+        if scope:
+            if id(node) not in known:
+                selected = ((alias, source) for alias, (_, source) in scope.selected_sources.items())
+                known[id(node)] = [(alias, _names(source, schema)) for alias, source in selected]
+            for alias, names in known[id(node)]:
+                found.setdefault(alias, names)
+            for alias, source in _judged(column, scope):
+                found.setdefault(alias, _names(source, schema))
         if scope and not (scope.is_subquery or scope.is_udtf):
             break
         node = node.parent
     return found
 
 
-def _sources_for(column: exp.Column, scope: Scope) -> Iterable[tuple[str, exp.Table | Scope]]:
-    """List a query's tables; those of a semi or anti join may be named in its own condition alone."""
-    for alias, (_, source) in scope.selected_sources.items():
-        yield alias, source
+def _names(source: exp.Table | Scope, schema: Schema) -> list[str]:
+    if isinstance(source, exp.Table):
+        return list(schema.get(source.db, {}).get(source.name, {})) or ["*"]
+    return [name for name in cast(exp.Query, source.expression).named_selects if name] or ["*"]
+
+
+def _judged(column: exp.Column, scope: Scope) -> Iterable[tuple[str, exp.Table | Scope]]:
+    """List the table of a semi or anti join, which may be named in its own condition alone."""
     join = column.find_ancestor(exp.Join, exp.Query)
     if isinstance(join, exp.Join) and (join.kind or "").upper() in ("SEMI", "ANTI"):
         alias = join.this.alias_or_name

@@ -11,6 +11,8 @@ from typing import Literal
 
 from sqlglot import exp
 
+from sqlrun.incremental.trees import copied, every
+
 
 @dataclass(frozen=True, slots=True)
 class Type:
@@ -270,12 +272,12 @@ def scans(node: Node) -> tuple[str, ...]:
 
 def column(name: str) -> exp.Column:
     """Make a reference to a column of the input."""
-    return exp.column(exp.to_identifier(name, quoted=True))
+    return exp.Column(this=exp.Identifier(this=name, quoted=True))
 
 
 def columns_in(expression: exp.Expr) -> frozenset[str]:
     """Name the input columns that an expression reads."""
-    return frozenset(c.name for c in expression.find_all(exp.Column))
+    return frozenset([c.name for c in every(expression, exp.Column)])
 
 
 def substitute(expression: exp.Expr, values: Mapping[str, exp.Expr]) -> exp.Expr:
@@ -288,7 +290,7 @@ def substitute(expression: exp.Expr, values: Mapping[str, exp.Expr]) -> exp.Expr
             return exp.paren(value, copy=False) if needs_parens else value
         return node
 
-    return expression.copy().transform(swap, copy=False)
+    return copied(expression).transform(swap, copy=False)
 
 
 @dataclass(frozen=True, slots=True)

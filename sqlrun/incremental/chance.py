@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from sqlrun.incremental.algebra import Refusal
+from sqlrun.incremental.trees import nodes
 
 # Aggregates that sqlglot has no class for.
 AGGREGATES = frozenset(
@@ -64,7 +65,9 @@ def is_aggregate(node: exp.Expr) -> bool:
 
 def check(tree: exp.Expr) -> None:
     """Refuse what depends on the order of rows (SR504); window functions are judged by their ORDER BY."""
-    for node in tree.walk():
+    for node in nodes(tree):
+        if not isinstance(node, exp.Func):  # all that is judged below is
+            continue
         advice = _advice(node)
         if advice and node.find_ancestor(exp.Window) is None:
             name = node.name.lower() if isinstance(node, exp.Anonymous) else SPARK_NAMES.get(type(node)) or node.key

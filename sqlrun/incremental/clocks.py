@@ -15,6 +15,7 @@ from sqlrun.incremental.algebra import (
     Temporal,
     columns_in,
 )
+from sqlrun.incremental.trees import copied, has
 
 FLIP = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
 OPERATORS: dict[type[exp.Expr], str] = {
@@ -46,7 +47,7 @@ def conjuncts(condition: exp.Expr | None) -> list[exp.Expr]:
 
 def reads_clock(expression: exp.Expr) -> bool:
     """Tell whether an expression asks for the tick's time."""
-    return expression.find(exp.CurrentTimestamp, exp.CurrentDate, exp.CurrentDatetime) is not None
+    return has(expression, exp.CurrentTimestamp, exp.CurrentDate, exp.CurrentDatetime)
 
 
 def filtered(node: Node, condition: exp.Expr) -> Node:
@@ -132,7 +133,7 @@ def is_narrow(condition: exp.Expr) -> bool:
 
 def at(expression: exp.Expr, moment: datetime) -> exp.Expr:
     """Write a moment for the clock in an expression, in place of the clock's functions; the expression is copied."""
-    return expression.copy().transform(lambda node: at_node(node, moment), copy=False)
+    return copied(expression).transform(lambda node: at_node(node, moment), copy=False)
 
 
 def at_node(node: exp.Expr, moment: datetime) -> exp.Expr:

@@ -11,6 +11,7 @@ import itertools
 from sqlglot import exp
 
 from sqlrun.incremental import clocks
+from sqlrun.incremental.trees import copied, every, has
 
 
 def joined(tree: exp.Expr) -> exp.Expr:
@@ -18,8 +19,8 @@ def joined(tree: exp.Expr) -> exp.Expr:
 
     They are joined in the order of FROM, but a table that nothing ties to those before it waits for one that is tied.
     """
-    made = tree.copy()
-    for select in list(made.find_all(exp.Select)):
+    made = copied(tree)
+    for select in every(made, exp.Select):
         _rewrite(select)
     return made
 
@@ -62,14 +63,14 @@ def _is_bare(join: exp.Join) -> bool:
 
 def _is_tie(part: exp.Expr) -> bool:
     """Tell whether a condition equates a column of one table with that of another."""
-    if not isinstance(part, exp.EQ) or part.find(exp.Query) or clocks.reads_clock(part):
+    if not isinstance(part, exp.EQ) or has(part, exp.Query) or clocks.reads_clock(part):
         return False
     left, right = _tables(part.this), _tables(part.expression)
     return bool(left and right) and not left & right
 
 
 def _tables(expression: exp.Expr) -> set[str]:
-    return {column.table for column in expression.find_all(exp.Column)}
+    return {column.table for column in every(expression, exp.Column)}
 
 
 def _ties(tie: exp.Expr, seen: set[str], name: str) -> bool:

@@ -20,6 +20,7 @@ from sqlrun.incremental.algebra import (
     column,
     columns_in,
 )
+from sqlrun.incremental.trees import copied, every, has
 
 # Where a query's tables come from: (database, name) -> node; `ref` tables, sources, views written out.
 Resolve = Callable[[str, str], Node]
@@ -40,7 +41,9 @@ class Context:
 
 def plain(expression: exp.Expr, env: Env) -> exp.Expr:
     """Replace `table.column` by the input's own column name."""
-    generator = next((e for e in expression.find_all(exp.Explode, exp.UDTF)), None)
+    if isinstance(expression, exp.Column):
+        return _own(expression, env)
+    generator = next(iter(every(expression, exp.Explode, exp.UDTF)), None)
     if generator is not None:
         raise Refusal(
             "SR515",
@@ -50,13 +53,15 @@ def plain(expression: exp.Expr, env: Env) -> exp.Expr:
         )
 
     def swap(node: exp.Expr) -> exp.Expr:
-        if isinstance(node, exp.Column):
-            replacement = column(env.get((node.table, node.name), node.name))
-            replacement.this.meta.update(node.this.meta)
-            return replacement
-        return node
+        return _own(node, env) if isinstance(node, exp.Column) else node
 
-    return expression.copy().transform(swap, copy=False)
+    return copied(expression).transform(swap, copy=False)
+
+
+def _own(node: exp.Column, env: Env) -> exp.Column:
+    replacement = column(env.get((node.table, node.name), node.name))
+    replacement.this.meta.update(node.this.meta)
+    return replacement
 
 
 def tables(tree: exp.Select, context: Context) -> tuple[Node, Env]:
@@ -157,7 +162,7 @@ def _join(node: Node, env: Env, join: exp.Join, context: Context) -> tuple[Node,
     both = env | {key: renamed[name] for key, name in right_env.items()}
     condition = join.args.get("on")
     written = plain(condition, both) if condition is not None else None
-    if written is not None and written.find(exp.Query):
+    if written is not None and has(written, exp.Query):
         raise Refusal("SR514", "a subquery in a join condition has no rule", "Put it into WHERE or a CTE.", join)
     joined = joined_by(node, right, kind, written)
     return joined, env if kind in ("semi", "anti") else both

@@ -22,6 +22,7 @@ from sqlrun.incremental.algebra import (
 )
 from sqlrun.incremental.chance import is_aggregate
 from sqlrun.incremental.translate_from import unused
+from sqlrun.incremental.trees import copied
 
 Items = tuple[tuple[str, exp.Expr], ...]
 # The constant key of the group that a whole table is, and the number of a grouping set.
@@ -58,7 +59,7 @@ class Groups:
                 return column(name)
             return part
 
-        return expression.copy().transform(swap, copy=False)
+        return copied(expression).transform(swap, copy=False)
 
     def _name(self, call: exp.Expr) -> str:
         """Name an aggregate after the column that it is, else by number."""
@@ -80,6 +81,8 @@ class Groups:
 
 def aggregates(expression: exp.Expr) -> list[exp.Expr]:
     """List the aggregate calls, but not those that are window functions or belong to a subquery."""
+    if isinstance(expression, exp.Column):
+        return []
     nodes = expression.walk(prune=lambda node: isinstance(node, exp.Query) or is_aggregate(node))
     return [
         call

@@ -15,6 +15,7 @@ from sqlrun.incremental import clocks, shape, types
 from sqlrun.incremental.algebra import Aggregate, Join, Node, Project, Refusal, column, columns_in, substitute
 from sqlrun.incremental.translate_from import Context, Env, apart, joined_by, plain, tables
 from sqlrun.incremental.translate_groups import Groups, aggregates, of_none, whole
+from sqlrun.incremental.trees import copied, has
 
 Write = Callable[[exp.Expr], exp.Expr]
 ADVICE = "Join the other table, or group it in a CTE and join that."
@@ -31,7 +32,7 @@ class _Inner:
 
 def holds(expression: exp.Expr) -> bool:
     """Tell whether an expression has a subquery in it."""
-    return expression.find(exp.Query) is not None
+    return has(expression, exp.Query)
 
 
 def filtered(node: Node, env: Env, condition: exp.Expr | None, context: Context, write: Write | None = None) -> Node:
@@ -101,7 +102,7 @@ def _renamed(expression: exp.Expr, renamed: dict[str, str]) -> exp.Expr:
     def swap(node: exp.Expr) -> exp.Expr:
         return column(renamed[node.name]) if isinstance(node, exp.Column) and node.name in renamed else node
 
-    return expression.copy().transform(swap, copy=False)
+    return copied(expression).transform(swap, copy=False)
 
 
 def _tied(tie: exp.Expr, renamed: dict[str, str], write: Write) -> exp.Expr:
@@ -209,7 +210,7 @@ def values(
 
     `filters`: it is a condition, for which NULL is as good as false.
     """
-    holder = exp.Paren(this=expression.copy())
+    holder = exp.Paren(this=copied(expression))
     marks: dict[str, exp.Expr] = {}
     while (found := _next(holder)) is not None:
         told = not (filters and _only_filters(found, holder))
@@ -224,7 +225,7 @@ def values(
 
 def left_out(expression: exp.Expr) -> exp.Expr:
     """Write NULL for the subqueries of an expression and keep what IN looks for: so its aggregates can be found."""
-    holder = exp.Paren(this=expression.copy())
+    holder = exp.Paren(this=copied(expression))
     while (found := _next(holder)) is not None:
         found.replace(found.this if isinstance(found, exp.In) else exp.null())
     result: exp.Expr = holder.this

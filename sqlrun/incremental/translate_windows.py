@@ -10,6 +10,7 @@ from sqlrun.incremental import clocks
 from sqlrun.incremental.algebra import Node, Project, Refusal, Window, column, columns_in
 from sqlrun.incremental.translate_from import unused
 from sqlrun.incremental.translate_groups import Items
+from sqlrun.incremental.trees import copied, every
 
 Conditions = dict[str, exp.Expr]
 
@@ -25,7 +26,7 @@ def windowed(
     conditions = {key: _spelled(condition, named) for key, condition in conditions.items()}
     found: dict[str, exp.Window] = {}
     for expression in (*(item for _, item in items), *conditions.values()):
-        for window in expression.find_all(exp.Window):
+        for window in every(expression, exp.Window):
             found.setdefault(window.sql("databricks"), window)
     if not found:
         return node, items, conditions
@@ -43,7 +44,7 @@ def windowed(
                 return column(names[part.sql("databricks")])
             return part
 
-        return expression.copy().transform(swap, copy=False)
+        return copied(expression).transform(swap, copy=False)
 
     return (
         node,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from sqlglot import exp
 
@@ -160,9 +161,18 @@ def parse(type_text: str) -> exp.DataType | None:
 
 def text(data_type: exp.DataType) -> str:
     """Write a type as Spark SQL, lower case."""
-    return data_type.sql("spark").lower()
+    if any(value for key, value in data_type.args.items() if key != "this"):
+        return data_type.sql("spark").lower()
+    return _word(data_type.this)
 
 
+@lru_cache(maxsize=256)
+def _word(kind: exp.DType) -> str:
+    """Write a type that has no parameters."""
+    return exp.DataType(this=kind).sql("spark").lower()
+
+
+@lru_cache(maxsize=4096)  # types are few
 def decimal(column: Type) -> tuple[int, int] | None:
     """Tell precision and scale of an exact number; an integer counts as a decimal of scale 0; None for others."""
     known = parse(column.text)

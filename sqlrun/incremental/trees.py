@@ -1,0 +1,70 @@
+"""Syntax trees walked and copied: as sqlglot does it, without its generators and deep copies. Pure."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import TypeVar
+
+from sqlglot import exp
+
+E = TypeVar("E", bound=exp.Expr)
+
+
+def nodes(tree: exp.Expr) -> list[exp.Expr]:
+    """List a tree's nodes, those above before those below."""
+    found = [tree]
+    for node in found:  # grows while it is gone through
+        for value in node.args.values():
+            if isinstance(value, exp.Expr):
+                found.append(value)
+            elif type(value) is list:
+                found += [part for part in value if isinstance(part, exp.Expr)]
+    return found
+
+
+def every(tree: exp.Expr, *kinds: type[E]) -> list[E]:
+    """List the nodes of some kinds, those above before those below."""
+    return [node for node in nodes(tree) if isinstance(node, kinds)]
+
+
+def has(tree: exp.Expr, *kinds: type[exp.Expr]) -> bool:
+    """Tell whether a node of some kind is in a tree."""
+    if isinstance(tree, exp.Column):  # most are, and below it are names alone
+        return isinstance(tree, kinds)
+    return any(isinstance(node, kinds) for node in nodes(tree))
+
+
+def copied(tree: E) -> E:
+    """Copy a tree: what its nodes say of themselves are plain values, which a deep copy would look into one by one."""
+    root = tree.__class__()
+    waiting: list[tuple[exp.Expr, exp.Expr]] = [(tree, root)]
+    while waiting:
+        node, made = waiting.pop()
+        if node.comments is not None:
+            made.comments = list(node.comments)
+        if node._type is not None:
+            made._type = deepcopy(node._type)
+        if node._meta is not None:
+            made._meta = dict(node._meta)
+        made._hash = node._hash
+        for key, value in node.args.items():
+            if isinstance(value, exp.Expr):
+                made.args[key] = _below(value, made, key, None, waiting)
+            elif type(value) is list:
+                made.args[key] = [
+                    _below(part, made, key, index, waiting) if isinstance(part, exp.Expr) else part
+                    for index, part in enumerate(value)
+                ]
+            else:
+                made.args[key] = value
+    return root
+
+
+def _below(
+    node: exp.Expr, above: exp.Expr, key: str, index: int | None, waiting: list[tuple[exp.Expr, exp.Expr]]
+) -> exp.Expr:
+    """Begin the copy of a node below another."""
+    made = node.__class__()
+    made.parent, made.arg_key, made.index = above, key, index
+    waiting.append((node, made))
+    return made
