@@ -118,6 +118,7 @@ class _Work:
         self._sources = {source.table: source for source in self._nouns.sources}
         self._shared = digest([facts(getattr(self._nouns, f.name)) for f in fields(Project) if f.name not in PARTS])
         self._shown = {seed.name: self._contracts[seed.name] for seed in self._nouns.seeds}
+        self._hashes: dict[str, str] = {}
         self._done: dict[str, tuple[Query, Compiled]] = {}
         self._real: dict[str, tuple[Query, Compiled]] = {}
         self._catalog = compiler.new_catalog(self._nouns)
@@ -137,16 +138,19 @@ class _Work:
                 self.done(name)
         return [self._done[name] for name in order]
 
-    def _source(self, name: str) -> list[Any]:
-        """List all that parsing and compiling a model depends on."""
-        item = self.rendered[name]
-        return [
-            self._shared,
-            self._contracts[name],
-            [item.model.file, item.sql, facts(item.config)],
-            [[ref, self._shown[ref]] for ref in item.refs],
-            [[table, facts(self._sources[table])] for table in item.sources],
-        ]
+    def _source(self, name: str) -> str:
+        """Hash all that parsing and compiling a model depends on; its inputs are done, and stay as they are."""
+        if name not in self._hashes:
+            item = self.rendered[name]
+            all_of_it = [
+                self._shared,
+                self._contracts[name],
+                [item.model.file, item.sql, facts(item.config)],
+                [[ref, self._shown[ref]] for ref in item.refs],
+                [[table, facts(self._sources[table])] for table in item.sources],
+            ]
+            self._hashes[name] = digest(all_of_it)
+        return self._hashes[name]
 
     def done(self, name: str) -> tuple[Query, Compiled]:
         """Give a model whose inputs are done; its tree and its operators are only made if they have to be."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from datetime import datetime, timezone
@@ -19,6 +20,8 @@ CHOICE = "What to choose: a name, stg_*, +name, name+, a folder, tag:x, path:x, 
 SELECT = click.option("--select", "-s", "select", multiple=True, metavar="SELECTOR", help=CHOICE)
 FOLDER = click.Path(file_okay=False, path_type=Path)
 EXCLUDE = click.option("--exclude", multiple=True, metavar="SELECTOR", help="What to leave out.")
+# When Python looks for garbage in circles: nearly all that is made of a project stays, and each look goes through it.
+GARBAGE = (200_000, 10, 10)
 PROFILE = click.option("--profile", metavar="NAME", help="profiles/NAME.yml; the project's default otherwise.")
 
 
@@ -29,6 +32,7 @@ PROFILE = click.option("--profile", metavar="NAME", help="profiles/NAME.yml; the
 @click.pass_context
 def main(context: click.Context, project_dir: Path, no_cache: bool) -> None:
     """Write the query over all of history; sqlrun keeps its answer true every tick, at the cost of what changed."""
+    gc.set_threshold(*GARBAGE)
     from sqlrun.cache import WANTED
 
     context.obj = project_dir

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,8 @@ MOST_BYTES = {".sql": 1_000_000, ".yml": 1_000_000, ".toml": 1_000_000, ".csv": 
 class Folder:
     """The project's folder, and the problems found in it so far.
 
-    `facts` hashes the contracts that were read, by name; `listed` holds the files of the rooms that were looked at.
+    `facts` hashes the contracts that were read, by name; `listed` holds the files of the rooms that were looked at,
+    `seen` their paths.
     """
 
     root: Path
@@ -28,6 +29,7 @@ class Folder:
     cache: Cache
     facts: dict[str, str] = field(default_factory=dict)
     listed: dict[str, list[Path]] = field(default_factory=dict)
+    seen: set[str] = field(default_factory=set)
 
     def name(self, file: Path) -> str:
         """Name a file as analysts do."""
@@ -36,14 +38,20 @@ class Folder:
     def files(self, room: str, suffix: str = "") -> list[Path]:
         """List a room's files by name, but those of tools that hide behind a dot and links that lead out."""
         if room not in self.listed:
-            found: list[Path] = []
-            for above, folders, names in os.walk(self.root / room):
-                folders[:] = [name for name in folders if not name.startswith(".")]
-                place = Path(above)
-                found += [file for name in names if not name.startswith(".") and (file := place / name).is_file()]
             linked = (self.root / room).is_symlink()
-            self.listed[room] = sorted(f for f in found if not ((linked or f.is_symlink()) and self._leads_out(f)))
+            found = [
+                entry.path
+                for entry in _files(str(self.root / room))
+                if not ((linked or entry.is_symlink()) and self._leads_out(Path(entry.path)))
+            ]
+            self.listed[room] = sorted(map(Path, found), key=lambda file: file.parts)
+            self.seen.update(found)
         return [file for file in self.listed[room] if file.name.endswith(suffix)]
+
+    def beside(self, file: Path, suffix: str) -> Path | None:
+        """Find the file that is called like another but for its suffix."""
+        other = file.with_suffix(suffix)
+        return other if str(other) in self.seen or other.is_file() else None
 
     def _leads_out(self, file: Path) -> bool:
         """Tell whether a link leads out of the project, and note it: a mistake in it would print a foreign line."""
@@ -55,12 +63,14 @@ class Folder:
 
     def text(self, file: Path) -> str | None:
         """Read a text file; a byte order mark is taken off, line ends are one character."""
-        size, most = file.stat().st_size, MOST_BYTES[file.suffix]
+        most = MOST_BYTES[file.suffix]
+        with file.open("rb", buffering=0) as opened:
+            size = os.fstat(opened.fileno()).st_size
+            data = opened.readall() if size <= most else b""
         if size > most:
             message = f"the file has {size:,} bytes; sqlrun reads no more than {most:,} of a {file.suffix} file"
             self.problem("SR101", file, message, "Part it, or land its rows from a source.")
             return None
-        data = file.read_bytes()
         try:
             return one_line_end(data.decode("utf-8-sig"))
         except UnicodeDecodeError as error:
@@ -93,6 +103,20 @@ class Folder:
     def problem(self, code: str, file: Path, message: str, hint: str) -> None:
         """Note a problem of a file as a whole."""
         self.problems.append(Problem(code, Place(self.name(file)), message, hint))
+
+
+def _files(top: str) -> Iterator[os.DirEntry[str]]:
+    """List the files below a folder, but for what hides behind a dot; of links only those to files are followed."""
+    waiting = [top]
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as listed:
+                entries = [entry for entry in listed if not entry.name.startswith(".")]
+        except OSError:
+            continue
+        # A link is asked through its path, which takes one that leads round in a circle for no file.
+        yield from (e for e in entries if (Path(e.path).is_file() if e.is_symlink() else e.is_file()))
+        waiting += [entry.path for entry in reversed(entries) if entry.is_dir(follow_symlinks=False)]
 
 
 def one_line_end(text: str) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from sqlrun import declared_tests, halves, seed_fields, settings, suites
@@ -29,6 +30,7 @@ from sqlrun.yaml_values import Reader, did_you_mean
 # What a template sees under its own name; a macro of that name would hide it.
 TEMPLATE_NAMES = ("ref", "source", "var", "config", "this", "is_incremental", "env_var", "range", "namespace")
 SUFFIXES = {"models": (".sql", ".yml"), "macros": (".sql",), "seeds": (".csv", ".yml"), "expectations": (".yml",)}
+PLAIN = frozenset({str, int, bool, float, type(None)})
 LOOKALIKES = (".sql", ".yml", ".yaml", ".csv", ".j2", ".jinja")  # what is none of these needs no word
 
 
@@ -104,7 +106,8 @@ def _settings(folder: Folder) -> Settings:
     if text is None:
         raise ProjectError(folder.problems)
     models = folder.root / "models"
-    folders = [f.relative_to(models).as_posix() for f in sorted(models.rglob("*")) if f.is_dir()]
+    above = [Path(place, name) for place, names, _ in os.walk(models) for name in names]
+    folders = [place.relative_to(models).as_posix() for place in sorted(above)]
     return settings.read(text, folder.root.name, folders, folder.problems)
 
 
@@ -146,7 +149,7 @@ def _models(folder: Folder, found: Settings) -> tuple[list[Model], list[_Written
     models: list[Model] = []
     contracts: list[_Written] = []
     for file in folder.files("models", ".yml"):
-        if file.name != "_sources.yml" and not file.with_suffix(".sql").is_file():
+        if file.name != "_sources.yml" and folder.beside(file, ".sql") is None:
             hint = "Write the query beside it, or remove the file; sources stand in _sources.yml."
             folder.problem("SR105", file, f"there is no {file.stem}.sql beside it", hint)
     if folder.cache.is_empty:
@@ -158,8 +161,9 @@ def _models(folder: Folder, found: Settings) -> tuple[list[Model], list[_Written
     for file in folder.files("models", ".sql"):
         _check_name(folder, file, "a model")
         written = None
-        if file.with_suffix(".yml").is_file():
-            written = _written(folder, file.with_suffix(".yml"), "models", MODEL_KEYS, ("unit_tests",))
+        contract_file = folder.beside(file, ".yml")
+        if contract_file is not None:
+            written = _written(folder, contract_file, "models", MODEL_KEYS, ("unit_tests",))
         elif not bad_name(file.stem):
             indented = "\n".join(f"    {line}" for line in skeleton(file.stem).splitlines())
             hint = f"Write {folder.name(file.with_suffix('.yml'))}:\n{indented}"
@@ -189,14 +193,25 @@ def _written(folder: Folder, file: Path, key: str, known: Iterable[str], also: t
 
 def facts(value: object) -> object:
     """Give what others can depend on as plain values: all but words and places."""
-    if is_dataclass(value):
-        kept = [field.name for field in fields(value) if field.name not in ("description", "place")]
+    if type(value) in PLAIN:
+        return value
+    kind: type = type(value)
+    kept = _kept(kind)
+    if kept is not None:
         return [facts(getattr(value, name)) for name in kept]
     if isinstance(value, Mapping):
         return {str(key): facts(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [facts(inner) for inner in value]
     return value
+
+
+@cache
+def _kept(kind: type) -> tuple[str, ...] | None:
+    """Name the fields of a dataclass that others can depend on; None for another type."""
+    if not is_dataclass(kind):
+        return None
+    return tuple(field.name for field in fields(kind) if field.name not in ("description", "place"))
 
 
 def _model(folder: Folder, file: Path, found: Settings, written: _Written | None) -> Model:

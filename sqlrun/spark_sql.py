@@ -8,7 +8,10 @@ from typing import Any, ClassVar
 from sqlglot import exp
 from sqlglot.dialects.databricks import Databricks
 from sqlglot.parsers.databricks import DatabricksParser
+from sqlglot.parsers.hive import HiveParser
 from sqlglot.tokenizer_core import Token
+
+from sqlrun.incremental.trees import every
 
 # The name under which sqlglot knows the dialect below.
 DIALECT = "sparksql"
@@ -82,6 +85,17 @@ class Parser(DatabricksParser):
         if name.lower() not in {*_VERBATIM.split(), *_VERBATIM_AGGREGATES.split()}
     }
 
+    def _parse_types(self, *arguments: Any, **options: Any) -> exp.Expr | None:
+        # As Hive's: outside of a table's definition Spark takes char(n) and varchar(n) for string. Its way there reads
+        # the two names as types anew for each type that it meets.
+        this = super(HiveParser, self)._parse_types(*arguments, **options)
+        if this is not None and not options.get("schema"):
+            for node in every(this, exp.DataType):
+                if node.this in (exp.DType.CHAR, exp.DType.VARCHAR):
+                    node.set("this", exp.DType.TEXT)
+                    node.set("expressions", None)
+        return this
+
     def _parse_function_call(self, *arguments: Any, **options: Any) -> exp.Expr | None:
         token = self._curr
         call = super()._parse_function_call(*arguments, **options)
@@ -100,7 +114,7 @@ def _name(call: exp.Expr, token: Token) -> None:
     call.meta[SPELLED] = token.text.lower()
     if "line" not in call.meta:
         call.update_positions(token)
-    for made in call.find_all(exp.Func):
+    for made in every(call, exp.Func):
         made.meta.setdefault(SPELLED, "")
 
 

@@ -25,11 +25,15 @@ class NotStored(Exception):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Form:
-    """How values of one type are written and read; `whole` is false where parts are asked for later."""
+    """How values of one type are written and read; `whole` is false where parts are asked for later.
+
+    `json`: the one type that the form has in JSON; None where it may have several.
+    """
 
     write: Callable[[Any], Any]
     read: Callable[[Any, Ask], Any]
     whole: bool = True
+    json: type | None = None
 
 
 def nothing() -> Any:
@@ -41,7 +45,7 @@ def nothing() -> Any:
 def form(hint: Any) -> Form | None:
     """Give the form of a type; None where it has none."""
     if hint in (str, int, bool, type(None)):
-        return Form(_same, functools.partial(_exactly, (hint,)))
+        return Form(_same, functools.partial(_exactly, (hint,)), json=hint)
     if hint is float:  # Python takes a whole number for one too
         return Form(_same, functools.partial(_exactly, (int, float)))
     if hint is object:
@@ -149,7 +153,7 @@ def _row(inner: Form | None) -> Form | None:
             return tuple([read(item, ask) for item in value])
         return tuple(read(item, functools.partial(_item, ask, index)) for index, item in enumerate(value))
 
-    return Form(lambda value: [write(item) for item in value], all_of, inner.whole)
+    return Form(lambda value: [write(item) for item in value], all_of, inner.whole, list)
 
 
 def _item(ask: Ask, index: int) -> Any:
@@ -184,14 +188,21 @@ def _record(kind: type) -> Form | None:
 
 def _whole_record(kind: type, parts: list[tuple[str, Form]]) -> Form:
     reads, writes = [part.read for _, part in parts], [(name, part.write) for name, part in parts]
-    length = len(parts)
+    length, known = len(parts), [part.json for _, part in parts]
+    # Most fields are texts and numbers: that they are, their types tell all at once.
+    inner = [(at, part.read) for at, (_, part) in enumerate(parts) if part.json not in SCALARS]
 
     def read(value: Any, ask: Ask) -> Any:
         if type(value) is not list or len(value) != length:
             raise NotStored
-        return kind(*[read(item, ask) for read, item in zip(reads, value, strict=True)])
+        if list(map(type, value)) != known:
+            return kind(*[read(item, ask) for read, item in zip(reads, value, strict=True)])
+        made = value.copy()
+        for at, read_one in inner:
+            made[at] = read_one(made[at], ask)
+        return kind(*made)
 
-    return Form(lambda value: [write(getattr(value, name)) for name, write in writes], read)
+    return Form(lambda value: [write(getattr(value, name)) for name, write in writes], read, json=list)
 
 
 def _partial_record(kind: type, names: list[str], forms: Mapping[str, Form | None]) -> Form:
