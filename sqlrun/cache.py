@@ -103,11 +103,14 @@ class Cache:
 
 def digest(value: object) -> str:
     """Hash a plain value."""
-    return hashlib.blake2b(json.dumps(value, default=_plain).encode("utf-8", "replace"), digest_size=16).hexdigest()
+    return hashlib.blake2b(WRITE(value).encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
 def _plain(value: object) -> object:
     return f"{type(value).__name__} {value!r}"  # TOML's times, decimals
+
+
+WRITE = json.JSONEncoder(default=_plain).encode
 
 
 def _read(file: Path) -> dict[bytes, bytes]:

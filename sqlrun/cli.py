@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import sys
 from collections.abc import Callable
@@ -33,6 +34,7 @@ PROFILE = click.option("--profile", metavar="NAME", help="profiles/NAME.yml; the
 def main(context: click.Context, project_dir: Path, no_cache: bool) -> None:
     """Write the query over all of history; sqlrun keeps its answer true every tick, at the cost of what changed."""
     gc.set_threshold(*GARBAGE)
+    atexit.register(gc.freeze)  # nor is there any need for a last look when all goes
     from sqlrun.cache import WANTED
 
     context.obj = project_dir

@@ -12,6 +12,7 @@ from sqlrun.model import Column, Seed
 
 # Raised when the same query would be stored in another way.
 LAYOUT = 1
+WRITE = json.JSONEncoder(sort_keys=True, default=str).encode
 
 
 def of_seed(seed: Seed) -> str:
@@ -45,4 +46,4 @@ def _columns(columns: tuple[Column, ...]) -> list[list[object]]:
 
 
 def _hash(value: object) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:12]
+    return hashlib.sha256(WRITE(value).encode()).hexdigest()[:12]

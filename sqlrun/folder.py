@@ -46,7 +46,7 @@ class Folder:
             ]
             self.listed[room] = sorted(map(Path, found), key=lambda file: file.parts)
             self.seen.update(found)
-        return [file for file in self.listed[room] if file.name.endswith(suffix)]
+        return [file for file in self.listed[room] if str(file).endswith(suffix)]
 
     def beside(self, file: Path, suffix: str) -> Path | None:
         """Find the file that is called like another but for its suffix."""

@@ -145,10 +145,13 @@ def _row(inner: Form | None) -> Form | None:
     if inner is None:
         return None
     write, read = inner.write, inner.read
+    alike = {inner.json} if inner.json in SCALARS else set()
 
     def all_of(value: Any, ask: Ask) -> Any:
         if type(value) is not list:
             raise NotStored
+        if not value or set(map(type, value)) == alike:
+            return tuple(value)
         if inner.whole:
             return tuple([read(item, ask) for item in value])
         return tuple(read(item, functools.partial(_item, ask, index)) for index, item in enumerate(value))
