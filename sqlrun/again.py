@@ -86,8 +86,7 @@ def _rendered(nouns: Project, contracts: Any, cache: Cache) -> list[Rendered]:
         ]
     )
     if nouns.macros:
-        bare = Model("", "", "", "", "", (), False, (), Config(), ())
-        _sure(cache.kept("macros", shared, bool, lambda: None if one(bare) is None else True))
+        _sure(cache.kept("macros", shared, bool, lambda: render.macros_are_right(nouns) or None))
     found = []
     for model in nouns.models:
         source = [shared, model.file, model.sql, contracts[model.name], facts(model.config)]

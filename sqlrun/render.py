@@ -36,6 +36,7 @@ def project(nouns: Project) -> tuple[Rendered, ...]:
 def attempt(nouns: Project) -> tuple[tuple[Rendered, ...], tuple[Problem, ...]]:
     """Render what can be rendered and list what is wrong with the rest."""
     engine = _Engine(nouns, nouns.vars)
+    engine.start()
     done = [rendered for model in nouns.models if (rendered := engine.render(model)) is not None]
     # A macro's own mistake shows once, however many models call it.
     once = {(problem.code, problem.place, problem.message): problem for problem in reversed(engine.problems)}
@@ -55,12 +56,20 @@ def later(nouns: Project) -> Callable[[Model], Rendered | None]:
     return one
 
 
+def macros_are_right(nouns: Project) -> bool:
+    """Tell whether Jinja can read every macro."""
+    engine = _Engine(nouns, nouns.vars)
+    engine.start()
+    return not engine.problems
+
+
 def with_vars(nouns: Project, model: Model, values: Mapping[str, object]) -> Rendered:
     """Render one model with other vars, for a unit test.
 
     Raises: ProjectError.
     """
     engine = _Engine(nouns, {**nouns.vars, **values})
+    engine.start()
     rendered = engine.render(model)
     if rendered is None:
         raise ProjectError(engine.problems)
@@ -68,7 +77,10 @@ def with_vars(nouns: Project, model: Model, values: Mapping[str, object]) -> Ren
 
 
 class _Engine:
-    """Jinja's sandbox with the project's macros in it, and the problems found so far."""
+    """Jinja's sandbox with the project's macros in it, and the problems found so far.
+
+    The sandbox is made by `start`, or when a template first needs it or calls a macro: most don't.
+    """
 
     def __init__(self, nouns: Project, values: Mapping[str, object]) -> None:
         names = dict.fromkeys((*(model.name for model in nouns.models), *(seed.name for seed in nouns.seeds)))
@@ -78,16 +90,24 @@ class _Engine:
         self._texts = {macro.file: macro.text for macro in nouns.macros}
         self._models = {model.file for model in nouns.models}
         self._budget = Budget()
-        self._env = environment(self._models, self._budget)
-        self._env.globals.update(self._calls.functions())
+        self._listed = nouns.macros
         # Found when they are called, so that macros may call each other whatever their files' order.
         self._macros: dict[str, Any] = {}
-        self._env.globals.update({macro.name: self._late(macro.name) for macro in nouns.macros})
-        plain = ("ref", "source", "var", *(macro.name for macro in nouns.macros))
-        self._functions = {name: self._env.globals[name] for name in plain}
+        self._globals = {**self._calls.functions(), **{macro.name: self._late(macro.name) for macro in nouns.macros}}
+        self._functions = {name: self._globals[name] for name in ("ref", "source", "var")}
+        self._env: Any = None
+
+    def start(self) -> None:
+        """Make the sandbox and read the macros, if that isn't done."""
+        if self._env is not None:
+            return
+        self._calls.begin(None)
+        self._env = environment(self._models, self._budget)
+        self._env.globals.update(self._globals)
+        self._functions |= {macro.name: self._globals[macro.name] for macro in self._listed}
         # What is there to be refused is nothing to recommend.
         self._names = sorted({*self._env.globals} - {"env_var", "is_incremental"})
-        for macro in nouns.macros:
+        for macro in self._listed:
             self._budget.begin()
             try:
                 self._macros[macro.name] = getattr(self._template(macro.file, macro.text).module, macro.name)
@@ -109,9 +129,10 @@ class _Engine:
     def render(self, model: Model) -> Rendered | None:
         """Render one model; None where something is wrong with it, which is noted."""
         self._texts[model.file] = model.sql
-        self._calls.begin(model)
-        self._budget.begin()
         text = self._plain(model)
+        if text is None and self._env is None:
+            self.start()
+            text = self._plain(model)
         try:
             if text is None:
                 text = self._templated(model)
@@ -140,6 +161,8 @@ class _Engine:
 
     def _plain(self, model: Model) -> str | None:
         """Fill in a template that needs no Jinja; None where it does, or where Jinja has to tell of a mistake."""
+        self._calls.begin(model)
+        self._budget.begin()
         try:
             text = fill(model.sql, self._functions)
         except Exception:
