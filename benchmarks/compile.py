@@ -152,6 +152,8 @@ def timed(command: Sequence[str], folder: Path) -> tuple[float, float]:
     started = time.perf_counter()
     paths = {"PYTHONPATH": str(ROOT)} if command[0] == sys.executable else {}
     environment = {**os.environ, **paths, "DBT_PROFILES_DIR": str(folder)}
+    # What is installed has its bytecode; a checkout gets it in its first run.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
     seconds = time.perf_counter() - started
     if done.returncode:

@@ -236,7 +236,8 @@ def _written(suite: Suite) -> object:
 def _rules(loaded: Loaded, model: Compiled, cache: Cache) -> tuple[Rule, ...]:
     if model.source is None:
         return ()
-    suites = [_written(suite) for suite in loaded.project.suites if suite.model == model.name]
+    name = model.name
+    suites = [_written(suite) for suite in loaded.project.suites if suite.model == name]
     make = partial(plan.rules_of, loaded.project, model)
-    rules: tuple[Rule, ...] = cache.kept("rules", [suites, loaded.contracts[model.name]], tuple[Rule, ...], make)
+    rules: tuple[Rule, ...] = cache.kept("rules", [suites, loaded.contracts[name]], tuple[Rule, ...], make)
     return rules
