@@ -267,6 +267,21 @@ def verify(
 
 @main.command()
 @PROFILE
+@click.option(
+    "--keep-ticks", "keep", type=click.IntRange(1), default=2016, show_default=True,
+    help="How many ticks can still be shown, compared, verified and gone back to.",
+)  # fmt: skip
+@click.pass_obj
+@fails_plainly
+def maintain(root: Path, profile: str | None, keep: int) -> None:
+    """Put small files together and delete those that no kept tick needs; readers see the same rows."""
+    from sqlrun.commands import maintain_tables
+
+    sys.exit(maintain_tables(root, profile, keep, utc_now()))
+
+
+@main.command()
+@PROFILE
 @click.option("--to", type=click.IntRange(1), required=True, help="The published tick to go back to.")
 @click.pass_obj
 @fails_plainly

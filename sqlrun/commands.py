@@ -235,6 +235,24 @@ def plan_edits(
     return 0
 
 
+def maintain_tables(root: Path, name: str | None, keep: int, clock: datetime) -> int:
+    """Carry out `sqlrun maintain`."""
+    from sqlrun import upkeep
+
+    prepared = pipeline.prepare(root, Cache.of(root))
+    console = Console()
+    done = upkeep.maintain(_ledger(prepared, root, name), keep, clock, lambda _: None)
+    console.print(f"{report.counted(done.merged, 'small file')} became {done.made:,}.")
+    console.print(
+        f"{report.counted(done.files, 'old file')} deleted; the newest {report.counted(keep, 'tick')} stay whole."
+    )
+    for path in done.tables:
+        console.print(f"Deleted {path}, which none of them shows.")
+    if done.tick:
+        console.print(f"Readers see the same rows as tick {done.tick}.")
+    return 0
+
+
 def list_ticks(root: Path, name: str | None, limit: int) -> int:
     """Carry out `sqlrun ticks`."""
     from sqlrun import history

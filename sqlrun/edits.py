@@ -104,7 +104,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def print_of(state: TableState) -> str:
-    """Take the hash of a table's meaning from its path, like `orders/0a1b2c3d4e5f-12/state_1`."""
+    """Take the hash of a table's meaning from its path, like `orders/0a1b2c3d4e5f-12`."""
     found = re.match(r"[^/]+/([0-9a-f]+)", state.path)
     return found[1] if found else ""
 

@@ -53,16 +53,16 @@ class Ledger:
 
     def __init__(self, warehouse: str, project: str) -> None:
         self.warehouse = warehouse
-        self._path = str(Path(warehouse) / "_sqlrun" / "ledger")
+        self.path = str(Path(warehouse) / "_sqlrun" / "ledger")
         self._project = project
 
     def read(self) -> History:
         """Read the newest published tick and the highest number in use."""
-        if delta_files.head(self._path) is None:
+        if delta_files.head(self.path) is None:
             return History(None, 0)
         import pyarrow as pa
 
-        table = delta_files.open_table(self._path)
+        table = delta_files.open_table(self.path)
         rows = pa.table(table.scan(columns=["tick", "kind"]).read_all()).to_pylist()
         done = [row["tick"] for row in rows if row["kind"] == "published"]
         last = max((row["tick"] for row in rows), default=0)
@@ -72,9 +72,9 @@ class Ledger:
         """List all ticks, the newest first."""
         import pyarrow as pa
 
-        if delta_files.head(self._path) is None:
+        if delta_files.head(self.path) is None:
             return []
-        table = delta_files.open_table(self._path)
+        table = delta_files.open_table(self.path)
         rows = pa.table(table.scan(columns=["tick", "kind", "as_of", "written_at"]).read_all()).to_pylist()
         found: dict[int, dict[str, datetime]] = {}
         for row in rows:
@@ -88,13 +88,25 @@ class Ledger:
         """Read one published tick; None if there is no such."""
         import pyarrow as pa
 
-        if delta_files.head(self._path) is None:
+        if delta_files.head(self.path) is None:
             return None
         predicate = f"tick = {tick} and kind = 'published'"
-        found = pa.table(delta_files.open_table(self._path).scan(predicate=predicate).read_all()).to_pylist()
+        found = pa.table(delta_files.open_table(self.path).scan(predicate=predicate).read_all()).to_pylist()
         if not found:
             return None
         return Published(tick, found[0]["as_of"], from_json(found[0]["tables"]))
+
+    def newest(self, count: int) -> list[Published]:
+        """Read the newest published ticks, the newest first."""
+        import pyarrow as pa
+
+        ticks = [entry.tick for entry in self.entries() if entry.published_at][:count]
+        if not ticks:
+            return []
+        predicate = f"tick >= {ticks[-1]} and kind = 'published'"
+        rows = pa.table(delta_files.open_table(self.path).scan(predicate=predicate).read_all()).to_pylist()
+        found = {row["tick"]: Published(row["tick"], row["as_of"], from_json(row["tables"])) for row in rows}
+        return [found[tick] for tick in ticks]
 
     def pin(self, tick: int, as_of: datetime, tables: Mapping[str, TableState], at: datetime, holder: str) -> None:
         """Write down what a tick will read, before it writes anything."""
@@ -106,15 +118,15 @@ class Ledger:
         self._append(tick, "published", as_of, tables, at, holder)
         sync(self.warehouse)
         if tick % COMPACT_EVERY == 0:
-            delta_files.compact(self._path)
+            delta_files.compact(self.path)
 
     def _append(
         self, tick: int, kind: str, as_of: datetime, tables: Mapping[str, TableState], at: datetime, holder: str
     ) -> None:
         from deltalake.exceptions import CommitFailedError
 
-        delta_files.create(TableSpec("ledger", self._path, COLUMNS))
-        table = delta_files.open_table(self._path)
+        delta_files.create(TableSpec("ledger", self.path, COLUMNS))
+        table = delta_files.open_table(self.path)
         app_id = f"{self._project}.{kind}"
         used = table.transaction_version(app_id)
         if used is not None and used >= tick:

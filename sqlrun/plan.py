@@ -159,8 +159,8 @@ def _moved(stage: Stage, table: str, tables: Mapping[str, TablePlan], published:
 def _stage_table(
     space: Workspace, warehouse: str, stage: Stage, published: Published | None, number: int, rebuild: bool
 ) -> TablePlan:
-    suffix = f"/{stage.name.removeprefix(stage.model).strip('_')}" if stage.is_hidden else ""
-    path, state = _place(stage.name, f"{stage.model}/{space.prints[stage.model]}", suffix, published, number, rebuild)
+    # A hidden table has a folder of its own: what lies inside another table's folder is lost to a VACUUM of that one.
+    path, state = _place(stage.name, f"{stage.name}/{space.prints[stage.model]}", published, number, rebuild)
     spec = TableSpec(stage.name, f"{warehouse}/{path}", stored_columns(stage), stage.partition_by)
     where = PUBLIC_ROWS if stage.method == "land" else ""
     return TablePlan(spec, path, stage.public, state, where)
@@ -171,21 +171,21 @@ def _seed_table(
 ) -> TablePlan:
     seed = space.seed(name)
     assert seed is not None
-    path, state = _place(name, f"{name}/{space.prints[name]}", "", published, number, rebuild)
+    path, state = _place(name, f"{name}/{space.prints[name]}", published, number, rebuild)
     columns = tuple(StoredColumn(c.name, c.type, c.nullable) for c in seed.columns)
     return TablePlan(TableSpec(name, f"{warehouse}/{path}", columns), path, columns, state)
 
 
 def _place(
-    name: str, meaning: str, suffix: str, published: Published | None, number: int, rebuild: bool
+    name: str, meaning: str, published: Published | None, number: int, rebuild: bool
 ) -> tuple[str, TableState | None]:
     """Choose a path: the published one while the meaning is the same, a new one for a rebuild."""
     known = published.tables.get(name) if published else None
-    same = known is not None and re.fullmatch(re.escape(meaning) + r"(-\d+)?" + re.escape(suffix), known.path)
+    same = known is not None and re.fullmatch(re.escape(meaning) + r"(-\d+)?", known.path)
     if known is not None and same and not rebuild:
         return known.path, known
     generation = f"-{number}" if rebuild else ""
-    return f"{meaning}{generation}{suffix}", None
+    return f"{meaning}{generation}", None
 
 
 def require_inputs(space: Workspace, chosen: set[str], published: Published | None) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from sqlglot import exp
 
@@ -164,6 +166,10 @@ def files_at(table: DeltaTable) -> list[dict[str, Any]]:
     return found
 
 
+# Commits after which a table has the same rows as before.
+UPKEEP = {"OPTIMIZE", "VACUUM START", "VACUUM END"}
+
+
 def effective_commits(path: str, after: int, until: int) -> tuple[int, ...]:
     """List the commits in (after, until] that still count: those that a RESTORE undid are left out, with it.
 
@@ -173,7 +179,7 @@ def effective_commits(path: str, after: int, until: int) -> tuple[int, ...]:
     for version in range(after + 1, until + 1):
         info: dict[str, Any] = next((a["commitInfo"] for a in actions(path, version) if "commitInfo" in a), {})
         if info.get("operation") != "RESTORE":
-            if info.get("operation") != "OPTIMIZE":
+            if info.get("operation") not in UPKEEP:
                 kept.append(version)
             continue
         parameters = info.get("operationParameters") or {}
@@ -247,6 +253,52 @@ def runs(commits: tuple[int, ...]) -> list[tuple[int, int]]:
     return found
 
 
-def compact(path: str) -> None:
-    """Put a table's small files together; its rows stay."""
-    open_table(path).optimize.compact(post_commithook_properties=hooks())
+def compact(path: str) -> tuple[int, int]:
+    """Put a table's small files together; its rows stay. Give how many files there were, and how many they became."""
+    metrics = open_table(path).optimize.compact(post_commithook_properties=hooks())
+    return int(metrics["numFilesRemoved"]), int(metrics["numFilesAdded"])
+
+
+def committed_at(path: str, version: int) -> datetime | None:
+    """Tell when a version was committed, as the commit itself says; None where its log entry is gone."""
+    try:
+        info: dict[str, Any] = next((a["commitInfo"] for a in actions(path, version) if "commitInfo" in a), {})
+    except EngineError:
+        return None
+    moment = info.get("timestamp")
+    return None if moment is None else datetime.fromtimestamp(int(moment) / 1000, timezone.utc)
+
+
+def vacuum(path: str, age: timedelta) -> int:
+    """Delete the files that left the table longer ago than an age, those of the newest version never; count them.
+
+    Files that the log doesn't name are left alone: a table may lie in another one's folder.
+    """
+    table = open_table(path)
+    hours = int(age.total_seconds() // 3600) + 1
+    gone = table.vacuum(hours, dry_run=True, enforce_retention_duration=False)
+    if not gone:
+        return 0
+    return len(
+        table.vacuum(
+            hours,
+            dry_run=False,
+            enforce_retention_duration=False,
+            keep_versions=[table.version()],
+            post_commithook_properties=hooks(),
+        )
+    )
+
+
+def drop_change_files(path: str, oldest: int) -> int:
+    """Delete the files of the change feed that no commit after `oldest` names; count them."""
+    table = open_table(path)
+    named: set[str] = set()
+    for version in range(oldest + 1, table.version() + 1):
+        named.update(unquote(a["cdc"]["path"]) for a in actions(path, version) if "cdc" in a)
+    count = 0
+    for file in (Path(path) / "_change_data").rglob("*.parquet"):
+        if file.relative_to(path).as_posix() not in named:
+            file.unlink()
+            count += 1
+    return count

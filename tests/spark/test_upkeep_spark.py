@@ -1,0 +1,38 @@
+"""After `sqlrun maintain` Spark reads the same tables, and its next tick is true."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+
+from sqlrun import upkeep
+from sqlrun.engines.spark import SparkEngine
+from tests.projects import Site, copy_project
+from tests.script import FIVE, START, order
+from tests.whole import differences
+
+# py4j leaves the sockets of finished threads to the garbage collector.
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+def test_a_tick_after_upkeep_is_true_on_spark(engine: SparkEngine, tmp_path: Path) -> None:
+    site = Site(copy_project(tmp_path), engine)
+    for number in range(1, 3):
+        at = START + number * FIVE
+        site.write(f"{number}.jsonl", [order(str(number), at - FIVE), order("9", at - FIVE, version=number)])
+        assert site.tick(at).published
+
+    done = upkeep.maintain(site.ledger, 1, datetime.now(timezone.utc), lambda _: None)
+
+    assert done.merged > done.made
+    idle = site.tick(START + 2 * FIVE)
+    assert {node.status for node in idle.nodes} == {"no-op"}
+    site.write("3.jsonl", [order("9", START, version=7), order("10", START)])
+    assert site.tick(START + 3 * FIVE).published
+    assert differences(site, START + 3 * FIVE) == {}
