@@ -244,7 +244,7 @@ def maintain_tables(root: Path, name: str | None, keep: int, clock: datetime) ->
     done = upkeep.maintain(_ledger(prepared, root, name), keep, clock, lambda _: None)
     console.print(f"{report.counted(done.merged, 'small file')} became {done.made:,}.")
     console.print(
-        f"{report.counted(done.files, 'old file')} deleted; the newest {report.counted(keep, 'tick')} stay whole."
+        f"{report.counted(done.files, 'old file')} deleted; kept whole: the newest {report.counted(keep, 'tick')}."
     )
     for path in done.tables:
         console.print(f"Deleted {path}, which none of them shows.")
