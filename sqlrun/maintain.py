@@ -49,7 +49,7 @@ class Progress:
     def commits(self, name: str, after: int, until: int) -> tuple[int, ...]:
         """List the commits of a table that count between two versions."""
         path = self.plan.tables[name].spec.path
-        return delta_files.effective_commits(path, after, until) if until > after else ()
+        return delta_files.effective_commits(path, after, until)
 
     def metadata(self) -> Mapping[str, str]:
         """Say in a commit which tick it belongs to."""

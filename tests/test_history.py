@@ -98,6 +98,17 @@ def test_a_rollback_can_be_undone(site: Site) -> None:
     assert differences(site, START + 2 * FIVE) == {}
 
 
+def test_a_rollback_can_be_undone_after_a_build(site: Site) -> None:
+    """The way back leads over commits that the first rollback undid."""
+    back(site, 1)
+    assert site.tick(START + 3 * FIVE, ("stg_orders",)).published
+    back(site, 3)
+
+    assert site.tick(START + 4 * FIVE, ("stg_orders", "fct_restaurant_slots")).published
+    assert len(site.rows("stg_orders")) == 3
+    assert differences(site, START + 4 * FIVE).keys() <= {"restaurant_windows", "restaurant_customers"}
+
+
 @pytest.mark.parametrize(("tick", "why"), [(3, "is the one that readers see"), (9, "was never published")])
 def test_a_rollback_to_nowhere_is_refused(site: Site, tick: int, why: str) -> None:
     with pytest.raises(UsageError, match=why):

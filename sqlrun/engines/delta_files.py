@@ -171,23 +171,24 @@ UPKEEP = {"OPTIMIZE", "VACUUM START", "VACUUM END"}
 
 
 def effective_commits(path: str, after: int, until: int) -> tuple[int, ...]:
-    """List the commits in (after, until] that still count: those that a RESTORE undid are left out, with it.
+    """List the commits that lead from one version to a later one: those that a RESTORE undid are left out, with it.
 
-    Raises: EngineError if a RESTORE goes back to before `after`.
+    Raises: EngineError if `until` was not made from `after`: the table was restored to before it.
     """
     kept: list[int] = []
-    for version in range(after + 1, until + 1):
+    version = until
+    # Backwards: a RESTORE goes on from its own version, whatever other restores undid in between.
+    while version > after:
         info: dict[str, Any] = next((a["commitInfo"] for a in actions(path, version) if "commitInfo" in a), {})
-        if info.get("operation") != "RESTORE":
-            if info.get("operation") not in UPKEEP:
-                kept.append(version)
+        if info.get("operation") == "RESTORE":
+            version = int(str((info.get("operationParameters") or {}).get("version")))
             continue
-        parameters = info.get("operationParameters") or {}
-        target = int(str(parameters.get("version")))
-        if target < after:
-            raise EngineError(f"{path} was restored to version {target}, before version {after} that a tick has read")
-        kept = [v for v in kept if v <= target]
-    return tuple(kept)
+        if info.get("operation") not in UPKEEP:
+            kept.append(version)
+        version -= 1
+    if version < after:
+        raise EngineError(f"{path} was restored to version {version}, before version {after} that a tick has read")
+    return tuple(reversed(kept))
 
 
 # How the metrics of a commit name the rows that came and went, as Spark and as delta-rs spell them.
