@@ -78,12 +78,11 @@ def recover(engine: Engine, plan: TickPlan) -> None:
     A table ahead of its published version was written by a tick that never was. Landing tables stay as they are:
     a stream neither reads nor writes its rows again.
     """
-    landings = {m.name for m in plan.models if m.source is not None}
     for name, table in plan.tables.items():
         head = engine.head(table.spec.path)
         if head is None:
             if table.state is not None:
                 raise EngineError(f"{name} was published at {table.path}, but there is no table", model=name)
             engine.create(table.spec)
-        elif name not in landings and head > (table.state.version if table.state else 0):
+        elif not table.lands and head > (table.state.version if table.state else 0):
             engine.restore(table.spec.path, table.state.version if table.state else 0)

@@ -109,6 +109,11 @@ class TablePlan:
     state: TableState | None
     where: str = ""
 
+    @property
+    def lands(self) -> bool:
+        """Tell whether it is a landing table, selected or only read."""
+        return bool(self.where)
+
 
 @dataclass(frozen=True, slots=True)
 class TickPlan:

@@ -106,6 +106,17 @@ def test_nothing_new_after_a_crash(site: Site, monkeypatch: pytest.MonkeyPatch) 
     assert not [row for row in site.rows("stg_orders") if row["order_id"] == "x1" and not row["is_cancelled"]]
 
 
+def test_a_part_is_built_after_a_crash(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A landing table that is only read by what is selected keeps its rows: no stream reads their files again."""
+    site.tick(START)
+    site.write("1.jsonl", [order("78", START)])
+    crash(site, START + FIVE, monkeypatch, "stg_orders")
+
+    assert site.tick(START + FIVE, ("stg_orders",)).published
+    assert site.tick(START + FIVE).published
+    assert len(site.rows("stg_order_events")) == 30
+
+
 @pytest.mark.slow
 def test_the_query_is_edited_between_crash_and_retry(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another meaning, another path: the new facts are built from staging as it was published."""
