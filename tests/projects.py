@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from sqlrun.build import Request, tick
-from sqlrun.engines.protocol import Engine
+from sqlrun.engines.duckdb import DuckDBEngine
+from sqlrun.engines.protocol import Engine, Relation
 from sqlrun.events import TickResult
 from sqlrun.ledger import Ledger
 from sqlrun.pipeline import Prepared, prepare
-from sqlrun.readers import query, relation
+from sqlrun.readers import find, relation, tick_of
 
 ROOT = Path(__file__).parent.parent
+# Opening DuckDB takes longer than reading a small table.
+READER = DuckDBEngine()
 ROOMS = ("models", "macros", "seeds", "expectations", "profiles")
 
 
@@ -26,6 +30,12 @@ def copy_project(folder: Path) -> Path:
     shutil.copy(ROOT / "pyproject.toml", folder / "pyproject.toml")
     (folder / "data" / "orders").mkdir(parents=True)
     return folder
+
+
+def rows_of(table: Relation) -> list[dict[str, Any]]:
+    """Read a table whole."""
+    rows: list[dict[str, Any]] = READER.query(f'select * from "{table.name}"', (table,)).to_pylist()
+    return rows
 
 
 @dataclass
@@ -55,8 +65,13 @@ class Site:
     def rows(self, name: str) -> list[dict[str, Any]]:
         published = self.ledger.read().published
         assert published is not None
-        bound = relation(self.warehouse, name, published.tables[name])
-        return query(f'select * from "{name}"', [bound]).to_pylist()
+        return rows_of(relation(self.warehouse, name, published.tables[name]))
+
+    def everything(self, tick: int | None = None) -> dict[str, Counter[str]]:
+        """Give the rows of every table that readers may ask for, at a published tick."""
+        published = tick_of(self.ledger, tick)
+        names = [name for name in published.tables if "__state_" not in name]
+        return {name: Counter(map(str, rows_of(find(published, self.warehouse, name)))) for name in names}
 
     def write(self, name: str, lines: list[str]) -> None:
         (self.orders / name).write_text("".join(line + "\n" for line in lines))

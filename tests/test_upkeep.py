@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections import Counter
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from sqlrun.engines import delta_files
 from sqlrun.engines.duckdb import DuckDBEngine
 from sqlrun.errors import UsageError
 from sqlrun.pipeline import prepare
-from sqlrun.readers import find, query, tick_of
+from sqlrun.readers import tick_of
 from tests.projects import Site, copy_project
 from tests.script import FIVE, START, order
 from tests.whole import differences
@@ -46,13 +45,6 @@ def site(built: Path, tmp_path: Path) -> Site:
     return Site(shutil.copytree(built, tmp_path / "site"), DuckDBEngine())
 
 
-def everything(site: Site, tick: int | None = None) -> dict[str, Counter[str]]:
-    published = tick_of(site.ledger, tick)
-    names = [name for name in published.tables if "__state_" not in name]
-    bound = {name: find(published, site.warehouse, name) for name in names}
-    return {n: Counter(str(r) for r in query(f'select * from "{n}"', [b]).to_pylist()) for n, b in bound.items()}
-
-
 def maintained(site: Site, keep: int) -> upkeep.Done:
     return upkeep.maintain(site.ledger, keep, NOW, lambda _: None)
 
@@ -75,14 +67,14 @@ def age(site: Site) -> None:
 
 
 def test_rows_stay_and_files_are_fewer(site: Site) -> None:
-    before = everything(site)
+    before = site.everything()
     assert live(site, "stg_order_events") == TICKS
 
     done = maintained(site, TICKS)
 
     assert done.tick == TICKS + 1
     assert done.merged > done.made > 0
-    assert everything(site) == before
+    assert site.everything() == before
     assert live(site, "stg_order_events") == 1
 
 
@@ -94,13 +86,13 @@ def live(site: Site, name: str) -> int:
 def test_every_kept_tick_is_as_it_was(site: Site) -> None:
     age(site)
     kept = range(TICKS - 2, TICKS + 1)
-    before, count = {tick: everything(site, tick) for tick in kept}, len(files(site))
+    before, count = {tick: site.everything(tick) for tick in kept}, len(files(site))
 
     done = maintained(site, len(kept))
 
     assert done.files > 0
     assert len(files(site)) < count
-    assert {tick: everything(site, tick) for tick in kept} == before
+    assert {tick: site.everything(tick) for tick in kept} == before
 
 
 def test_the_next_ticks_are_true_and_an_idle_one_is_idle(site: Site) -> None:
@@ -124,12 +116,12 @@ def test_a_second_run_has_nothing_to_do(site: Site) -> None:
 
 def test_going_back_to_a_kept_tick_works_after_it(site: Site) -> None:
     age(site)
-    before = everything(site, TICKS - 1)
+    before = site.everything(TICKS - 1)
     assert maintained(site, 3).files > 0
 
     history.roll_back(site.ledger, TICKS - 1, NOW, Console(quiet=True))
 
-    assert everything(site) == before
+    assert site.everything() == before
     site.write("more.jsonl", [order("new", START + TICKS * FIVE)])
     assert site.tick(START + (TICKS + 1) * FIVE).published
     assert differences(site, START + (TICKS + 1) * FIVE) == {}
@@ -160,7 +152,7 @@ def test_a_table_of_an_old_meaning_goes_with_the_ticks_that_show_it(site: Site) 
 
 def test_a_crash_before_the_tick_is_published_costs_nothing(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     age(site)
-    before = everything(site)
+    before = site.everything()
 
     def dies(*_: object) -> None:
         raise KeyboardInterrupt
@@ -170,7 +162,7 @@ def test_a_crash_before_the_tick_is_published_costs_nothing(site: Site, monkeypa
         with pytest.raises(KeyboardInterrupt):
             maintained(site, 1)
 
-    assert everything(site) == before
+    assert site.everything() == before
     with pytest.raises(UsageError, match="a build has died or failed"):
         maintained(site, 1)
     site.write("more.jsonl", [order("1-1", START, restaurant="r9002", version=3)])

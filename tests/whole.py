@@ -11,9 +11,9 @@ import duckdb
 from sqlrun.incremental.compile import whole_query
 from sqlrun.incremental.script import Moment
 from sqlrun.incremental.sql import identifier, type_name
-from sqlrun.readers import query, relation
+from sqlrun.readers import relation
 from tests.memory import frozen
-from tests.projects import Site
+from tests.projects import READER, Site, rows_of
 
 
 def differences(site: Site, as_of: datetime) -> dict[str, tuple[Counter[Any], Counter[Any]]]:
@@ -26,7 +26,8 @@ def differences(site: Site, as_of: datetime) -> dict[str, tuple[Counter[Any], Co
     given = [s.name for s in site.prepared.nouns.seeds]
     given += [m.name for m in site.prepared.space.tables if m.source is not None]
     for name in given:
-        rows = query(f'select * from "{name}"', [relation(site.warehouse, name, published.tables[name])])
+        bound = relation(site.warehouse, name, published.tables[name])
+        rows = READER.query(f'select * from "{name}"', (bound,))
         connection.register(f"{name}__new", rows)
     found = {}
     for model in site.prepared.space.models:
@@ -57,4 +58,4 @@ def _type(contract: Any, name: str) -> str:
 
 
 def _kept(site: Site, published: Any, name: str) -> list[dict[str, Any]]:
-    return query(f'select * from "{name}"', [relation(site.warehouse, name, published.tables[name])]).to_pylist()
+    return rows_of(relation(site.warehouse, name, published.tables[name]))
