@@ -27,5 +27,20 @@ def published(model: str, warehouse: str, tick: int | None = None) -> pa.Table:
     )
 
 
+def views(warehouse: str, tick: int | None = None) -> list[str]:
+    """Write Spark SQL that makes a temporary view of each table as a published tick has it (the newest by default).
+
+    All of them show the same tick until they are made anew, whatever is built in the meantime.
+    Raises: UsageError if the warehouse has no published tick, or not this one.
+    """
+    from pathlib import Path
+
+    from sqlrun.ledger import Ledger
+    from sqlrun.pinned_views import statements
+    from sqlrun.readers import tick_of
+
+    return list(statements(tick_of(Ledger(warehouse, ""), tick), str(Path(warehouse).resolve())))
+
+
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'

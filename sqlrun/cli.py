@@ -195,6 +195,18 @@ def show(root: Path, model: str, profile: str | None, where: str, limit: int, ti
 
 
 @main.command()
+@PROFILE
+@click.option("--tick", type=click.IntRange(1), help="Of this published tick, instead of the newest.")
+@click.pass_obj
+@fails_plainly
+def views(root: Path, profile: str | None, tick: int | None) -> None:
+    """Print Spark SQL that makes a temporary view of each table, all of them at one published tick."""
+    from sqlrun.commands import print_views
+
+    sys.exit(print_views(root, profile, tick))
+
+
+@main.command()
 @SELECT
 @EXCLUDE
 @PROFILE

@@ -211,6 +211,15 @@ def _print_rows(rows: list[dict[str, Any]], names: tuple[str, ...], limit: int, 
             console.lines([f"{told} {what}"])
 
 
+def print_views(root: Path, name: str | None, tick: int | None) -> int:
+    """Carry out `sqlrun views`."""
+    import sqlrun
+
+    target = profile_of(root, pipeline.prepare(root, Cache.of(root)), name)
+    Console().raw(";\n".join(sqlrun.views(target.warehouse, tick)) + ";")
+    return 0
+
+
 def plan_edits(
     root: Path, select: tuple[str, ...], exclude: tuple[str, ...], name: str | None, refresh: bool, as_json: bool
 ) -> int:
