@@ -7,7 +7,7 @@ export PIP_NO_INPUT := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-plain test-spark test-fast mutants fuzz lint clean java again
+.PHONY: help build test test-fast mutants fuzz lint clean java again
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -17,14 +17,8 @@ build: java $(INSTALLED) ## Install, write a week of sample orders if there are 
 	$(BIN)/sqlrun build
 	@$(BIN)/sqlrun show restaurant_windows --where "window_hours = 24" --limit 5
 
-# Spark's tests share a session, and so a process; it waits a lot, so the others go on beside it.
 test: java $(INSTALLED) ## Run all tests, those on Spark included
-	@$(MAKE) --no-print-directory -j2 test-plain test-spark
-
-test-plain: $(INSTALLED)
 	$(BIN)/python -m pytest -n 2 -m "not spark"
-
-test-spark: java $(INSTALLED)
 	$(BIN)/python -m pytest -m spark
 
 test-fast: $(INSTALLED) ## Run the tests that need no Java and take no more than a moment
