@@ -7,7 +7,7 @@ export PIP_NO_INPUT := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-fast mutants fuzz lint clean java again
+.PHONY: help build test test-fast mutants fuzz crash lint clean java again
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ mutants: $(INSTALLED) ## Break each rule on purpose, and see that a case notices
 
 fuzz: $(INSTALLED) ## Try random queries for MINUTES=10; what fails becomes a case in tests/cases/found
 	$(BIN)/python -m tests.fuzz --minutes $(or $(MINUTES),10)
+
+crash: $(INSTALLED) ## Kill N=100 builds at random moments (ENGINE=spark kills the JVM too), then hammer 200 ticks with a reader
+	$(BIN)/python -m tests.crash --kills $(or $(N),100) --ticks $(or $(TICKS),200) --engine $(or $(ENGINE),duckdb)
 
 lint: $(INSTALLED) ## Check style, format and types
 	$(BIN)/ruff check .

@@ -10,8 +10,10 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 
-def published(model: str, warehouse: str, tick: int | None = None) -> pa.Table:
+def published(model: str, warehouse: str, tick: int | None = None, *, env: str = "") -> pa.Table:
     """Read a table as a published tick has it (the newest by default), without a JVM and without the project.
+
+    `env` names an environment; production is read otherwise.
 
     `MODEL__quarantine` gives the lines that a landing model has set aside. It may be called while a build is at work.
 
@@ -21,13 +23,13 @@ def published(model: str, warehouse: str, tick: int | None = None) -> pa.Table:
     from sqlrun.readers import find, query, tick_of
 
     # Reading needs no project's name; what is written carries it.
-    relation = find(tick_of(Ledger(warehouse, ""), tick), warehouse, model)
+    relation = find(tick_of(Ledger(warehouse, "", env), tick), warehouse, model)
     return query(
         f"select {', '.join(_quoted(c.name) for c in relation.columns)} from {_quoted(relation.name)}", [relation]
     )
 
 
-def views(warehouse: str, tick: int | None = None) -> list[str]:
+def views(warehouse: str, tick: int | None = None, *, env: str = "") -> list[str]:
     """Write Spark SQL that makes a temporary view of each table as a published tick has it (the newest by default).
 
     All of them show the same tick until they are made anew, whatever is built in the meantime.
@@ -39,7 +41,7 @@ def views(warehouse: str, tick: int | None = None) -> list[str]:
     from sqlrun.pinned_views import statements
     from sqlrun.readers import tick_of
 
-    return list(statements(tick_of(Ledger(warehouse, ""), tick), str(Path(warehouse).resolve())))
+    return list(statements(tick_of(Ledger(warehouse, "", env), tick), str(Path(warehouse).resolve())))
 
 
 def _quoted(name: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import uuid
 from collections import Counter
@@ -10,8 +9,9 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
 
+from sqlrun import durable
 from sqlrun.errors import SqlrunError
-from sqlrun.events import CheckResult, Event, NodeResult, Started, TickResult
+from sqlrun.events import CheckResult, Event, NodeResult, Started, TickResult, Told
 from sqlrun.run_results import Invocation, check_result, document, json_of, node_result
 
 NAME = "run_results.json"
@@ -34,7 +34,7 @@ class Artifacts:
             folder.mkdir(parents=True, exist_ok=True)
             # Now, so that nobody takes the results of the last build for this one's, and a disk that
             # can't be written is told before anything runs.
-            self._write(durable=False)
+            self._write(synced=False)
         except OSError as error:
             raise self._refusal(error) from error
 
@@ -46,6 +46,8 @@ class Artifacts:
                 case Started():
                     self._what[event.index] = event.what
                     return
+                case Told():
+                    return
                 case NodeResult():
                     self._add(node_result(self._run.project, event, now, self._what.get(event.index, "")))
                 case CheckResult():
@@ -54,7 +56,7 @@ class Artifacts:
                     self._add(check_result(self._run.project, event, number, now))
             try:
                 # A kill needs no fsync, a power cut does; passes come by the dozen and can be had again.
-                self._write(durable=event.status != "pass")
+                self._write(synced=event.status != "pass")
             except OSError:
                 return
 
@@ -66,7 +68,7 @@ class Artifacts:
         with self._lock:
             self._args |= {"tick": result.tick, "as_of": result.as_of.isoformat(), "published": result.published}
             try:
-                self._write(durable=True, elapsed=result.seconds)
+                self._write(synced=True, elapsed=result.seconds)
             except OSError as error:
                 raise self._refusal(error) from error
 
@@ -74,34 +76,13 @@ class Artifacts:
         # Kept as JSON: each result is written again with every later one.
         self._results.append(json_of(result))
 
-    def _write(self, *, durable: bool, elapsed: float | None = None) -> None:
+    def _write(self, *, synced: bool, elapsed: float | None = None) -> None:
         """Put a whole new file in the old one's place: a reader never sees half of one."""
         now = self._clock()
         if elapsed is None:
             elapsed = max(0.0, (now - self._run.started_at).total_seconds())
         text = document(self._run, self._results, elapsed, now)
-        partial = self._file.with_name(f".{NAME}.{os.getpid()}")
-        try:
-            with partial.open("w", encoding="utf-8") as handle:
-                handle.write(text)
-                if durable:
-                    handle.flush()
-                    os.fsync(handle.fileno())
-            partial.replace(self._file)
-        except OSError:
-            partial.unlink(missing_ok=True)
-            raise
-        if durable:
-            _sync_folder(self._file.parent)
+        durable.put(self._file, text, synced=synced)
 
     def _refusal(self, error: OSError) -> SqlrunError:
         return SqlrunError(f"can't write {self._file}: {error.strerror or error}")
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a rename last through a power cut."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -1,4 +1,4 @@
-"""One tick: recover, land, pin, maintain, check, publish. Shell: the engine, the ledger."""
+"""One tick: examine, recover, land, pin, maintain, check, publish. Shell: the engine, the ledger."""
 
 from __future__ import annotations
 
@@ -7,18 +7,29 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
+from sqlrun import doctor, environments, sharing
 from sqlrun.engines.protocol import Engine
 from sqlrun.errors import EngineError, UsageError
-from sqlrun.events import Listener, TickResult
+from sqlrun.events import Listener, TickResult, Told
 from sqlrun.ledger import Ledger
 from sqlrun.maintain import Progress
 from sqlrun.nodes import Nodes
 from sqlrun.plan import TickPlan, Workspace, tick_plan
+from sqlrun.sharing import Around
+from sqlrun.ticks import Published
+
+
+def alone() -> None:
+    """Be sure that no other build has begun: where nothing else could."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a tick is asked to do; `clock` tells the time of the day, for records alone."""
+    """What a tick is asked to do; `clock` tells the time of the day, for records alone.
+
+    `still` is asked before each write; it raises LockedError where another build has taken the warehouse over.
+    `say` takes what was healed.
+    """
 
     warehouse: str
     as_of: datetime
@@ -27,6 +38,9 @@ class Request:
     threads: int
     holder: str
     clock: Callable[[], datetime]
+    accept_lost: bool = False  # land although files of a source are gone
+    still: Callable[[], None] = alone
+    say: Callable[[str], None] = lambda _: None
 
 
 def tick(
@@ -43,19 +57,30 @@ def tick(
     Raises: UsageError if `as_of` lies before the published tick; EngineError, LockedError as they come.
     """
     started = time.perf_counter()
+    request.still()
+    doctor.at_start(ledger, request.clock(), request.say)
     history = ledger.read()
-    published = history.published
-    if published is not None and request.as_of < published.as_of:
-        raise UsageError(
-            f"as_of {request.as_of:%Y-%m-%d %H:%M} lies before the published tick {published.tick} "
-            f"({published.as_of:%Y-%m-%d %H:%M}); time only goes forward"
-        )
-    number = history.last_tick + 1
-    plan = tick_plan(space, request.warehouse, published, number, request.as_of, request.selected, request.refresh)
+    around = environments.around(ledger)
+    for whose, newest in (("", history.published), (" of production", around.production)):
+        if newest is not None and request.as_of < newest.as_of:
+            raise UsageError(
+                f"as_of {request.as_of:%Y-%m-%d %H:%M} lies before the published tick {newest.tick}{whose} "
+                f"({newest.as_of:%Y-%m-%d %H:%M}); time only goes forward"
+            )
+    plan = _plan(space, history.published, history.last_tick + 1, request, around)
+    doctor.before_tick(ledger, plan, request.clock(), request.say)
+    free = doctor.free_number(ledger, plan)
+    if free > plan.number:
+        plan = _plan(space, history.published, free, request, around)
+    number, published = plan.number, plan.published
+    for text in sharing.told(plan):
+        tell(Told(text))
     # What the project no longer has isn't kept up to date, so it must not be published as if it were.
     states = {name: state for name, state in published.tables.items() if space.has(name)} if published else {}
-    progress = Progress(space, engine, reader or engine, plan, states, request.warehouse)
-    recover(engine, plan)
+    bases = recover(engine, plan, request.still)
+    progress = Progress(
+        space, engine, reader or engine, plan, states, request.warehouse, bases, request.still, request.accept_lost
+    )
     with Nodes(progress, tell, request.threads) as nodes:
         for name in plan.seeds:
             nodes.load(name)
@@ -63,26 +88,44 @@ def tick(
             if model.source is not None:
                 nodes.land(model, request.warehouse, request.clock())
         if not nodes.failed:
-            ledger.pin(number, request.as_of, progress.states, request.clock(), request.holder)
+            request.still()
+            pinned = ledger.pin(number, request.as_of, progress.states, request.clock(), request.holder)
             nodes.add_models()
         nodes.run_all()
     if not nodes.failed:
-        ledger.publish(number, request.as_of, progress.states, request.clock(), request.holder)
+        request.still()
+        ledger.publish(number, request.as_of, progress.states, request.clock(), request.holder, pinned)
     seconds = time.perf_counter() - started
     return TickResult(number, request.as_of, not nodes.failed, seconds, tuple(nodes.done), tuple(nodes.checks))
 
 
-def recover(engine: Engine, plan: TickPlan) -> None:
-    """Make every table what the published tick says, and make the tables that are missing.
+def _plan(space: Workspace, published: Published | None, number: int, request: Request, around: Around) -> TickPlan:
+    return tick_plan(
+        space, request.warehouse, published, number, request.as_of, request.selected, request.refresh, around
+    )
+
+
+def recover(engine: Engine, plan: TickPlan, still: Callable[[], None] = alone) -> dict[str, int]:
+    """Make every table what the published tick says, and make the tables that are missing; give their versions then.
 
     A table ahead of its published version was written by a tick that never was. Landing tables stay as they are:
-    a stream neither reads nor writes its rows again.
+    a stream neither reads nor writes its rows again. A shared table is for production to restore.
     """
+    bases: dict[str, int] = {}
     for name, table in plan.tables.items():
+        if table.shared:
+            continue
+        still()
         head = engine.head(table.spec.path)
         if head is None:
             if table.state is not None:
                 raise EngineError(f"{name} was published at {table.path}, but there is no table", model=name)
             engine.create(table.spec)
+            bases[name] = 0
         elif not table.lands and head > (table.state.version if table.state else 0):
-            engine.restore(table.spec.path, table.state.version if table.state else 0)
+            engine.restore(table.spec.path, table.state.version if table.state else 0, head)
+            # A restore is one commit at most; were there others between, this tick's write is refused.
+            bases[name] = min(engine.head(table.spec.path) or 0, head + 1)
+        else:
+            bases[name] = head
+    return bases

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sqlrun.engines.protocol import Relation
@@ -9,29 +10,34 @@ from sqlrun.events import CheckResult
 from sqlrun.expectations import from_contract, scope
 from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.sql import identifier
+from sqlrun.landing import ORIGIN, REASON
 from sqlrun.maintain import Progress
 from sqlrun.model import Expectation
-from sqlrun.plan import QUARANTINED_ROWS
+from sqlrun.plan import QUARANTINED_ROWS, Workspace
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def expectations_of(progress: Progress, model: Compiled) -> tuple[Expectation, ...]:
+def expectations_of(space: Workspace, model: Compiled) -> tuple[Expectation, ...]:
     """List what is expected of a model: its contract's keys and nulls, then its suite."""
     contract = model.query.rendered.model
-    suite = progress.space.suites.get(model.name)
+    suite = space.suites.get(model.name)
     return (*from_contract(contract), *(suite.expectations if suite else ()))
 
 
-def check(progress: Progress, model: Compiled) -> tuple[int, int, tuple[CheckResult, ...]]:
-    """Check a model's changed rows; give how many came or changed, how many were quarantined, and the results."""
+# Lines that were quarantined, by reason.
+Reasons = tuple[tuple[str, int], ...]
+
+
+def check(progress: Progress, model: Compiled) -> tuple[int, Reasons, tuple[CheckResult, ...]]:
+    """Check a model's changed rows; give how many came or changed, what was quarantined and why, and the results."""
     before = progress.plan.tables[model.name].state
     after = progress.states[model.name].version
     commits = progress.commits(model.name, before.version if before else 0, after)
     if not commits:
-        return 0, 0, ()
-    expectations = expectations_of(progress, model)
+        return 0, (), ()
+    expectations = expectations_of(progress.space, model)
     changed = _changed(progress, model, commits, _columns(expectations, model))
     quarantined = _quarantined(progress, model, commits)
     if not changed.num_rows or not expectations:
@@ -69,13 +75,12 @@ def _changed(progress: Progress, model: Compiled, commits: tuple[int, ...], colu
     return progress.reader.query(f"select {names} from feed where _weight > 0", (feed,))
 
 
-def _quarantined(progress: Progress, model: Compiled, commits: tuple[int, ...]) -> int:
+def _quarantined(progress: Progress, model: Compiled, commits: tuple[int, ...]) -> Reasons:
     if model.source is None:
-        return 0
-    counted = progress.reader.query(
-        "select count(*) as n from feed", (_feed(progress, model, commits, QUARANTINED_ROWS),)
-    )
-    return int(counted.to_pylist()[0]["n"])
+        return ()
+    feed = replace(_feed(progress, model, commits, QUARANTINED_ROWS), columns=ORIGIN[:1])
+    counted = progress.reader.query(f"select {REASON} as reason, count(*) as n from feed group by {REASON}", (feed,))
+    return tuple(sorted((str(row["reason"]), int(row["n"])) for row in counted.to_pylist()))
 
 
 def _keyed(progress: Progress, model: Compiled, commits: tuple[int, ...]) -> pa.Table:

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 _LOCK = threading.Lock()
 
 
+class OfAValue(ValueError):
+    """What went wrong with a value; the text may quote it."""
+
+
 @functools.cache
 def _connection() -> duckdb.DuckDBPyConnection:
     import duckdb
@@ -66,7 +70,9 @@ def _fetch(rows: pa.Table, sql: str) -> pa.Table:
         connection.register(BATCH, rows)
         try:
             return connection.sql(sql).to_arrow_table()
-        except duckdb.Error as error:
+        except (duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException) as error:
             raise ValueError(str(error).splitlines()[0]) from error
+        except duckdb.Error as error:
+            raise OfAValue(str(error).splitlines()[0]) from error
         finally:
             connection.unregister(BATCH)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlrun import explain, load, pipeline, profile, render, report
+from sqlrun import explain, pipeline, profile, render, report
 from sqlrun.cache import Cache
 from sqlrun.console import Console
 from sqlrun.engines.choice import DIALECTS
@@ -19,6 +18,7 @@ from sqlrun.graph import select as select_nodes
 from sqlrun.model import Profile, UnitTest
 from sqlrun.parse import Query, query, schema_of
 from sqlrun.pipeline import Prepared
+from sqlrun.sharing import environment
 
 if TYPE_CHECKING:
     from sqlrun.incremental.compile import Compiled
@@ -32,6 +32,13 @@ def profile_of(root: Path, prepared: Prepared, name: str | None) -> Profile:
     return profile.load(root, name or prepared.nouns.profile)
 
 
+def ledger_of(root: Path, prepared: Prepared, name: str | None, env: str | None = None) -> Ledger:
+    """Give the ledger of the warehouse that a profile names; of production, unless told otherwise."""
+    from sqlrun.ledger import Ledger
+
+    return Ledger(profile_of(root, prepared, name).warehouse, prepared.nouns.name, env)
+
+
 def chosen(prepared: Prepared, select: tuple[str, ...], exclude: tuple[str, ...]) -> tuple[str, ...]:
     """Name the selected models and seeds."""
     return select_nodes(prepared.graph, select, exclude)
@@ -42,6 +49,7 @@ def build_command(root: Path, options: dict[str, Any], clock: Clock) -> int:
     from sqlrun.ticking import Session, refuse_nonsense
 
     refuse_nonsense(options)
+    environment(options["env"])
     console = Console(quiet=options["quiet"])
     prepared, target = pipeline.prepare_to_build(root, options["profile"], Cache.of(root))
     if options["threads"]:
@@ -166,173 +174,4 @@ def list_nodes(root: Path, select: tuple[str, ...], exclude: tuple[str, ...], ou
         Console().raw(json.dumps(rows, indent=2))
     else:
         Console().lines(report.table(("name", "kind", "strategy", "reads", "file"), [tuple(r.values()) for r in rows]))
-    return 0
-
-
-def show_rows(root: Path, model: str, name: str | None, where: str, limit: int, output: str, tick: int | None) -> int:
-    """Carry out `sqlrun show`."""
-    from sqlrun.readers import find, tick_of
-    from sqlrun.readers import query as run_query
-    from sqlrun.where import condition
-
-    ledger = _ledger(pipeline.prepare(root, Cache.of(root)), root, name)
-    published = tick_of(ledger, tick)
-    relation = find(published, ledger.warehouse, model)
-    columns = ", ".join(f'"{c.name}"' for c in relation.columns)
-    sql = f'select {columns} from "{relation.name}"'
-    sql += f" where {condition(where, [c.name for c in relation.columns])}" if where else ""
-    keys = [c.name for c in relation.columns if "<" not in c.type]
-    sql += " order by " + ", ".join(f'"{key}"' for key in keys) if keys else ""
-    rows = run_query(sql + (f" limit {limit + 1}" if limit else ""), [relation]).to_pylist()
-    names = tuple(c.name for c in relation.columns)
-    what = f"of {model} at tick {published.tick}, as_of {published.as_of:%Y-%m-%d %H:%M} UTC"
-    _print_rows(rows, names, limit, output, what)
-    return 0
-
-
-def _ledger(prepared: Prepared, root: Path, name: str | None) -> Ledger:
-    from sqlrun.ledger import Ledger
-
-    return Ledger(profile_of(root, prepared, name).warehouse, prepared.nouns.name)
-
-
-def _print_rows(rows: list[dict[str, Any]], names: tuple[str, ...], limit: int, output: str, what: str) -> None:
-    more = bool(limit) and len(rows) > limit
-    rows = rows[:limit] if limit else rows
-    console = Console()
-    match output:
-        case "json":
-            console.raw(report.as_json(rows))
-        case "csv":
-            console.raw(report.as_csv(list(names), rows))
-        case _:
-            console.lines(report.table(names, [tuple(r.values()) for r in rows]))
-            told = f"first {len(rows)} rows" if more else report.counted(len(rows), "row")
-            console.lines([f"{told} {what}"])
-
-
-def print_views(root: Path, name: str | None, tick: int | None) -> int:
-    """Carry out `sqlrun views`."""
-    import sqlrun
-
-    target = profile_of(root, pipeline.prepare(root, Cache.of(root)), name)
-    Console().raw(";\n".join(sqlrun.views(target.warehouse, tick)) + ";")
-    return 0
-
-
-def plan_edits(
-    root: Path, select: tuple[str, ...], exclude: tuple[str, ...], name: str | None, refresh: bool, as_json: bool
-) -> int:
-    """Carry out `sqlrun plan`."""
-    from sqlrun import edits
-    from sqlrun.engines import delta_files
-    from sqlrun.plan import tick_plan
-
-    prepared = pipeline.prepare(root, Cache.of(root))
-    ledger = _ledger(prepared, root, name)
-    history = ledger.read()
-    published = history.published
-    names, as_of = chosen(prepared, select, exclude), published.as_of if published else datetime.min
-    plan = tick_plan(prepared.space, ledger.warehouse, published, history.last_tick + 1, as_of, names, refresh)
-    found = edits.edits(prepared.space, plan)
-    states = {n: published.tables[n] for e in found for n in e.reads if n in published.tables} if published else {}
-    rows = {n: delta_files.rows_at(f"{ledger.warehouse}/{state.path}", state.version) for n, state in states.items()}
-    if as_json:
-        Console().raw(json.dumps(edits.as_json(found, published, rows), indent=2))
-    else:
-        Console().lines(edits.told(found, published, rows))
-    return 0
-
-
-def maintain_tables(root: Path, name: str | None, keep: int, clock: datetime) -> int:
-    """Carry out `sqlrun maintain`."""
-    from sqlrun import upkeep
-
-    prepared = pipeline.prepare(root, Cache.of(root))
-    console = Console()
-    done = upkeep.maintain(_ledger(prepared, root, name), keep, clock, lambda _: None)
-    console.print(f"{report.counted(done.merged, 'small file')} became {done.made:,}.")
-    console.print(
-        f"{report.counted(done.files, 'old file')} deleted; kept whole: the newest {report.counted(keep, 'tick')}."
-    )
-    for path in done.tables:
-        console.print(f"Deleted {path}, which none of them shows.")
-    if done.tick:
-        console.print(f"Readers see the same rows as tick {done.tick}.")
-    return 0
-
-
-def list_ticks(root: Path, name: str | None, limit: int) -> int:
-    """Carry out `sqlrun ticks`."""
-    from sqlrun import history
-
-    ledger = _ledger(pipeline.prepare(root, Cache.of(root)), root, name)
-    Console().lines(history.list_ticks(ledger, limit))
-    return 0
-
-
-def diff_ticks(
-    root: Path, model: str, name: str | None, before: int | None, after: int | None, limit: int, output: str
-) -> int:
-    """Carry out `sqlrun diff`."""
-    from sqlrun import history
-
-    ledger = _ledger(pipeline.prepare(root, Cache.of(root)), root, name)
-    rows = history.difference(ledger, model, before, after)
-    names = tuple(rows[0]) if rows else ("change",)
-    _print_rows(rows, names, limit, output, f"of {model} came (+) or left (-)")
-    return 0
-
-
-def verify_tables(
-    root: Path, select: tuple[str, ...], exclude: tuple[str, ...], name: str | None, tick: int | None, limit: int
-) -> int:
-    """Carry out `sqlrun verify`."""
-    from sqlrun.readers import tick_of
-    from sqlrun.verify import verify
-
-    prepared = pipeline.prepare(root, Cache.of(root))
-    ledger = _ledger(prepared, root, name)
-    published = tick_of(ledger, tick)
-    names = chosen(prepared, select, exclude)
-    console = Console()
-    failed = 0
-    for verdict in verify(prepared.space, ledger.warehouse, published, names, limit):
-        console.lines(report.verdict(verdict))
-        failed += not verdict.ok
-    told = f"tick {published.tick}, as_of {published.as_of:%Y-%m-%d %H:%M} UTC"
-    console.lines(
-        [
-            f"{report.counted(failed, 'table')} differ from their queries at {told}."
-            if failed
-            else f"All true at {told}."
-        ]
-    )
-    return 1 if failed else 0
-
-
-def roll_back(root: Path, name: str | None, to: int, now: datetime) -> int:
-    """Carry out `sqlrun rollback`."""
-    from sqlrun import history
-
-    ledger = _ledger(pipeline.prepare(root, Cache.of(root)), root, name)
-    history.roll_back(ledger, to, now, Console())
-    return 0
-
-
-def clean_up(root: Path, warehouse: bool, name: str | None) -> int:
-    """Carry out `sqlrun clean`."""
-    folders = [root / "target"]
-    if warehouse:
-        settings = load.read(root).project
-        target = profile.load(root, name or settings.profile)
-        held = Path(target.warehouse)
-        if held.exists() and not (held / "_sqlrun").is_dir():
-            raise UsageError(f"{held} is not a warehouse of sqlrun (it has no _sqlrun folder); it is left alone")
-        folders.append(held)
-    console = Console()
-    for folder in folders:
-        if folder.exists():
-            shutil.rmtree(folder)
-            console.lines([f"deleted {folder}"])
     return 0

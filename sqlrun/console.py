@@ -13,7 +13,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, TextIO
 
 from sqlrun.errors import EngineError, ProjectError
-from sqlrun.events import CheckResult, Event, NodeResult, Started
+from sqlrun.events import CheckResult, Event, NodeResult, Started, Told
 from sqlrun.report import DOTS, LOUD, Line, Style, checks, line, running
 from sqlrun.rows import escaped
 
@@ -107,14 +107,14 @@ class Console:
                     what = self._steps.finish(event)
                     self._print(line(event, what))
                     for stage in event.stages:
-                        if stage.note:
-                            self._print(Line(f"  {stage.note}", style="dim"))
+                        for note in stage.note.splitlines():
+                            self._print(Line(f"  {note}", style="dim"))
                     if self._steps.done >= self._steps.total:
                         self._stop_drawing()
                 case CheckResult(status="pass"):
                     self._passed.append(event)
                     self._count_passes_soon()
-                case CheckResult():
+                case CheckResult() | Told():
                     self._print(line(event))
 
     def problem(self, error: Exception) -> None:

@@ -21,9 +21,11 @@ CHOICES = {
     "materialized": ("table", "view"),
     "at_worst": ("append", "merge", "keys", "partitions", "full"),
 }
+# What becomes of fields that are not as declared, in dbt's words.
+SCHEMA_CHANGES = ("ignore", "append_new_columns", "fail", "sync")
 NAME_ALL = "Name the columns that are read, with their types."
 # What the compiler names beside a model `x`: `x__new`, `x__state_1`, ...
-TAKEN = re.compile("__(new|old|changes|quarantine|state_[0-9]+)$", re.IGNORECASE)
+TAKEN = re.compile("__(new|old|changes|quarantine|rescued|state_[0-9]+)$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +174,7 @@ def sources(reader: Reader) -> tuple[Source, ...]:
         group = reader.mapping(group, place, "a source", ("name", "description", "tables"), ("name", "tables"))
         check_name(reader, group, "a source")
         for table, at in reader.items(group, "tables", "a source"):
-            known = ("name", "description", "format", "path", "columns")
+            known = ("name", "description", "format", "path", "on_schema_change", "columns")
             table = reader.mapping(table, at, "a source's table", known, ("name", "path", "columns"))
             check_name(reader, table, "a source's table")
             kind = reader.choice(table, "format", ("json",), "json")
@@ -181,7 +183,8 @@ def sources(reader: Reader) -> tuple[Source, ...]:
             if table.get("columns") == []:
                 reader.problem("SR104", reader.place(table, "columns"), f"source {one}.{two} has no columns", NAME_ALL)
             path, description = reader.text(table, "path"), reader.text(table, "description")
-            found.append(Source(one, two, kind, path, fields, description, at))
+            change = reader.choice(table, "on_schema_change", SCHEMA_CHANGES, SCHEMA_CHANGES[0])
+            found.append(Source(one, two, kind, path, fields, description, at, change))
     return tuple(found)
 
 

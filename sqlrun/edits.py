@@ -6,7 +6,6 @@ and all. Hashing today's query over the inputs of then tells whether the query i
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -14,11 +13,14 @@ from typing import Any, Literal
 from sqlrun import fingerprint
 from sqlrun.incremental.compile import Compiled
 from sqlrun.plan import TablePlan, TickPlan, Workspace, own_tables
+from sqlrun.sharing import ALONE, Around, Promotion, print_of
 from sqlrun.ticks import Published, TableState
 
-Fate = Literal["new", "rebuilt", "new rows", "untouched", "not selected", "gone"]
+Fate = Literal["new", "rebuilt", "promoted", "new rows", "untouched", "shared", "not selected", "gone"]
 # In this order they are told, what costs most first.
-FATES: tuple[Fate, ...] = ("rebuilt", "new", "new rows", "gone", "not selected", "untouched")
+FATES: tuple[Fate, ...] = ("rebuilt", "new", "promoted", "new rows", "gone", "not selected", "untouched", "shared")
+# What is told as a number alone.
+QUIET = ("untouched", "shared", "not selected")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +44,11 @@ def edits(space: Workspace, plan: TickPlan) -> tuple[Edit, ...]:
     known = own_tables(published.tables) if published else {}
     found = [_seed(space, plan, name, known.get(name)) for name in plan.seeds]
     chosen = {model.name for model in plan.models}
+    shared = [name for name in own_tables(known) if name in plan.tables and plan.tables[name].shared]
+    left = [model for model in space.tables if model.name not in chosen and model.name not in shared]
     found += [_model(space, plan, model, known) for model in space.tables if model.name in chosen]
-    found += [_left_out(space, model, known) for model in space.tables if model.name not in chosen]
+    found += [_left_out(space, model, known) for model in left]
+    found += [Edit(name, "shared", "with production") for name in shared]
     names = {model.name for model in space.tables} | {seed.name for seed in space.project.seeds}
     gone = "the project no longer has it; ticks that were keep it, as in `show --tick`"
     found += [Edit(name, "gone", gone) for name in sorted(known.keys() - names)]
@@ -53,10 +58,13 @@ def edits(space: Workspace, plan: TickPlan) -> tuple[Edit, ...]:
 def _seed(space: Workspace, plan: TickPlan, name: str, known: TableState | None) -> Edit:
     table, seed = plan.tables[name], space.seed(name)
     assert seed is not None
+    if name in plan.promoted:
+        return Edit(name, "promoted", _from(plan.promoted[name]), _columns(known, table) if known else ())
     if known is None:
         return Edit(name, "new", "never built")
     if table.state is None:
-        return Edit(name, "rebuilt", "its columns were edited", _columns(known, table))
+        same = print_of(known.path) == space.prints[name]
+        return Edit(name, "rebuilt", f"its {'rows' if same else 'columns'} were edited", _columns(known, table))
     if known.content != fingerprint.of_content(seed):
         return Edit(name, "new rows", "its rows were edited")
     return Edit(name, "untouched", "")
@@ -71,8 +79,10 @@ def _model(space: Workspace, plan: TickPlan, model: Compiled, known: Mapping[str
     reads = dict.fromkeys(table for stage in building for table in stage.inputs if table not in stages)
     if model.source is not None:
         reads = dict.fromkeys([f"{model.source.group}.{model.source.name}"])
+    if name in plan.promoted:
+        return Edit(name, "promoted", _from(plan.promoted[name]), _columns(before, own) if before else ())
     if before is None:
-        return Edit(name, "new", "never built", (), tuple(reads))
+        return Edit(name, "new", plan.notes.get(name, "never built"), (), tuple(reads))
     if not building:
         return Edit(name, "untouched", "")
     return Edit(name, "rebuilt", _why(space, plan, model, known), _columns(before, own), tuple(reads))
@@ -80,18 +90,30 @@ def _model(space: Workspace, plan: TickPlan, model: Compiled, known: Mapping[str
 
 def _left_out(space: Workspace, model: Compiled, known: Mapping[str, TableState]) -> Edit:
     before = known.get(model.name)
-    same = before is not None and print_of(before) == space.prints[model.name]
+    same = before is not None and print_of(before.path) == space.prints[model.name]
     return Edit(model.name, "not selected", "as it is" if same else "edited; readers keep what was built")
 
 
 def _why(space: Workspace, plan: TickPlan, model: Compiled, known: Mapping[str, TableState]) -> str:
     """Tell a model's own edit from one that it only reads."""
+    if plan.env and model.name in plan.notes:
+        return plan.notes[model.name]
+    return "; ".join(filter(None, [_edited(space, plan, model, known), plan.notes.get(model.name)]))
+
+
+def _from(offered: Promotion) -> str:
+    return f"built in {offered.env}, tick {offered.tick}; it goes on from there"
+
+
+def _edited(space: Workspace, plan: TickPlan, model: Compiled, known: Mapping[str, TableState]) -> str:
     reads = list(model.query.rendered.refs)
     moved = [name for name in reads if name in plan.tables and plan.tables[name].state is None]
-    before = print_of(known[model.name])
+    before = print_of(known[model.name].path)
     if before == space.prints[model.name]:
-        return f"it reads {_listed(moved)}" if moved else "--full-refresh"
-    then = {name: print_of(known[name]) if name in known else space.prints[name] for name in reads}
+        if moved:
+            return f"it reads {_listed(moved)}"
+        return "production's is made from other tables" if plan.env and not plan.refresh else "--full-refresh"
+    then = {name: print_of(known[name].path) if name in known else space.prints[name] for name in reads}
     if fingerprint.of_model(model, then, space.rules.get(model.name, ())) == before:
         return f"it reads {_listed(moved)}"
     others = [f"the view {name}" for name in reads if name in space.views] + moved
@@ -103,12 +125,6 @@ def _listed(names: Iterable[str]) -> str:
     return f"{', '.join(names)}, which is rebuilt"
 
 
-def print_of(state: TableState) -> str:
-    """Take the hash of a table's meaning from its path, like `orders/0a1b2c3d4e5f-12`."""
-    found = re.match(r"[^/]+/([0-9a-f]+)", state.path)
-    return found[1] if found else ""
-
-
 def _columns(before: TableState, after: TablePlan) -> tuple[str, ...]:
     old, new = dict(before.columns), {column.name: column.type for column in after.public}
     said = [f"+ {name} {kind}" for name, kind in new.items() if name not in old]
@@ -117,26 +133,36 @@ def _columns(before: TableState, after: TablePlan) -> tuple[str, ...]:
     return tuple(said)
 
 
-def told(found: Iterable[Edit], published: Published | None, rows: Mapping[str, int]) -> list[str]:
+def compared(published: Published | None, around: Around) -> str:
+    """Name the ticks that the edits are compared with; those of an environment and of production."""
+    ticks = [(around.env and f"{around.env}'s ", published), ("production's ", around.production)]
+    named = [f"{whose}{t}" for whose, t in ticks if t]
+    return " and ".join(named)
+
+
+def told(found: Iterable[Edit], published: Published | None, rows: Mapping[str, int], with_what: str = "") -> list[str]:
     """Write the edits as text; `rows` are the tables' rows now, as far as they are known."""
     listed = list(found)
     if published is None:
         lines = ["Nothing is published yet; the next build builds everything."]
     else:
-        lines = [f"Compared with tick {published.tick}, as_of {published.as_of:%Y-%m-%d %H:%M} UTC:"]
-    shown = [edit for edit in listed if edit.fate not in ("untouched", "not selected") or edit.why[:6] == "edited"]
+        lines = [f"Compared with {with_what or compared(published, ALONE)}:"]
+    shown = [edit for edit in listed if edit.fate not in QUIET or edit.why[:6] == "edited"]
     fate, name = (max([len(getattr(e, key)) for e in shown] or [0]) for key in ("fate", "name"))
     lines += [""] if shown else []
     for edit in shown:
         lines += [f"  {edit.fate:{fate}}  {edit.name:{name}}  {edit.why}{_cost(edit, rows)}".rstrip()]
         lines += [f"  {'':{fate}}    {column}" for column in edit.columns]
-    rest = len(listed) - len(shown)
+    shared = sum(edit.fate == "shared" for edit in listed)
+    rest = len(listed) - len(shown) - shared
+    if shared:
+        lines += ["", f"  {shared} {'is' if shared == 1 else 'are'} shared with production."]
     if rest:
         lines += ["", f"  {rest} {'is' if rest == 1 else 'are'} as {'it was' if rest == 1 else 'they were'}."]
-    if any(edit.fate in ("rebuilt", "gone") for edit in shown):
+    if any(edit.fate in ("rebuilt", "gone", "promoted") for edit in shown):
         lines += ["", "A build keeps the old tables for readers until it publishes the new ones, all at once."]
     elif not shown:
-        lines[1:] = ["", "Nothing was edited: a build takes in what is new."]
+        lines[1 : 1 if shared else len(lines)] = ["", "Nothing was edited: a build takes in what is new."]
     return lines
 
 

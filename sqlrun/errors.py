@@ -10,6 +10,18 @@ from dataclasses import dataclass, field
 # A longer line is cut around the place, a longer message at its end: a file may be one line.
 WIDEST_LINE = 110
 LONGEST_MESSAGE = 600
+# delta-rs draws what an error comes from: a line each, behind an arrow in colour.
+_FROM = re.compile(r"\s*\n\s*(?:\x1b\[\d*m)*↳(?:\x1b\[\d*m)*\s*")
+
+
+def first_line(error: Exception) -> str:
+    r"""Give an error's first line, with what it comes from; its type where it says nothing.
+
+    >>> first_line(OSError("Generic error\n  \x1b[31m↳\x1b[0m No space left\n"))
+    'Generic error: No space left'
+    """
+    lines = _FROM.sub(": ", str(error).strip()).splitlines()
+    return lines[0] if lines else type(error).__name__
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -21,7 +21,8 @@ class CheckResult:
     """What one check said. `unexpected` counts rows (0 where a statistic failed); samples are rows as text.
 
     fail: a critical check failed, the tick isn't published. warn: it failed and is told. error: it could not be
-    evaluated, which is never a pass. `seconds` is the check's share of the run that it was part of.
+    evaluated, which is never a pass. `seconds` is the check's share of the run that it was part of. `check_id` stays
+    the same as long as the model, the type and the arguments do.
     """
 
     model: str
@@ -36,6 +37,7 @@ class CheckResult:
     message: str
     description: str
     place: Place
+    check_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,13 @@ class Started:
     index: int
     total: int
     what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Something to know about the tick as a whole, before its first step."""
+
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +75,7 @@ class StageReceipt:
 
 @dataclass(frozen=True, slots=True)
 class NodeResult:
-    """One model, seed or landing of a tick. `kind`: seed, landing, or the strategy."""
+    """One model, seed or landing of a tick. `kind`: seed, landing, or the strategy. `reasons` count quarantined."""
 
     index: int
     total: int
@@ -78,6 +87,7 @@ class NodeResult:
     quarantined: int = 0
     message: str = ""
     stages: tuple[StageReceipt, ...] = ()
+    reasons: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,5 +107,5 @@ class TickResult:
         return self.published
 
 
-Event = Started | NodeResult | CheckResult
+Event = Started | Told | NodeResult | CheckResult
 Listener = Callable[[Event], None]

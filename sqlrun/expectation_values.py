@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from datetime import date, datetime, time, timezone
 from decimal import Decimal, InvalidOperation
@@ -125,6 +127,18 @@ def columns_of(expectation: Expectation, names: tuple[str, ...]) -> tuple[str, .
         given = expectation.kwargs.get(name)
         found += [str(item) for item in given] if isinstance(given, (list, tuple)) else [str(given)]
     return tuple(found)
+
+
+def identity(model: str, expectation: Expectation) -> str:
+    """Tell checks apart, in all ticks: by model, type and arguments, wherever in a file they stand.
+
+    >>> from sqlrun.errors import Place
+    >>> kwargs = {"column": "amount"}
+    >>> identity("orders", Expectation("expect_column_values_to_be_unique", kwargs, "critical", "fail", "", Place("x")))
+    'f81f8a0b1929b6a6'
+    """
+    said = json.dumps([model, expectation.type, expectation.kwargs], sort_keys=True, default=str)
+    return hashlib.sha256(said.encode()).hexdigest()[:16]
 
 
 def number(value: Value, default: float) -> float:

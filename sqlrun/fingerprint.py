@@ -7,11 +7,13 @@ import json
 from collections.abc import Iterable, Mapping
 
 from sqlrun.incremental.compile import Compiled
-from sqlrun.landing import Rule
+from sqlrun.landing import HIDDEN, Rule
 from sqlrun.model import Column, Seed
 
 # Raised when the same query would be stored in another way.
 LAYOUT = 1
+# A landing table holds them beside the model's columns.
+_HIDDEN = [c.name for c in HIDDEN]
 WRITE = json.JSONEncoder(sort_keys=True, default=str).encode
 
 
@@ -35,7 +37,7 @@ def of_model(compiled: Compiled, inputs: Mapping[str, str], rules: Iterable[Rule
             [[c.name, c.type] for s in compiled.stages for c in s.columns],
             [[s.name, s.method, list(s.key), list(s.partition_by)] for s in compiled.stages],
             sorted(inputs.items()),
-            [source.path, source.format, _columns(source.columns)] if source else None,
+            [source.path, source.format, _columns(source.columns), _HIDDEN] if source else None,
             [[rule.reason, rule.passes] for rule in rules],
         ]
     )

@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from urllib.parse import unquote
 
-from sqlrun import lock, receipts, report
+from sqlrun import lock, marks, receipts, report
 from sqlrun.console import Console
 from sqlrun.engines import delta_files
 from sqlrun.errors import EngineError, UsageError
@@ -16,16 +16,17 @@ from sqlrun.readers import find, nothing_published, query, tick_of
 
 
 def list_ticks(ledger: Ledger, limit: int) -> list[str]:
-    """List ticks with their time, fate, rows changed and seconds, the newest first."""
+    """List ticks with their time, fate, rows changed, checks and seconds, the newest first."""
     entries = ledger.entries()
     if not entries:
         raise nothing_published(ledger)
     newest = next((entry.tick for entry in entries if entry.published_at), 0)
-    costs = receipts.totals(ledger.warehouse)
+    costs = receipts.totals(ledger.warehouse, ledger.env)
     rows = []
     for entry in entries[:limit] if limit else entries:
         status = "published" if entry.published_at else "not published"
-        changed, seconds = costs.get(entry.tick, (None, None))
+        cost = costs.get(entry.tick)
+        seconds = cost.seconds if cost else None
         if entry.pinned_at and entry.published_at and seconds is None:
             seconds = (entry.published_at - entry.pinned_at).total_seconds()
         rows.append(
@@ -34,11 +35,20 @@ def list_ticks(ledger: Ledger, limit: int) -> list[str]:
                 f"{entry.as_of:%Y-%m-%d %H:%M}",
                 status + (", read now" if entry.tick == newest else ""),
                 f"{entry.published_at:%Y-%m-%d %H:%M:%S}" if entry.published_at else None,
-                changed,
+                cost.rows_changed if cost else None,
+                _checks(cost) if cost else None,
                 None if seconds is None else f"{seconds:.2f}",
             )
         )
-    return report.table(("tick", "as_of", "status", "published_at", "rows_changed", "table_seconds"), rows)
+    head = ("tick", "as_of", "status", "published_at", "rows_changed", "checks", "table_seconds")
+    return report.table(head, rows)
+
+
+def _checks(cost: receipts.Total) -> str:
+    """Say how the checks of a tick went."""
+    passed = cost.checks - cost.warned - cost.failed
+    parts = ((passed, "passed"), (cost.warned, "warned"), (cost.failed, "failed"))
+    return ", ".join(f"{count} {word}" for count, word in parts if count) or "none"
 
 
 def difference(ledger: Ledger, model: str, before: int | None, after: int | None) -> list[dict[str, object]]:
@@ -72,7 +82,7 @@ def roll_back(ledger: Ledger, to: int, clock: datetime, console: Console) -> Non
 
     Raises: UsageError if the tick was never published, is the newest, or its files are gone.
     """
-    Path(ledger.warehouse).mkdir(parents=True, exist_ok=True)
+    marks.require(ledger.warehouse, ledger.project)
     with lock.hold(ledger.warehouse, clock) as holder:
         newest = tick_of(ledger)
         old = tick_of(ledger, to)
@@ -84,8 +94,10 @@ def roll_back(ledger: Ledger, to: int, clock: datetime, console: Console) -> Non
             if gone:
                 raise UsageError(f"tick {to} can't be gone back to: {name} at version {state.version} {gone}")
         number = ledger.read().last_tick + 1
-        ledger.pin(number, old.as_of, old.tables, clock, holder)
-        ledger.publish(number, old.as_of, old.tables, clock, holder)
+        lock.require(ledger.warehouse, holder)
+        pinned = ledger.pin(number, old.as_of, old.tables, clock, holder)
+        lock.require(ledger.warehouse, holder)
+        ledger.publish(number, old.as_of, old.tables, clock, holder, pinned)
     console.print(
         f"Readers see tick {to} again, as tick {number}, as_of {old.as_of:%Y-%m-%d %H:%M} UTC. "
         "The next build goes on from there, with every line that has landed since."

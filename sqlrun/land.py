@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlrun import landing
+from sqlrun import landed, landing, lost_files
+from sqlrun.drift_rows import judged
 from sqlrun.engines.protocol import Landing
 from sqlrun.events import StageReceipt
 from sqlrun.incremental.compile import Compiled
@@ -24,11 +25,17 @@ def land(progress: Progress, model: Compiled, warehouse: str, at: datetime) -> S
     request = Landing(
         table=table.spec,
         source=f"{progress.space.project.root}/{model.source.path}",
-        checkpoint=f"{warehouse}/_sqlrun/checkpoints/{table.path}",
+        checkpoint=f"{warehouse}/{landed.checkpoint_of(table.path)}",
         query=query,
         app_id=f"{progress.space.project.name}.{model.name}",
         metadata=progress.metadata(),
+        accept_lost=progress.accept_lost,
     )
+    if table.state is None:
+        lost_files.require(progress, model.name, request.source, table.path)
+    progress.still()
     written = progress.engine.land(request)
     progress.finish(model.name, state_after(table, written.version, progress.plan.as_of, {}))
-    return StageReceipt(model.name, "append", model.own.reason.code, 0, written.version, written.receipt)
+    notes = (*written.notes, judged(progress, model.name, model.source))
+    note = "\n".join(text for text in notes if text)
+    return StageReceipt(model.name, "append", model.own.reason.code, 0, written.version, written.receipt, note=note)

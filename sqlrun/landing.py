@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 
 import sqlglot
 from sqlglot import exp
 
+from sqlrun import rescue
 from sqlrun.engines.protocol import Dialect, StoredColumn
 from sqlrun.incremental import sql, types
 from sqlrun.incremental.algebra import Filter, Node, Project, Scan, Type
@@ -21,11 +23,18 @@ from sqlrun.model import Source
 from sqlrun.spark_sql import DIALECT
 
 REASON, RAW, FILE, LANDED_AT = "_reason", "_raw", "_file", "_landed_at"
-HIDDEN = (
+RESCUED, ABSENT = "_rescued", "_absent"
+NO_OBJECT = "not a JSON object"
+ORIGIN = (
     StoredColumn(REASON, "string"),
     StoredColumn(RAW, "string"),
     StoredColumn(FILE, "string"),
     StoredColumn(LANDED_AT, "timestamp"),
+)
+HIDDEN = (
+    *ORIGIN,
+    StoredColumn(RESCUED, "string"),  # a JSON object of the fields that the source doesn't declare
+    StoredColumn(ABSENT, "string"),  # quoted names of the declared columns that the line lacks
 )
 # What a value's text must look like before it is cast; the same strictness on every engine.
 LOOKS = {
@@ -65,6 +74,7 @@ def columns_of(stage: Stage) -> tuple[StoredColumn, ...]:
     return (*stage.columns, *HIDDEN)
 
 
+@lru_cache(256)
 def _dialect(text: str, dialect: Dialect) -> str:
     return text if dialect == "spark" else sql.expression(sqlglot.parse_one(text, read=DIALECT), dialect)
 
@@ -80,7 +90,8 @@ def _parsed(source: Source, dialect: Dialect) -> str:
         alone = "json_array_length(concat('[', _raw, ', 0]')) = 2"
         return (
             f"select _raw, _file, case when _object._corrupt is null and {alone} then _object end as _json,\n"
-            "    size(json_object_keys(_raw)) <> size(array_distinct(json_object_keys(_raw))) as _twice\n"
+            "    size(json_object_keys(_raw)) <> size(array_distinct(json_object_keys(_raw))) as _twice,\n"
+            f"    {rescue.rescued(source, dialect)} as {RESCUED},\n    {rescue.absent(source, dialect)} as {ABSENT}\n"
             f"from (select value as _raw, file as _file, from_json(value, {schema}, {options}) as _object from lines)\n"
             "where trim(_raw) <> ''"
         )
@@ -92,7 +103,8 @@ def _parsed(source: Source, dialect: Dialect) -> str:
         "select value as _raw, file as _file,\n"
         f"    case when {' and '.join(tests)}\n"
         f"        then try(from_json(_line, {structure})) end as _json,\n"
-        "    len(json_keys(_line)) <> len(list_distinct(json_keys(_line))) as _twice\n"
+        "    len(json_keys(_line)) <> len(list_distinct(json_keys(_line))) as _twice,\n"
+        f"    {rescue.rescued(source, dialect)} as {RESCUED},\n    {rescue.absent(source, dialect)} as {ABSENT}\n"
         "from (select value, file, case when json_valid(value) then try_cast(value as json) end as _line from lines)\n"
         "where trim(value) <> ''"
     )
@@ -145,7 +157,7 @@ def _as_json(kind: exp.DataType | None) -> str:
 def _typed(source: Source) -> str:
     """Cast the text fields and say what is wrong with the first one that doesn't fit."""
     reasons = [
-        "when _json is null then 'not a JSON object'",
+        f"when _json is null then '{NO_OBJECT}'",
         # Readers of JSON disagree about which of the two counts.
         "when _twice then 'a key is there twice'",
     ]
@@ -160,6 +172,7 @@ def _typed(source: Source) -> str:
         for path, wrong in _wrong(text, kind, column.name):
             reasons.append(f"when {wrong} then '{path}'")
         items.append(f"{value} as {sql.identifier(column.name, 'spark')}")
+    items += [f"case when _json is not null and not _twice then {name} end as {name}" for name in (RESCUED, ABSENT)]
     return f"select _raw, _file, case {' '.join(reasons)} end as {REASON}, {', '.join(items)} from _parsed"
 
 
@@ -229,7 +242,7 @@ def _modelled(stage: Stage, dialect: Dialect) -> str:
         # On Spark the landing session runs without ANSI errors, which has the same effect.
         items.append(f"{f'try({text})' if dialect == 'duckdb' else text} as {sql.identifier(name, dialect)}")
     where = f" where ({sql.expression(condition, dialect)}) or {REASON} is not null" if condition is not None else ""
-    return f"select {REASON}, _raw, _file, {', '.join(items)} from _typed{where}"
+    return f"select {REASON}, _raw, _file, {RESCUED}, {ABSENT}, {', '.join(items)} from _typed{where}"
 
 
 def _condition(node: Node) -> exp.Expr | None:
@@ -253,12 +266,12 @@ def _judged(stage: Stage, rules: Sequence[Rule]) -> str:
     for rule in rules:
         reasons.append(f"when not ({rule.passes}) then {sql.string(rule.reason, 'spark')}")
     names = sql.names((c.name for c in stage.columns), "spark")
-    return f"select {names}, case {' '.join(reasons)} end as {REASON}, _raw, _file from _modelled"
+    return f"select {names}, case {' '.join(reasons)} end as {REASON}, _raw, _file, {RESCUED}, {ABSENT} from _modelled"
 
 
 def _final(stage: Stage, dialect: Dialect, landed_at: datetime) -> str:
     names = sql.names((c.name for c in stage.columns), dialect)
     return (
         f"select {names}, {REASON}, case when {REASON} is not null then _raw end as {RAW}, _file as {FILE}, "
-        f"{sql.timestamp(landed_at, dialect)} as {LANDED_AT} from _judged"
+        f"{sql.timestamp(landed_at, dialect)} as {LANDED_AT}, {RESCUED}, {ABSENT} from _judged"
     )

@@ -2,21 +2,24 @@
 
 A row `pinned` is written before any table of a tick is; a row `published` after all of them are checked. Both carry
 the transaction id (project, tick), so of two builds that began at the same time one fails to commit. A tick's
-number is used once, published or not.
+number is used once, published or not. Each row carries a seal, by which an edit is noticed.
 """
 
 from __future__ import annotations
 
-import ctypes
-import os
-from collections.abc import Mapping
+import contextlib
+import shutil
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import Any
 
+from sqlrun import durable, marks, seals
 from sqlrun.engines import delta_files
 from sqlrun.engines.protocol import StoredColumn, TableSpec
-from sqlrun.errors import LockedError
+from sqlrun.errors import EngineError, LockedError, SqlrunError, UsageError, first_line
+from sqlrun.sharing import books, environment
 from sqlrun.ticks import Published, TableState, from_json, to_json
 
 COLUMNS = (
@@ -26,8 +29,12 @@ COLUMNS = (
     StoredColumn("written_at", "timestamp", False),
     StoredColumn("holder", "string", False),
     StoredColumn("tables", "string", False),
+    StoredColumn("follows", "string", False),
+    StoredColumn("seal", "string", False),
 )
-COMPACT_EVERY = 100
+COMPACT_EVERY = 20
+# So many ticks are looked at first.
+NEWEST = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,35 +56,45 @@ class Entry:
 
 
 class Ledger:
-    """The ledger of one warehouse."""
+    """The ledger of one environment of a warehouse; "" is production."""
 
-    def __init__(self, warehouse: str, project: str) -> None:
+    def __init__(self, warehouse: str, project: str, env: str | None = None) -> None:
         self.warehouse = warehouse
-        self.path = str(Path(warehouse) / "_sqlrun" / "ledger")
-        self._project = project
+        self.env = environment(env)
+        self._folder = Path(warehouse) / books(self.env)
+        self.path = str(self._folder / "ledger")
+        self.project = project
+
+    def of(self, env: str) -> Ledger:
+        """Give the ledger of another environment of the warehouse."""
+        return Ledger(self.warehouse, self.project, env)
 
     def read(self) -> History:
         """Read the newest published tick and the highest number in use."""
-        if delta_files.head(self.path) is None:
-            return History(None, 0)
-        import pyarrow as pa
-
-        table = delta_files.open_table(self.path)
-        rows = pa.table(table.scan(columns=["tick", "kind"]).read_all()).to_pylist()
+        rows = self._newest_rows(["tick", "kind"], lambda row: row["kind"] == "published")
+        if not rows:
+            return History(None, self._dropped())
         done = [row["tick"] for row in rows if row["kind"] == "published"]
         last = max((row["tick"] for row in rows), default=0)
         return History(self.published(max(done)) if done else None, last)
 
+    def _dropped(self) -> int:
+        """Give the highest number that a dropped environment of this name had used: tables may remember it."""
+        file = self._folder / "last_tick"
+        return int(file.read_text()) if file.exists() else 0
+
+    def drop(self) -> None:
+        """Delete an environment's ledger, receipts and history of checks; its numbers stay used."""
+        assert self.env, "production isn't dropped"
+        used = self.read().last_tick
+        durable.write(self._folder / "last_tick", str(used))
+        for part in ("ledger", "receipts", "checks"):
+            shutil.rmtree(self._folder / part, ignore_errors=True)
+
     def entries(self) -> list[Entry]:
         """List all ticks, the newest first."""
-        import pyarrow as pa
-
-        if delta_files.head(self.path) is None:
-            return []
-        table = delta_files.open_table(self.path)
-        rows = pa.table(table.scan(columns=["tick", "kind", "as_of", "written_at"]).read_all()).to_pylist()
         found: dict[int, dict[str, datetime]] = {}
-        for row in rows:
+        for row in self._rows(["tick", "kind", "as_of", "written_at"]):
             found.setdefault(row["tick"], {"as_of": row["as_of"]})[row["kind"]] = row["written_at"]
         return [
             Entry(tick, found[tick]["as_of"], found[tick].get("pinned"), found[tick].get("published"))
@@ -86,66 +103,161 @@ class Ledger:
 
     def published(self, tick: int) -> Published | None:
         """Read one published tick; None if there is no such."""
-        import pyarrow as pa
+        found = self.sealed(f"tick = {tick} and kind = 'published'")
+        return self._tick(found[-1]) if found else None
 
-        if delta_files.head(self.path) is None:
-            return None
-        predicate = f"tick = {tick} and kind = 'published'"
-        found = pa.table(delta_files.open_table(self.path).scan(predicate=predicate).read_all()).to_pylist()
-        if not found:
-            return None
-        return Published(tick, found[0]["as_of"], from_json(found[0]["tables"]))
-
-    def newest(self, count: int) -> list[Published]:
-        """Read the newest published ticks, the newest first."""
-        import pyarrow as pa
-
+    def newest(self, count: int | None = None) -> list[Published]:
+        """Read the newest published ticks, the newest first; all of them if not told how many."""
         ticks = [entry.tick for entry in self.entries() if entry.published_at][:count]
         if not ticks:
             return []
-        predicate = f"tick >= {ticks[-1]} and kind = 'published'"
-        rows = pa.table(delta_files.open_table(self.path).scan(predicate=predicate).read_all()).to_pylist()
-        found = {row["tick"]: Published(row["tick"], row["as_of"], from_json(row["tables"])) for row in rows}
+        rows = self.sealed(f"tick >= {ticks[-1]} and kind = 'published'")
+        found = {row["tick"]: self._tick(row) for row in rows}
         return [found[tick] for tick in ticks]
 
-    def pin(self, tick: int, as_of: datetime, tables: Mapping[str, TableState], at: datetime, holder: str) -> None:
-        """Write down what a tick will read, before it writes anything."""
-        self._append(tick, "pinned", as_of, tables, at, holder)
+    def all_published(self) -> list[Published]:
+        """Read all published ticks, the oldest first."""
+        return [self._tick(row) for row in self.sealed("kind = 'published'")]
 
-    def publish(self, tick: int, as_of: datetime, tables: Mapping[str, TableState], at: datetime, holder: str) -> None:
-        """Make a tick the one that readers see: first the tables are made durable, then the row."""
-        sync(self.warehouse)
-        self._append(tick, "published", as_of, tables, at, holder)
-        sync(self.warehouse)
+    def sealed(self, predicate: str | None = None) -> list[dict[str, Any]]:
+        """Read whole rows, in the order in which they were written.
+
+        Raises: UsageError if one doesn't fit its seal: it was edited.
+        """
+        rows = sorted(self._rows(None, predicate), key=seals.order)
+        for row in rows:
+            self._require_unedited(seals.broken([row]))
+        return rows
+
+    def require_chain(self, ticks: int | None = None) -> None:
+        """Refuse a ledger of which a row was changed, removed or put in: among the newest ticks, or all.
+
+        Raises: UsageError naming the row.
+        """
+        last = self.last_pinned() if ticks else None
+        since = f"tick > {last - ticks}" if ticks and last is not None else None
+        self._require_unedited(seals.broken(self._rows(None, since)))
+
+    def _require_unedited(self, fault: str) -> None:
+        if fault:
+            raise UsageError(
+                f"the ledger {self.path} was changed by another hand than sqlrun's: {fault}. Nothing was written. Put "
+                "the folder back from a backup, or take the change back: the ledger is a Delta table, and its log has "
+                "the version before. Or build into another warehouse."
+            )
+
+    def _tick(self, row: Mapping[str, Any]) -> Published:
+        try:
+            tables = from_json(row["tables"])
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+            raise UsageError(
+                f"the ledger {self.path} can't be read at tick {row['tick']}: {error}. "
+                "Put the folder back from a backup."
+            ) from error
+        for name, state in tables.items():
+            if PurePosixPath(state.path).is_absolute() or ".." in PurePosixPath(state.path).parts:
+                raise UsageError(
+                    f"the ledger {self.path} says that {name} lies at {state.path}, outside the warehouse. "
+                    "Put the folder back from a backup."
+                )
+        return Published(row["tick"], row["as_of"], tables)
+
+    def _rows(self, columns: list[str] | None, predicate: str | None = None) -> list[dict[str, Any]]:
+        """Read rows in no order; [] where there is no ledger."""
+        import pyarrow as pa
+
+        marks.require(self.warehouse, self.project)
+        head = delta_files.head(self.path)
+        if head is None:
+            return []
+        try:
+            table = delta_files.open_table(self.path, head)
+            known = {field.name for field in table.schema().fields}
+            if missing := {column.name for column in COLUMNS} - known:
+                raise UsageError(
+                    f"the ledger {self.path} has no column {sorted(missing)[0]}: it is of a format that this sqlrun "
+                    "does not know. Build into another warehouse, or with the sqlrun that made it."
+                )
+            rows: list[dict[str, Any]] = pa.table(
+                table.scan(columns=columns, predicate=predicate).read_all()
+            ).to_pylist()
+        except SqlrunError as error:
+            if isinstance(error, UsageError):
+                raise
+            raise self._torn(error) from error
+        except Exception as error:
+            raise self._torn(error) from error
+        return rows
+
+    def _newest_rows(self, columns: list[str], wanted: Callable[[dict[str, Any]], bool]) -> list[dict[str, Any]]:
+        """Read the rows of the newest ticks, and all where none of those is wanted: files of older ones stay closed."""
+        last = self.last_pinned()
+        if last is not None:
+            rows = self._rows(columns, f"tick > {last - NEWEST}")
+            if any(map(wanted, rows)):
+                return rows
+        return self._rows(columns)
+
+    def last_pinned(self) -> int | None:
+        """Ask the log, which is open anyway, for the newest tick's number; None where it can't tell."""
+        head = delta_files.head(self.path)
+        if head is not None:
+            with contextlib.suppress(EngineError):
+                return delta_files.open_table(self.path, head).transaction_version(f"{self.project}.pinned")
+        return None
+
+    def _torn(self, error: Exception) -> EngineError:
+        first = first_line(error)[:300]
+        return EngineError(
+            f"the ledger {self.path} can't be read: {first}. `sqlrun doctor` tells what is torn; "
+            "the next `sqlrun build` sets aside what a crash has left."
+        )
+
+    def pin(self, tick: int, as_of: datetime, tables: Mapping[str, TableState], at: datetime, holder: str) -> int:
+        """Write down what a tick will read, before it writes anything; give the ledger's version then."""
+        return self._append(tick, "pinned", as_of, tables, at, holder)
+
+    def publish(
+        self, tick: int, as_of: datetime, tables: Mapping[str, TableState], at: datetime, holder: str, after: int
+    ) -> None:
+        """Make a tick the one that readers see: first the tables are made durable, then the row.
+
+        `after` is the ledger's version at this tick's pin. A build that stood still while another one began finds a
+        newer one. Raises: LockedError then.
+        """
+        durable.sync(self.warehouse)
+        self._append(tick, "published", as_of, tables, at, holder, after)
+        durable.sync(self.warehouse)
         if tick % COMPACT_EVERY == 0:
             delta_files.compact(self.path)
 
     def _append(
-        self, tick: int, kind: str, as_of: datetime, tables: Mapping[str, TableState], at: datetime, holder: str
-    ) -> None:
+        self,
+        tick: int,
+        kind: str,
+        as_of: datetime,
+        tables: Mapping[str, TableState],
+        at: datetime,
+        holder: str,
+        after: int | None = None,
+    ) -> int:
         from deltalake.exceptions import CommitFailedError
 
         delta_files.create(TableSpec("ledger", self.path, COLUMNS))
         table = delta_files.open_table(self.path)
-        app_id = f"{self._project}.{kind}"
+        app_id = f"{self.project}.{kind}"
         used = table.transaction_version(app_id)
         if used is not None and used >= tick:
-            raise LockedError(f"tick {tick} is taken by another build; nothing was written")
-        row = dict(zip((c.name for c in COLUMNS), (tick, kind, as_of, at, holder, to_json(tables)), strict=True))
-        try:
-            delta_files.append_rows(table, [row], delta_files.commit(app_id, tick, {}))
-        except CommitFailedError as error:
-            raise LockedError(f"tick {tick} was taken by another build at the same moment") from error
-
-
-def sync(folder: str) -> None:
-    """Make everything written to the folder's file system durable; Spark and Delta call no fsync themselves."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        syncfs = getattr(ctypes.CDLL(None), "syncfs", None)
-        if syncfs is not None:
-            syncfs(descriptor)
-        else:
-            os.sync()
-    finally:
-        os.close(descriptor)
+            raise LockedError(f"tick {tick} is taken by another build; nothing was published")
+        if after is not None and table.version() != after:
+            raise LockedError(f"another build began while tick {tick} was at work; nothing was published")
+        before = max(self._newest_rows(["tick", "kind", "seal"], bool), key=seals.order, default=None)
+        values = (tick, kind, as_of, at, holder, to_json(tables), before["seal"] if before else "")
+        row = dict(zip(seals.SEALED, values, strict=True))
+        row["seal"] = seals.seal(row)
+        with delta_files.explained(f"the ledger {self.path} can't be written"):
+            try:
+                delta_files.append_rows(table, [row], delta_files.commit(app_id, tick, {}))
+            except CommitFailedError as error:
+                raise LockedError(f"tick {tick} was taken by another build at the same moment") from error
+        return table.version()

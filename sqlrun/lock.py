@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
-from sqlrun.errors import LockedError
+from sqlrun.errors import EngineError, LockedError
 
 
 def holder(at: datetime) -> str:
@@ -24,30 +24,106 @@ def hold(warehouse: str, at: datetime, wait: Callable[[str], None] | None = None
     """Hold the warehouse; the lock of a process that died is free by itself.
 
     `wait` is told who holds it, once, and then the lock is waited for.
-    Raises: LockedError naming host, pid and since when, if another process holds it and there is no `wait`.
+    Raises: LockedError naming host, pid and since when, if another process holds it and there is no `wait`;
+        EngineError if the file can't be written.
     """
-    file = Path(warehouse) / "_sqlrun" / "lock"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("a+") as handle:
+    file = _file(warehouse)
+    me = holder(at)
+    descriptor = _taken(file, warehouse, wait)
+    try:
+        with _explained(file):
+            # The new words first, then the end of the old ones is cut off: who reads meanwhile finds a holder's name.
+            os.pwrite(descriptor, me.encode(), 0)
+            os.ftruncate(descriptor, len(me.encode()))
+        yield me
+    finally:
+        os.close(descriptor)
+
+
+def require(warehouse: str, me: str) -> None:
+    """Make sure that the warehouse is still held by who took it as `me`; asked before each write.
+
+    The lock goes with its file, not with its name. Where somebody deleted the file, or a file system between machines
+    gave the lock away while this process stood still, another build may have begun.
+    Raises: LockedError naming the other one.
+    """
+    try:
+        text = _file(warehouse).read_text(errors="replace")
+    except FileNotFoundError:
+        text = ""
+    except OSError as error:
+        raise EngineError(_refusal(_file(warehouse), error)) from error
+    if text != me:
+        by = _named(text)
+        taken = f"was taken over by another build{by}" if text else "is free for others: its lock file is gone"
+        raise LockedError(
+            f"the warehouse {warehouse} {taken}. This build has stopped without publishing; start it again."
+        )
+
+
+def _file(warehouse: str) -> Path:
+    return Path(warehouse) / "_sqlrun" / "lock"
+
+
+def _open(file: Path) -> int:
+    with _explained(file):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        return os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+
+
+def _taken(file: Path, warehouse: str, wait: Callable[[str], None] | None) -> int:
+    """Open the file and lock it; anew where it was deleted meanwhile (`sqlrun clean`): a lock goes with its file."""
+    while True:
+        descriptor = _open(file)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _take(descriptor, warehouse, wait)
+            if _is_there(file, descriptor):
+                return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+
+
+def _is_there(file: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), file.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _take(descriptor: int, warehouse: str, wait: Callable[[str], None] | None) -> None:
+    with _explained(_file(warehouse)):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            handle.seek(0)
-            taken = _taken(handle.read(), warehouse)
+            text = os.pread(descriptor, 4096, 0).decode("utf-8", "replace")
+            taken = f"another build holds the warehouse {warehouse}{_named(text)}"
             if wait is None:
                 raise LockedError(f"{taken}. Wait for it to end (build --wait does), or stop it.") from None
             wait(f"{taken}. Waiting for it to end.")
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        me = holder(at)
-        handle.truncate(0)
-        handle.write(me)
-        handle.flush()
-        yield me
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 
-def _taken(text: str, warehouse: str) -> str:
+@contextmanager
+def _explained(file: Path) -> Iterator[None]:
     try:
-        by = json.loads(text)
-    except ValueError:
-        return f"another build holds the warehouse {warehouse}"
-    return f"another build holds the warehouse {warehouse}: pid {by['pid']} on {by['host']}, since {by['since']}"
+        yield
+    except OSError as error:
+        raise EngineError(_refusal(file, error)) from error
+
+
+def _refusal(file: Path, error: OSError) -> str:
+    return (
+        f"the lock file {file} can't be written: {error.strerror or error}. A build, a rollback and an upkeep need to "
+        "write the warehouse; nothing was written"
+    )
+
+
+def _named(text: str) -> str:
+    """Name the holder, as far as the file tells."""
+    try:
+        by, _ = json.JSONDecoder().raw_decode(text)
+        return f": pid {by['pid']} on {by['host']}, since {by['since']}"
+    except (ValueError, TypeError, KeyError):
+        return ""

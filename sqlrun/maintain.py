@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
@@ -30,7 +30,8 @@ class Progress:
     """Where a tick stands: what it plans, and the state of every table that it has finished or only reads.
 
     Threads share it; `states` is written under the lock, each table by one thread. `reader` fetches the changed rows
-    that are checked: they are few, and a Spark job for them would cost more than the checks.
+    that are checked: they are few, and a Spark job for them would cost more than the checks. `bases` has the version
+    that each table was at when the tick began: the tick's one write begins there, or another build has been at work.
     """
 
     space: Workspace
@@ -39,6 +40,9 @@ class Progress:
     plan: TickPlan
     states: dict[str, TableState]
     warehouse: str
+    bases: Mapping[str, int]
+    still: Callable[[], None]
+    accept_lost: bool = False  # land although files of the source are gone
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def finish(self, name: str, state: TableState) -> None:
@@ -73,11 +77,7 @@ def maintain(progress: Progress, model: Compiled) -> tuple[StageReceipt, ...]:
 
 def _stage(progress: Progress, model: Compiled, stage: Stage) -> StageReceipt:
     table = progress.plan.tables[stage.name]
-    base = table.state.version if table.state else 0
-    head = progress.engine.head(table.spec.path)
-    if head is None:
-        raise EngineError(f"{stage.name} is not at {table.path}", model=model.name)
-    base = max(base, head)  # a restore adds a commit; its content is the published one
+    base = progress.bases[stage.name]
     tick, commits = _facts(progress, stage, table)
     changed = sum(delta_files.rows_changed(progress.plan.tables[name].spec.path, c) for name, c in commits.items())
     choice = _choice(progress, stage, table, changed)
@@ -94,6 +94,7 @@ def _stage(progress: Progress, model: Compiled, stage: Stage) -> StageReceipt:
             )
             for name, flavour in prepared.reads
         )
+        progress.still()
         written = progress.engine.write(_write(progress, table, base, relations, prepared))
     inputs = {name: (progress.states[name].path, progress.states[name].version) for name in stage.inputs}
     progress.finish(stage.name, state_after(table, written.version, progress.plan.as_of, inputs))
@@ -136,7 +137,7 @@ def _hold(model: Compiled, receipt: StageReceipt) -> None:
 def _write(
     progress: Progress, table: TablePlan, base: int, relations: tuple[Relation, ...], prepared: Prepared
 ) -> Write:
-    app_id = f"{progress.space.project.name}.{table.path}"
+    app_id = progress.plan.app_id(progress.space.project.name, table.path)
     number = progress.plan.number
     return Write(table.spec, base, number, app_id, relations, prepared.statement, progress.metadata())
 
@@ -189,16 +190,16 @@ def _whole(progress: Progress, model: Compiled) -> str:
 def load_seed(progress: Progress, name: str) -> StageReceipt:
     """Put a seed's rows into its table where they differ from what is there."""
     table = progress.plan.tables[name]
-    head = progress.engine.head(table.spec.path) or 0
     seed = progress.space.seed(name)
     assert seed is not None
     content = fingerprint.of_content(seed)
     if table.state is not None and table.state.content == content:
         progress.finish(name, table.state)
         return StageReceipt(name, "seed", "", 0, table.state.version, Receipt(0.0))
-    app_id = f"{progress.space.project.name}.{table.path}"
+    app_id = progress.plan.app_id(progress.space.project.name, table.path)
     statement = Load(typed_rows(seed))
-    write = Write(table.spec, head, progress.plan.number, app_id, (), statement, progress.metadata())
+    progress.still()
+    write = Write(table.spec, progress.bases[name], progress.plan.number, app_id, (), statement, progress.metadata())
     written = progress.engine.write(write)
     progress.finish(name, state_after(table, written.version, progress.plan.as_of, {}, content))
     return StageReceipt(name, "seed", "", len(seed.rows), written.version, written.receipt)

@@ -93,6 +93,7 @@ class Source:
     columns: tuple[Column, ...]
     description: str
     place: Place
+    on_schema_change: str = "ignore"  # ignore | append_new_columns | fail | sync
 
     @property
     def table(self) -> str:
@@ -180,10 +181,15 @@ class Rendered:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Where and with what a project runs. `settings` go to the engine as they are."""
+    """Where and with what a project runs. `settings` go to the engine as they are.
+
+    Every so many ticks a build looks after the tables (`maintain_every`, 0: never); `keep_ticks` of them stay whole.
+    """
 
     name: str
     engine: str  # spark | duckdb
     warehouse: str
     threads: int
     settings: Mapping[str, str]
+    maintain_every: int = 288
+    keep_ticks: int = 2016

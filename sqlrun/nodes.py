@@ -16,7 +16,8 @@ from functools import partial
 from types import TracebackType
 from typing import Any
 
-from sqlrun.check import blocks, check
+from sqlrun.check import Reasons, blocks, check
+from sqlrun.checksums import add_to_states
 from sqlrun.errors import EngineError
 from sqlrun.events import CheckResult, Listener, NodeResult, StageReceipt, Started, Status
 from sqlrun.incremental.compile import Compiled
@@ -76,9 +77,14 @@ class Nodes:
     def load(self, name: str) -> None:
         """Load a seed here and now; it has no checks."""
         index = self._start(f"seed {name}")
-        kept = _guarded("seed", lambda: (load_seed(self.progress, name),))
+        kept = _guarded("seed", lambda: (self._loaded(name),))
         rows = sum(stage.rows_changed for stage in kept.stages)
         self._finish(_result(kept, name, index, self.total, rows), ())
+
+    def _loaded(self, name: str) -> StageReceipt:
+        receipt = load_seed(self.progress, name)
+        add_to_states(self.progress, (name,))
+        return receipt
 
     def land(self, model: Compiled, warehouse: str, at: datetime) -> None:
         """Land a source's new files here and now; their checks run beside what comes next."""
@@ -188,21 +194,25 @@ def _checked(progress: Progress, model: Compiled, kept: _Kept) -> tuple[NodeResu
     """Check what a step has changed."""
     started = time.perf_counter()
     try:
-        rows, quarantined, checks = check(progress, model)
+        rows, reasons, checks = check(progress, model)
+        add_to_states(progress, tuple(stage.name for stage in model.stages))
     except EngineError as error:
         failed = replace(kept, message=str(error))
         return _result(failed, model.name), ()
     kept = replace(kept, stages=(*kept.stages[:-1], replace(kept.stages[-1], rows_changed=rows)))
     kept = replace(kept, seconds=kept.seconds + time.perf_counter() - started)
-    return _result(kept, model.name, rows=rows, quarantined=quarantined), checks
+    return _result(kept, model.name, rows=rows, reasons=reasons), checks
 
 
-def _result(kept: _Kept, name: str, index: int = 0, total: int = 0, rows: int = 0, quarantined: int = 0) -> NodeResult:
+def _result(kept: _Kept, name: str, index: int = 0, total: int = 0, rows: int = 0, reasons: Reasons = ()) -> NodeResult:
     if kept.message is not None:
         return NodeResult(index, total, name, kept.kind, "error", kept.seconds, message=kept.message)
+    quarantined = sum(count for _, count in reasons)
     changed = rows or quarantined or any(stage.receipt.commits for stage in kept.stages)
     status: Status = "success" if changed else "no-op"
-    return NodeResult(index, total, name, kept.kind, status, kept.seconds, rows, quarantined, stages=kept.stages)
+    return NodeResult(
+        index, total, name, kept.kind, status, kept.seconds, rows, quarantined, stages=kept.stages, reasons=reasons
+    )
 
 
 def _skipped(node: _Node) -> tuple[NodeResult, tuple[CheckResult, ...]]:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
-from sqlrun import expectations, fingerprint, landing
+from sqlrun import expectations, fingerprint, landing, sharing
 from sqlrun.engines.protocol import StoredColumn, TableSpec
 from sqlrun.errors import UsageError
 from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.stages import Stage
 from sqlrun.landing import Rule
 from sqlrun.model import Project, Seed, Suite
+from sqlrun.sharing import ALONE, Around, Promotion, print_of
 from sqlrun.ticks import Published, TableState
 
 PUBLIC_ROWS = f"{landing.REASON} is null"
@@ -101,6 +101,7 @@ class TablePlan:
     """One table in this tick: where it lies, what readers see of it, what it holds now (None: it is to be built).
 
     `path` is relative to the warehouse; `where` parts the public rows of a landing table from quarantined ones.
+    A shared table is production's: a tick of an environment reads it and leaves it alone.
     """
 
     spec: TableSpec
@@ -108,6 +109,7 @@ class TablePlan:
     public: tuple[StoredColumn, ...]
     state: TableState | None
     where: str = ""
+    shared: bool = False
 
     @property
     def lands(self) -> bool:
@@ -117,14 +119,26 @@ class TablePlan:
 
 @dataclass(frozen=True, slots=True)
 class TickPlan:
-    """What a tick will do: seeds and stages in graph order, with their tables."""
+    """What a tick will do: seeds and stages in graph order, with their tables.
+
+    `published` is what readers see before it. `promoted` are the models and seeds that production takes over from an
+    environment, `notes` say of others why they are built anew although a table of their meaning is there.
+    """
 
     number: int
     as_of: datetime
     seeds: tuple[str, ...]
     models: tuple[Compiled, ...]
-    tables: Mapping[str, TablePlan]  # of everything that is selected or read
+    tables: Mapping[str, TablePlan]  # of everything that is selected, read or shared
     published: Published | None
+    env: str = ""
+    refresh: bool = False
+    promoted: Mapping[str, Promotion] = field(default_factory=dict)
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+    def app_id(self, project: str, path: str) -> str:
+        """Name the writer of a table for Delta's transaction ids; each environment counts its ticks by itself."""
+        return f"{project}@{self.env}.{path}" if self.env else f"{project}.{path}"
 
 
 def tick_plan(
@@ -135,62 +149,115 @@ def tick_plan(
     as_of: datetime,
     selected: Iterable[str],
     refresh: bool,
+    around: Around = ALONE,
 ) -> TickPlan:
     """Plan a tick over the selected models and seeds; a table whose input was rebuilt is rebuilt too."""
     chosen = set(selected)
-    require_inputs(space, chosen, published)
-    models = tuple(m for m in space.tables if m.name in chosen)
+    shared = sharing.shared(space, around)
+    seen = sharing.seen(space, published, around, shared)
+    require_inputs(space, chosen, seen)
+    models = tuple(m for m in space.tables if m.name in chosen and m.name not in shared)
     needed = {table for m in models for s in m.stages for table in s.inputs}
-    seeds = tuple(s.name for s in space.project.seeds if s.name in chosen | needed)
-    tables: dict[str, TablePlan] = {}
-    for name in seeds:
-        tables[name] = _seed_table(space, warehouse, name, published, number, refresh and name in chosen)
+    seeds = tuple(s.name for s in space.project.seeds if s.name in chosen | needed and s.name not in shared)
+    places = _Places(space, warehouse, number, as_of, chosen, refresh, around, sharing.own(published, around), shared)
+    places.before = published.tables if published else {}
+    for seed in space.project.seeds:
+        if seed.name in seeds or seed.name in shared:
+            places.put_seed(seed)
     for model in space.tables:
+        places.put_model(model, needed)
+    _require_unedited(models, chosen, places.tables)
+    return TickPlan(
+        number, as_of, seeds, models, places.tables, seen, around.env, refresh, places.promoted, places.notes
+    )  # fmt: skip
+
+
+@dataclass(slots=True)
+class _Places:
+    """Where the tables of a tick lie, found in graph order."""
+
+    space: Workspace
+    warehouse: str
+    number: int
+    as_of: datetime
+    chosen: set[str]
+    refresh: bool
+    around: Around
+    own: Mapping[str, TableState]
+    shared: Mapping[str, TableState]
+    tables: dict[str, TablePlan] = field(default_factory=dict)
+    promoted: dict[str, Promotion] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)
+    before: Mapping[str, TableState] = field(default_factory=dict)
+
+    def put_seed(self, seed: Seed) -> None:
+        """Choose a seed's table."""
+        name, known = seed.name, self.shared.get(seed.name) or self.own.get(seed.name)
+        state: TableState | None = known
+        meaning, again = f"{name}/{self.space.prints[name]}", self.refresh and name in self.chosen
+        if name in self.shared:
+            path = self.shared[name].path
+        else:
+            path, state = sharing.place(meaning, known, self.number, again, self.around)
+        if state is None and not again:
+            offered = sharing.promoted_seed(name, meaning, self.as_of, self.around)
+            if offered is not None and offered.states is not None:
+                self.promoted[name], state = offered, offered.states[name]
+                path = state.path
+        columns = tuple(StoredColumn(c.name, c.type, c.nullable) for c in seed.columns)
+        spec = TableSpec(name, f"{self.warehouse}/{path}", columns)
+        self.tables[name] = TablePlan(spec, path, columns, state, shared=name in self.shared)
+
+    def put_model(self, model: Compiled, needed: set[str]) -> None:
+        """Choose the tables of a model, its own and the hidden ones; none where nothing asks for them."""
+        taken: Mapping[str, TableState] = self.shared
+        if model.name not in self.shared:
+            taken = self._promoted(model) if model.name in self.chosen and not self.refresh else {}
+            before, meaning = self.before.get(model.name), self.space.prints[model.name]
+            if before is not None and model.name not in self.own and print_of(before.path) == meaning:
+                self.notes[model.name] = "production no longer keeps it so"
         for stage in model.stages:
-            moved = any(_moved(stage, table, tables, published) for table in stage.inputs if table in tables)
-            rebuild = model.name in chosen and (refresh or moved)
-            if model.name in chosen or stage.name in needed:
-                tables[stage.name] = _stage_table(space, warehouse, stage, published, number, rebuild)
-    _require_unedited(models, chosen, tables)
-    return TickPlan(number, as_of, seeds, models, tables, published)
+            if stage.name in taken:
+                self._put(stage, taken[stage.name].path, taken[stage.name])
+            elif model.name in self.chosen or stage.name in needed:
+                again = model.name in self.chosen and (self.refresh or self._moved(stage))
+                # A hidden table has a folder of its own: what lies inside another table's folder is lost to a
+                # VACUUM of that one.
+                home = f"{stage.name}/{self.space.prints[stage.model]}"
+                self._put(stage, *sharing.place(home, self.own.get(stage.name), self.number, again, self.around))
 
+    def _put(self, stage: Stage, path: str, state: TableState | None) -> None:
+        spec = TableSpec(stage.name, f"{self.warehouse}/{path}", stored_columns(stage), stage.partition_by)
+        where = PUBLIC_ROWS if stage.method == "land" else ""
+        self.tables[stage.name] = TablePlan(spec, path, stage.public, state, where, stage.name in self.shared)
 
-def _moved(stage: Stage, table: str, tables: Mapping[str, TablePlan], published: Published | None) -> bool:
-    """Tell whether an input lies elsewhere than when the stage last read it."""
-    known = published.tables.get(stage.name) if published else None
-    return known is not None and table in known.inputs and known.inputs[table][0] != tables[table].path
+    def _promoted(self, model: Compiled) -> Mapping[str, TableState]:
+        """Find tables to take over for a model that has none of its meaning."""
+        own = (self.own.get(stage.name) for stage in model.stages)
+        meaning = self.space.prints[model.name]
+        if all(state is not None and print_of(state.path) == meaning for state in own):
+            return {}
+        there = {name: (table.path, table.state) for name, table in self.tables.items()}
+        offered = sharing.promotion(self.space, model, there, self.as_of, self.around)
+        if offered is not None and offered.states is None:
+            self.notes[model.name] = f"not promoted from {offered.env}: {offered.why}"
+        if offered is None or offered.states is None:
+            return {}
+        self.promoted[model.name] = offered
+        return offered.states
 
-
-def _stage_table(
-    space: Workspace, warehouse: str, stage: Stage, published: Published | None, number: int, rebuild: bool
-) -> TablePlan:
-    # A hidden table has a folder of its own: what lies inside another table's folder is lost to a VACUUM of that one.
-    path, state = _place(stage.name, f"{stage.name}/{space.prints[stage.model]}", published, number, rebuild)
-    spec = TableSpec(stage.name, f"{warehouse}/{path}", stored_columns(stage), stage.partition_by)
-    where = PUBLIC_ROWS if stage.method == "land" else ""
-    return TablePlan(spec, path, stage.public, state, where)
-
-
-def _seed_table(
-    space: Workspace, warehouse: str, name: str, published: Published | None, number: int, rebuild: bool
-) -> TablePlan:
-    seed = space.seed(name)
-    assert seed is not None
-    path, state = _place(name, f"{name}/{space.prints[name]}", published, number, rebuild)
-    columns = tuple(StoredColumn(c.name, c.type, c.nullable) for c in seed.columns)
-    return TablePlan(TableSpec(name, f"{warehouse}/{path}", columns), path, columns, state)
-
-
-def _place(
-    name: str, meaning: str, published: Published | None, number: int, rebuild: bool
-) -> tuple[str, TableState | None]:
-    """Choose a path: the published one while the meaning is the same, a new one for a rebuild."""
-    known = published.tables.get(name) if published else None
-    same = known is not None and re.fullmatch(re.escape(meaning) + r"(-\d+)?", known.path)
-    if known is not None and same and not rebuild:
-        return known.path, known
-    generation = f"-{number}" if rebuild else ""
-    return f"{meaning}{generation}", None
+    def _moved(self, stage: Stage) -> bool:
+        """Tell whether an input lies elsewhere, or went back to another past, than when the stage last read it."""
+        known = self.own.get(stage.name)
+        if known is None:
+            return False
+        for table in (name for name in stage.inputs if name in self.tables and name in known.inputs):
+            if known.inputs[table][0] != self.tables[table].path or self.tables[table].state is None:
+                return True
+        lost = sharing.is_lost(stage, known, self.shared, self.around)
+        if lost and print_of(known.path) == self.space.prints[stage.model]:
+            self.notes[stage.model] = f"{lost} has gone back to before what it read of it"
+        return bool(lost)
 
 
 def require_inputs(space: Workspace, chosen: set[str], published: Published | None) -> None:

@@ -10,9 +10,11 @@ from sqlrun.errors import Place, Problem, ProjectError
 from sqlrun.model import Profile
 from sqlrun.yaml_values import Reader, did_you_mean
 
-KEYS = ("engine", "warehouse", "threads", "settings")
+KEYS = ("engine", "warehouse", "threads", "settings", "maintain_every", "keep_ticks")
 ENGINES = ("spark", "duckdb")
 MOST_THREADS = 256
+# A century of five-minute ticks.
+MOST_TICKS = 10_000_000
 # `$${` stands for `${` itself.
 VARIABLE = re.compile(r"\$\$\{|\$\{([^}]*)\}?")
 
@@ -28,7 +30,9 @@ def load(root: Path, name: str) -> Profile:
     top = reader.mapping(reader.root, Place(reader.file), "a profile", KEYS, ("engine", "warehouse"))
     engine = _engine(reader, top)
     warehouse = _warehouse(reader, top, root)
-    threads = _threads(reader, top)
+    threads = _number(reader, top, "threads", 2, (1, MOST_THREADS))
+    every = _number(reader, top, "maintain_every", 288, (0, MOST_TICKS))
+    keep = _number(reader, top, "keep_ticks", 2016, (1, MOST_TICKS))
     settings: dict[str, str] = {}
     raw = top.get("settings")
     if raw is not None and not isinstance(raw, dict):
@@ -39,7 +43,7 @@ def load(root: Path, name: str) -> Profile:
         settings[key] = _expanded(reader, raw, key)
     if reader.problems:
         raise ProjectError(reader.problems)
-    return Profile(name, engine, warehouse, threads, settings)
+    return Profile(name, engine, warehouse, threads, settings, every, keep)
 
 
 def _open(root: Path, name: str) -> Reader:
@@ -83,13 +87,14 @@ def _warehouse(reader: Reader, top: dict[str, object], root: Path) -> str:
     return str(folder)
 
 
-def _threads(reader: Reader, top: dict[str, object]) -> int:
-    threads = _expanded(reader, top, "threads") or "2"
-    if re.fullmatch("[0-9]{1,3}", threads) and 1 <= int(threads) <= MOST_THREADS:
-        return int(threads)
-    message = f"`threads` must be a whole number from 1 to {MOST_THREADS}, not `{reader.text(top, 'threads')}`"
-    reader.problem("SR131", reader.value_place(top, "threads"), message, "threads: 2")
-    return 1
+def _number(reader: Reader, top: dict[str, object], key: str, default: int, limits: tuple[int, int]) -> int:
+    text = _expanded(reader, top, key) or str(default)
+    least, most = limits
+    if re.fullmatch("[0-9]{1,8}", text) and least <= int(text) <= most:
+        return int(text)
+    message = f"`{key}` must be a whole number from {least} to {most}, not `{reader.text(top, key)}`"
+    reader.problem("SR131", reader.value_place(top, key), message, f"{key}: {default}")
+    return default
 
 
 def _expanded(reader: Reader, node: object, key: str) -> str:

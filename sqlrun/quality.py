@@ -14,19 +14,21 @@ from decimal import Context, Decimal
 from typing import TYPE_CHECKING, Any, cast
 
 from sqlrun.check_columns import FLOAT, UNITS, Prepared, prepare
-from sqlrun.check_queries import kept, unexpected
+from sqlrun.check_queries import OfAValue, kept, unexpected
 from sqlrun.check_samples import masked, sample_rows, sampled_columns
 from sqlrun.errors import SqlrunError
 from sqlrun.events import CheckResult, CheckStatus
 from sqlrun.expectation_catalogue import CATALOGUE, QUERY
-from sqlrun.expectation_values import columns_of, number, resolved
+from sqlrun.expectation_values import columns_of, identity, number, resolved
 from sqlrun.expectations import scope
 from sqlrun.model import Expectation, Model
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SAMPLES = 5
+# Reports show all of them, the console fewer.
+SAMPLES = 20
+_HIDDEN = "the check raised an error; its text is hidden, a column is tagged pii"
 # Great Expectations' registry, context and pandas' warnings filters are shared by the whole process.
 _LOCK = threading.Lock()
 
@@ -79,7 +81,7 @@ def run_checks(
             if table is not None and condition is not None:
                 table = kept(table, condition, as_of)
         except ValueError as error:
-            outcomes |= dict.fromkeys(lot, _Outcome(None, message=f"row_condition: {_said(error)}"))
+            outcomes |= dict.fromkeys(lot, _Outcome(None, message=f"row_condition: {_shown(model, error)}"))
             continue
         outcomes |= _lot(model, lot, table, rows_of, as_of)
     if set(outcomes) != set(range(len(expectations))):
@@ -124,7 +126,8 @@ def _lot(
             prepared = prepare(expectation.type, resolved(expectation.kwargs, as_of), table)
             asked.append(_Asked(index, expectation, prepared))
         except Exception as error:  # Arrow's errors are of many classes; each is this check's error
-            outcomes[index] = _Outcome(None, table.num_rows, message=_said(error))
+            text = _HIDDEN if _private(model, expectation) else _said(error)
+            outcomes[index] = _Outcome(None, table.num_rows, message=text)
     return outcomes | _evaluated(model, asked, table)
 
 
@@ -134,7 +137,7 @@ def _custom(model: Model, expectation: Expectation, table: pa.Table, as_of: date
     try:
         count, few = unexpected(table, query, as_of, SAMPLES)
     except ValueError as error:
-        return _Outcome(None, table.num_rows, message=_said(error))
+        return _Outcome(None, table.num_rows, message=_shown(model, error))
     samples = tuple(masked(model, row, query) for row in few)
     seconds = time.perf_counter() - started
     return _Outcome(count == 0, table.num_rows, count, samples, _rows(count, table), seconds)
@@ -168,11 +171,10 @@ def _outcome(model: Model, item: _Asked, said: _Said, table: pa.Table, seconds: 
     if said is True:
         return _Outcome(True, table.num_rows, seconds=seconds)
     names = columns_of(expectation, CATALOGUE[expectation.type].columns)
-    private = any("pii" in column.tags for column in model.columns if column.name in names)
+    private = _private(model, expectation)
     if not isinstance(said, Mapping):
         # An exception's text may quote a value.
-        text = "the check raised an error; its text is hidden, the column is tagged pii"
-        return _Outcome(None, table.num_rows, message=text if private else str(said), seconds=seconds)
+        return _Outcome(None, table.num_rows, message=_HIDDEN if private else str(said), seconds=seconds)
     # A statistic's unexpected_count counts values, not rows.
     count = int(said.get("unexpected_count", 0)) if CATALOGUE[expectation.type].counts_rows else 0
     if count:
@@ -188,6 +190,11 @@ def _outcome(model: Model, item: _Asked, said: _Said, table: pa.Table, seconds: 
         message = "observed ***" if private else f"observed {observed}"[:200]
     success = bool(said["success"])
     return _Outcome(success, table.num_rows, count, samples, message, seconds)
+
+
+def not_evaluated(model: Model, expectation: Expectation, why: str) -> CheckResult:
+    """Write down a check whose rows couldn't be looked at: an error, never a pass."""
+    return _result(model, expectation, _Outcome(None, message=why))
 
 
 def _result(model: Model, expectation: Expectation, outcome: _Outcome) -> CheckResult:
@@ -209,7 +216,20 @@ def _result(model: Model, expectation: Expectation, outcome: _Outcome) -> CheckR
         message=outcome.message,
         description=expectation.description,
         place=expectation.place,
+        check_id=identity(model.name, expectation),
     )
+
+
+def _private(model: Model, expectation: Expectation) -> bool:
+    """Tell whether a column that an expectation names is tagged pii."""
+    names = columns_of(expectation, CATALOGUE[expectation.type].columns)
+    return any("pii" in column.tags for column in model.columns if column.name in names)
+
+
+def _shown(model: Model, error: ValueError) -> str:
+    """Give the text of SQL's error, unless it may quote a value where the model has private ones; SQL sees them all."""
+    private = isinstance(error, OfAValue) and any("pii" in column.tags for column in model.columns)
+    return _HIDDEN if private else _said(error)
 
 
 def _said(error: Exception) -> str:

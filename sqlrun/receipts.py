@@ -6,15 +6,15 @@ write them says so and goes on.
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from sqlrun.engines import delta_files
 from sqlrun.engines.protocol import Receipt, StoredColumn, TableSpec
 from sqlrun.errors import EngineError
 from sqlrun.events import TickResult
+from sqlrun.sharing import books
 
 COSTS = tuple(field.name for field in fields(Receipt))
 COLUMNS = (
@@ -30,6 +30,9 @@ COLUMNS = (
     StoredColumn("version", "bigint", False),
     StoredColumn("rows_in", "bigint", False),
     StoredColumn("rows_changed", "bigint", False),
+    StoredColumn("checks", "bigint", False),
+    StoredColumn("checks_warned", "bigint", False),
+    StoredColumn("checks_failed", "bigint", False),
     *(StoredColumn(name, "double" if name == "seconds" else "bigint") for name in COSTS),
 )
 COMPACT_EVERY = 100
@@ -37,12 +40,12 @@ COMPACT_EVERY = 100
 LOOK_BACK = 50
 
 
-def path_of(warehouse: str) -> str:
-    """Tell where the receipts of a warehouse are."""
-    return str(Path(warehouse) / "_sqlrun" / "receipts")
+def path_of(warehouse: str, env: str = "") -> str:
+    """Tell where the receipts of a warehouse's environment are."""
+    return f"{warehouse}/{books(env)}/receipts"
 
 
-def write(warehouse: str, result: TickResult, engine: str, at: datetime) -> None:
+def write(warehouse: str, result: TickResult, engine: str, at: datetime, env: str = "") -> None:
     """Append a tick's receipts in one commit; nothing where no table was touched.
 
     Raises: EngineError if they can't be written.
@@ -50,29 +53,54 @@ def write(warehouse: str, result: TickResult, engine: str, at: datetime) -> None
     rows = rows_of(result, engine, at)
     if not rows:
         return
+    append(TableSpec("receipts", path_of(warehouse, env), COLUMNS), rows, result.tick)
+
+
+def append(table: TableSpec, rows: list[dict[str, Any]], tick: int) -> None:
+    """Append a tick's rows to a table beside the ledger in one commit; make its small files one now and then.
+
+    Raises: EngineError if they can't be written.
+    """
     from deltalake.exceptions import DeltaError
 
-    path = path_of(warehouse)
     try:
-        delta_files.create(TableSpec("receipts", path, COLUMNS))
-        delta_files.append_rows(delta_files.open_table(path), rows)
-        if result.tick % COMPACT_EVERY == 0:
-            delta_files.compact(path)
-    except (DeltaError, OSError) as error:
-        raise EngineError(f"the receipts of tick {result.tick} can't be written to {path}: {error}") from error
+        delta_files.create(table)
+        delta_files.append_rows(delta_files.open_table(table.path), rows)
+        if tick % COMPACT_EVERY == 0:
+            delta_files.compact(table.path)
+    except (DeltaError, EngineError, OSError) as error:
+        raise EngineError(f"the {table.name} of tick {tick} can't be written to {table.path}: {error}") from error
 
 
-def totals(warehouse: str) -> dict[int, tuple[int, float]]:
-    """Add up rows changed and seconds of all tables, by tick."""
+@dataclass(frozen=True, slots=True)
+class Total:
+    """What all tables of a tick add up to; of the checks, those that warned and those that kept it unpublished."""
+
+    rows_changed: int = 0
+    seconds: float = 0.0
+    checks: int = 0
+    warned: int = 0
+    failed: int = 0
+
+
+def totals(warehouse: str, env: str = "") -> dict[int, Total]:
+    """Add up rows changed, seconds and checks of all tables, by tick."""
     import pyarrow as pa
 
-    if delta_files.head(path_of(warehouse)) is None:
+    if delta_files.head(path_of(warehouse, env)) is None:
         return {}
-    table = delta_files.open_table(path_of(warehouse))
-    found: dict[int, tuple[int, float]] = {}
-    for row in pa.table(table.scan(columns=["tick", "rows_changed", "seconds"]).read_all()).to_pylist():
-        rows, seconds = found.get(row["tick"], (0, 0.0))
-        found[row["tick"]] = rows + row["rows_changed"], seconds + row["seconds"]
+    table = delta_files.open_table(path_of(warehouse, env))
+    columns = ["tick", "rows_changed", "seconds", "checks", "checks_warned", "checks_failed"]
+    found: dict[int, Total] = {}
+    for row in pa.table(table.scan(columns=columns).read_all()).to_pylist():
+        so_far = found.get(row["tick"], Total())
+        found[row["tick"]] = Total(
+            so_far.rows_changed + row["rows_changed"],
+            so_far.seconds + row["seconds"],
+            so_far.checks + row["checks"],
+            so_far.warned + row["checks_warned"],
+            so_far.failed + row["checks_failed"],
+        )
     return found
 
 
@@ -107,8 +135,16 @@ def rows_of(result: TickResult, engine: str, at: datetime) -> list[dict[str, Any
             "version": stage.version,
             "rows_in": stage.rows_in,
             "rows_changed": stage.rows_changed,
+            **_checks(result, stage.table),
             **{name: getattr(stage.receipt, name) for name in COSTS},
         }
         for node in result.nodes
         for stage in node.stages
     ]
+
+
+def _checks(result: TickResult, table: str) -> dict[str, int]:
+    """Count the checks of a table; hidden ones have none, a model's own table has the model's."""
+    mine = [check.status for check in result.checks if check.model == table]
+    failed = mine.count("fail") + mine.count("error")
+    return {"checks": len(mine), "checks_warned": mine.count("warn"), "checks_failed": failed}

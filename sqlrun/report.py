@@ -8,14 +8,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from sqlrun import __version__
-from sqlrun.events import CheckResult, Event, NodeResult, StageReceipt, Started, TickResult
+from sqlrun.events import CheckResult, Event, NodeResult, StageReceipt, Started, TickResult, Told
 from sqlrun.expectations import from_contract
 from sqlrun.model import Profile
 from sqlrun.rows import aligned, as_csv, as_json, escaped, table
 
 if TYPE_CHECKING:
+    from sqlrun.checksums import Found
     from sqlrun.pipeline import Prepared
     from sqlrun.unit_tests import TestResult
+    from sqlrun.upkeep import Done
     from sqlrun.verify import Verdict
 
 __all__ = [
@@ -85,6 +87,8 @@ def line(event: Event, what: str = "") -> Line:
     match event:
         case Started():
             return Line(f"{event.index} of {event.total} START {event.what}", "[RUN]")
+        case Told():
+            return Line(event.text)
         case CheckResult():
             return _check_line(event)
         case NodeResult():
@@ -252,13 +256,35 @@ def _check_details(check: CheckResult) -> Iterator[Line]:
 def verdict(found: Verdict) -> list[Line | str]:
     """Tell whether a table equals its query, and show rows that differ."""
     if found.ok:
-        tag = f"[PASS {counted(found.rows, 'row')} in {found.seconds:.2f}s]"
+        tag = f"[PASS {counted(found.rows, 'sampled row' if found.sampled else 'row')} in {found.seconds:.2f}s]"
         return [Line(f"PASS {found.model} equals its query", tag, "good")]
     tag = f"[FAIL {found.wrong:,} wrong, {found.missing:,} missing in {found.seconds:.2f}s]"
     lines: list[Line | str] = [Line(f"FAIL {found.model} differs from its query", tag, "error")]
     if found.samples:
         lines += table(tuple(found.samples[0]), [tuple(row.values()) for row in found.samples])
     return lines
+
+
+def checksum(found: Found) -> list[Line | str]:
+    """Tell whether a table adds up to what the ledger says."""
+    if found.ok:
+        return [Line(f"PASS {found.table} adds up", f"[PASS {counted(found.told.rows, 'row')}]", "good")]
+    if found.there is None:
+        return [Line(f"FAIL {found.table} can't be read", "[FAIL]", "error"), f"  {found.message}"]
+    tag = f"[FAIL {counted(found.there.rows, 'row')}, {found.told.rows:,} expected]"
+    lines: list[Line | str] = [Line(f"FAIL {found.table} doesn't add up", tag, "error")]
+    if found.there.rows == found.told.rows:
+        lines.append("  As many rows as the ledger says, but not the same ones.")
+    return lines
+
+
+def upkeep(done: Done, keep: int) -> list[str]:
+    """Tell what was done to the tables' files."""
+    old = f"{counted(done.files, 'old file')} and {counted(done.entries, 'file')} of Delta's logs deleted"
+    lines = [f"{counted(done.merged, 'small file')} became {done.made:,}."]
+    lines += [f"{old}; kept whole: the newest {counted(keep, 'tick')}."]
+    lines += [f"Deleted {path}, which none of them shows." for path in done.tables]
+    return [*lines, f"Readers see the same rows as tick {done.tick}."] if done.tick else lines
 
 
 def receipts_table(result: TickResult) -> list[str]:

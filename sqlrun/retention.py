@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from sqlrun.ticks import Published
 
-TABLE = re.compile(r"[^_/][^/]*/[0-9a-f]{12}(-\d+)?")
+TABLE = re.compile(r"[^_/][^/]*/[0-9a-f]{12}(-\d+)?(\.[a-z0-9_-]{1,40})?")
 
 
 def needed(ticks: Iterable[Published]) -> dict[str, set[int]]:

@@ -60,6 +60,7 @@ def node_result(project: str, node: NodeResult, at: datetime, what: str = "") ->
         "_message": node.status,
         "rows_affected": node.rows,
         "rows_quarantined": node.quarantined,
+        "quarantine_reasons": dict(node.reasons),
         "version": own.version if own else None,
         "strategy": own.strategy if own else kind,
         "reason": own.reason if own else "",

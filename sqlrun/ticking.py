@@ -7,18 +7,22 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
-from sqlrun import lock, receipts, report
+from sqlrun import check_history, doctor, environments, lock, marks, receipts, report, report_files, upkeep
 from sqlrun.artifacts import Artifacts
 from sqlrun.build import Request, tick
 from sqlrun.console import Console
 from sqlrun.engines.choice import engine_of
 from sqlrun.engines.duckdb import DuckDBEngine
-from sqlrun.errors import EngineError, SqlrunError, UsageError
+from sqlrun.errors import EngineError, LockedError, SqlrunError, UsageError
 from sqlrun.events import Event, TickResult
+from sqlrun.findings import About
 from sqlrun.ledger import Ledger
 from sqlrun.model import Profile
 from sqlrun.pipeline import Prepared
@@ -73,22 +77,27 @@ class Session:
     ) -> None:
         self.root, self.prepared, self.target, self.names = root, prepared, target, names
         self.console, self.clock, self.receipts = console, clock, receipts
-        self._stop = threading.Event()
+        self._stop, self._at_once = threading.Event(), threading.Event()
         # The few rows that are checked are read without a job of Spark's.
         self._reader = DuckDBEngine() if target.engine != "duckdb" else None
 
     def run(self, options: dict[str, Any]) -> int:
         """Tick as the options say; give the exit code of the last tick that failed, else 0."""
-        Path(self.target.warehouse).mkdir(parents=True, exist_ok=True)
+        marks.require(self.target.warehouse, self.prepared.nouns.name)
+        # The lock makes the warehouse's folder, or says why it can't.
         engine = engine_of(self.target)
-        ledger = Ledger(self.target.warehouse, self.prepared.nouns.name)
+        ledger = Ledger(self.target.warehouse, self.prepared.nouns.name, options["env"])
         code = 0
         wait = self.console.print if options["wait"] else None
         with lock.hold(self.target.warehouse, self.clock(), wait) as holder, self._signals():
             try:
                 refresh = options["full_refresh"]
+                # Before the first tick's time is asked of the ledger; each tick looks for itself, and further.
+                doctor.heal_books(ledger, self.clock(), self._say)
                 for as_of in self._times(options, ledger):
                     result = self._tick(engine, ledger, as_of, refresh, holder, options)
+                    if result.published:
+                        self._look_after(ledger, result.tick, holder)
                     refresh = False
                     code = 0 if result.published else 1
                     if code and not options["every"]:
@@ -122,37 +131,123 @@ class Session:
     def _now(self, step: timedelta, ledger: Ledger) -> datetime:
         """Take the clock's time, rounded down; never before the published tick (a clock may go back)."""
         now = floor(self.clock(), step)
-        published = ledger.read().published
-        return max(now, published.as_of) if published else now
+        found = (ledger.read().published, environments.around(ledger).production)
+        newest = max((tick.as_of for tick in found if tick), default=now)
+        # A `--step` that was longer before is no fault of the clock's.
+        if newest > self.clock():
+            self.console.print(
+                f"The clock says {now:%Y-%m-%d %H:%M}, the published tick {newest:%Y-%m-%d %H:%M}: it keeps "
+                "that time until the clock gets there. If it was wrong, `sqlrun rollback` goes back.",
+                "warning",
+            )
+        return max(now, newest)
 
     def _tick(
         self, engine: Any, ledger: Ledger, as_of: datetime, refresh: bool, holder: str, options: dict[str, Any]
     ) -> TickResult:
         args = {name: value for name, value in options.items() if value not in (None, (), False)}
         artifacts = Artifacts(self.root / "target", self.prepared.nouns.name, self.clock, args)
-        before = ledger.read().published
+        about, started = self._about(ledger), self.clock()
+        report_files.clear(self.root / "target")
 
         def tell(event: Event) -> None:
             self.console.tell(event)
             artifacts.tell(event)
 
-        request = Request(self.target.warehouse, as_of, self.names, refresh, self.target.threads, holder, self.clock)
+        target, accept = self.target, options["accept_lost_files"]
+        still = partial(self._still, holder)
+        request = Request(
+            target.warehouse,
+            as_of,
+            self.names,
+            refresh,
+            target.threads,
+            holder,
+            self.clock,
+            accept,
+            still,
+            self._say,
+        )
         try:
             result = tick(self.prepared.space, engine, ledger, request, tell, self._reader)
-        except SqlrunError as error:
-            if not options["every"] or error.exit_code != 1:
+        except (SqlrunError, KeyboardInterrupt) as error:
+            broken = TickResult(0, as_of, False, (self.clock() - started).total_seconds(), ())
+            # A build that was overtaken writes nothing: the report is the other one's.
+            if not isinstance(error, LockedError):
+                self._report(broken, replace(about, problem=str(error) or "The build was stopped by a second Ctrl-C."))
+            if isinstance(error, KeyboardInterrupt) or not options["every"] or error.exit_code != 1:
                 raise
             self.console.problem(error)
-            return TickResult(0, as_of, False, 0.0, ())
+            return broken
         artifacts.finish(result)
-        self.console.lines(report.closing(result, before.tick if before else 0))
+        self.console.lines(report.closing(result, about.before))
         if self.receipts:
             self.console.lines(report.receipts_table(result))
-        try:
-            receipts.write(self.target.warehouse, result, self.target.engine, self.clock())
-        except EngineError as error:
-            self.console.problem(error)
+        self._report(result, about)
+        self._write_down(result, ledger, still)
         return result
+
+    def _write_down(self, result: TickResult, ledger: Ledger, still: Callable[[], None]) -> None:
+        """Keep what the tick cost and what its checks said; the tick is what it is, whatever comes of it."""
+        warehouse, env, now = self.target.warehouse, ledger.env, self.clock()
+        for write in (
+            partial(receipts.write, warehouse, result, self.target.engine, now, env),
+            partial(check_history.write, warehouse, result, now, env),
+        ):
+            try:
+                still()
+                write()
+            except EngineError as error:
+                self.console.problem(error)
+
+    def _about(self, ledger: Ledger) -> About:
+        """Gather what a report says of a tick besides its results, before it begins."""
+        before, graph, nouns = ledger.read().published, self.prepared.graph, self.prepared.nouns
+        options = f" --profile {quote(self.target.name)}" if self.target.name != nouns.profile else ""
+        options += f" --env {quote(ledger.env)}" if ledger.env else ""
+        return About(
+            nouns.name,
+            self.target.engine,
+            self.target.name,
+            ledger.env,
+            before.tick if before else 0,
+            self.clock(),
+            options,
+            tuple(model.name for model in self.prepared.space.tables if model.name in self.names),
+            graph.parents,
+        )
+
+    def _report(self, result: TickResult, about: About) -> None:
+        """Write the report; a disk that is full changes nothing of what was published."""
+        try:
+            page = report_files.write(self.root / "target", result, replace(about, at=self.clock()))
+        except OSError as error:
+            self._say(f"The report can't be written: {error}")
+        else:
+            self.console.print(f"Report: {page.relative_to(self.root)}", "plain")
+
+    def _still(self, holder: str) -> None:
+        """Let a step begin: unless the build is to end at once, or another one has taken the warehouse over."""
+        if self._at_once.is_set():
+            raise KeyboardInterrupt
+        lock.require(self.target.warehouse, holder)
+
+    def _say(self, text: str) -> None:
+        self.console.print(text, "warning")
+
+    def _look_after(self, ledger: Ledger, tick: int, holder: str) -> None:
+        """Look after the tables where it is time to; the tick is published, whatever comes of it."""
+        keep = self.target.keep_ticks
+        if not upkeep.due(ledger, tick, self.target.maintain_every):
+            return
+        try:
+            done = upkeep.look_after(ledger, keep, self.clock(), holder, lambda _: None)
+        except LockedError:
+            raise
+        except (SqlrunError, OSError) as error:
+            self.console.print(f"Upkeep failed, and is tried again after the next tick: {error}", "warning")
+        else:
+            self.console.lines(report.upkeep(done, keep))
 
     @contextmanager
     def _signals(self) -> Iterator[None]:
@@ -164,6 +259,8 @@ class Session:
         def stop(number: int, frame: object) -> None:
             del frame
             if self._stop.is_set():
+                # Raised while a library calls back, it may be lost there; then the next step ends the build.
+                self._at_once.set()
                 raise KeyboardInterrupt
             self._stop.set()
             self.console.print(f"{signal.Signals(number).name}: stopping after this tick; again to stop at once.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 
 
@@ -12,7 +12,8 @@ from datetime import datetime, timedelta, timezone
 class TableState:
     """One table at one tick. `path` is relative to the warehouse; `inputs` maps names to (path, version).
 
-    `as_of` is the time of the tick that last maintained the table (ISO, UTC); `content` the hash of a seed's rows.
+    `as_of` is the time of the tick that last maintained the table (ISO, UTC); `content` the hash of a seed's rows;
+    `checksum` what its rows add up to (`checksums.py`), "" where that isn't known.
     """
 
     path: str
@@ -22,15 +23,27 @@ class TableState:
     content: str = ""
     columns: tuple[tuple[str, str], ...] = ()
     where: str = ""
+    checksum: str = ""
+
+    def with_checksum(self, text: str) -> TableState:
+        """Give the same state with what its rows add up to."""
+        return replace(self, checksum=text)
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """The tick that readers see."""
+    """The tick that readers see.
+
+    >>> str(Published(3, datetime(2026, 1, 31, 12, 5, tzinfo=timezone.utc), {}))
+    'tick 3, as_of 2026-01-31 12:05 UTC'
+    """
 
     tick: int
     as_of: datetime
     tables: Mapping[str, TableState]
+
+    def __str__(self) -> str:
+        return f"tick {self.tick}, as_of {self.as_of:%Y-%m-%d %H:%M} UTC"
 
 
 def to_json(tables: Mapping[str, TableState]) -> str:
@@ -45,6 +58,7 @@ def to_json(tables: Mapping[str, TableState]) -> str:
                 "content": t.content,
                 "columns": [list(c) for c in t.columns],
                 "where": t.where,
+                "checksum": t.checksum,
             }
             for name, t in tables.items()
         },
@@ -67,6 +81,7 @@ def from_json(text: str) -> dict[str, TableState]:
             t["content"],
             tuple((c[0], c[1]) for c in t.get("columns", ())),
             t.get("where", ""),
+            t.get("checksum", ""),
         )
         for name, t in json.loads(text).items()
     }

@@ -12,19 +12,23 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlrun import spark_alone
-from sqlrun.engines.protocol import Relation
+from sqlrun.engines.protocol import Relation, StoredColumn
 from sqlrun.errors import UsageError
 from sqlrun.incremental.compile import Compiled, whole_query
 from sqlrun.incremental.script import Moment
 from sqlrun.incremental.sql import identifier, type_name
 from sqlrun.plan import Workspace, tick_plan
 from sqlrun.readers import query, relation
+from sqlrun.sampling import Sample
 from sqlrun.ticks import Published, TableState, parse_time
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One table: how many rows it has, how many are wrong (`-`: they should not be there) and missing (`+`)."""
+    """One table: how many rows it has, how many are wrong (`-`: they should not be there) and missing (`+`).
+
+    `sampled`: rows of some keys alone were looked at, and counted.
+    """
 
     model: str
     rows: int
@@ -32,6 +36,7 @@ class Verdict:
     missing: int
     samples: tuple[dict[str, Any], ...]
     seconds: float
+    sampled: bool = False
 
     @property
     def ok(self) -> bool:
@@ -40,9 +45,16 @@ class Verdict:
 
 
 def verify(
-    space: Workspace, warehouse: str, published: Published, names: tuple[str, ...], samples: int
+    space: Workspace,
+    warehouse: str,
+    published: Published,
+    names: tuple[str, ...],
+    samples: int,
+    some: Sample | None = None,
 ) -> Iterator[Verdict]:
     """Compare the named models' tables with their queries, in graph order; landing tables are what is given.
+
+    `some`: only rows of these keys, where a table has a grain; others are compared whole.
 
     Raises: UsageError if a model was edited since the tick: its table answers another query.
     """
@@ -57,7 +69,7 @@ def verify(
                 f"{model.name} was edited since tick {published.tick}, whose table answers the query that it had then. "
                 "Run `sqlrun build` first."
             )
-        yield _compared(space, warehouse, published, model, state, samples)
+        yield _compared(space, warehouse, published, model, state, samples, some)
 
 
 def _require_duckdb(space: Workspace, names: tuple[str, ...]) -> None:
@@ -70,9 +82,20 @@ def _require_duckdb(space: Workspace, names: tuple[str, ...]) -> None:
 
 
 def _compared(
-    space: Workspace, warehouse: str, published: Published, model: Compiled, state: TableState, samples: int
+    space: Workspace,
+    warehouse: str,
+    published: Published,
+    model: Compiled,
+    state: TableState,
+    samples: int,
+    some: Sample | None,
 ) -> Verdict:
     started = time.perf_counter()
+    grain = model.query.rendered.model.grain
+    kinds = dict(state.columns)
+    # DuckDB pushes the condition down to what the keys are made of.
+    keys = [StoredColumn(key, kinds[key]) for key in grain]
+    where = f" where {some.condition(keys, 'duckdb')}" if some and grain else ""
     queries = {m.name: m.query for m in space.models}
     moment = Moment(parse_time(state.as_of), None)
     whole = whole_query(queries, model.name, space.views, moment, "duckdb")
@@ -84,12 +107,13 @@ def _compared(
     relations = (relation(warehouse, model.name, state, "kept"), *_inputs(warehouse, published, model))
     # Both ways, as bags: a row too many and a row too few are told apart, and so is a row that is there twice.
     text = f"""
-        with whole as materialized (select {items} from ({whole})),
-        wrong as (select {", ".join(names)} from kept except all select * from whole),
-        missing as (select * from whole except all select {", ".join(names)} from kept),
+        with whole as materialized (select * from (select {items} from ({whole})){where}),
+        held as (select {", ".join(names)} from kept{where}),
+        wrong as (select * from held except all select * from whole),
+        missing as (select * from whole except all select * from held),
         counted as (
             select
-                (select count(*) from kept) as _rows,
+                (select count(*) from held) as _rows,
                 (select count(*) from wrong) as _wrong,
                 (select count(*) from missing) as _missing
         ),
@@ -106,7 +130,7 @@ def _compared(
         {"change": row["_change"], **{name: row[name] for name, _ in state.columns}} for row in rows if row["_change"]
     )
     seconds = time.perf_counter() - started
-    return Verdict(model.name, counts["_rows"], counts["_wrong"], counts["_missing"], shown, seconds)
+    return Verdict(model.name, counts["_rows"], counts["_wrong"], counts["_missing"], shown, seconds, bool(where))
 
 
 def _inputs(warehouse: str, published: Published, model: Compiled) -> Iterator[Relation]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,27 @@ def copy_project(folder: Path) -> Path:
     return folder
 
 
+@cache
+def _prepared(name: str, texts: tuple[tuple[str, str], ...]) -> Prepared:
+    """Prepare a project by what it says; the same one is prepared once for all tests of a process."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder) / name
+        for path, text in texts:
+            file = root / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+        return prepare(root)
+
+
+def prepared(root: Path) -> Prepared:
+    """Prepare the project in a folder, or take what an equal one gave."""
+    files = [file for room in ROOMS for file in (root / room).rglob("*") if file.is_file()]
+    texts = {file.relative_to(root).as_posix(): file.read_text() for file in (*files, root / "pyproject.toml")}
+    found = _prepared(root.name, tuple(sorted(texts.items())))
+    nouns = replace(found.nouns, root=str(root.resolve()))
+    return replace(found, nouns=nouns, space=replace(found.space, project=nouns))
+
+
 def rows_of(table: Relation) -> list[dict[str, Any]]:
     """Read a table whole."""
     rows: list[dict[str, Any]] = READER.query(f'select * from "{table.name}"', (table,)).to_pylist()
@@ -44,14 +67,15 @@ class Site:
 
     root: Path
     engine: Engine
+    env: str = ""
     prepared: Prepared = field(init=False)
     events: list[Any] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.prepared = prepare(self.root)
+        self.prepared = prepared(self.root)
         self.warehouse = str(self.root / "warehouse")
         Path(self.warehouse).mkdir(exist_ok=True)
-        self.ledger = Ledger(self.warehouse, self.prepared.nouns.name)
+        self.ledger = Ledger(self.warehouse, self.prepared.nouns.name, self.env)
 
     @property
     def orders(self) -> Path:

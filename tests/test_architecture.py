@@ -14,13 +14,13 @@ PACKAGE = Path(__file__).parent.parent / "sqlrun"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 # Each outside library has its homes; everywhere else its import is an error.
 HOMES = {
-    "jinja2": {"render", "sandbox"},
-    "ruamel": {"yaml_values"},
+    "jinja2": {"page", "render", "sandbox"},
+    "ruamel": {"yaml_values", "source_yaml"},
     "yaml": {"yaml_plain"},
     "sqlglot": {
         "parse", "constructs", "functions", "where", "landing", "explain", "incremental", "unit_tests",
         "engines.delta_files", "expectation_sql", "expectation_catalogue", "check_queries", "spark_sql", "spark_alone",
-        "column_types", "lineage", "lineage_walk", "scopes", "spark_types", "typed_functions",
+        "column_types", "row_text", "lineage", "lineage_walk", "rescue", "scopes", "spark_types", "typed_functions",
     },
     "duckdb": {"engines.duckdb", "unit_tests", "check_queries"},
     "deltalake": {"engines.delta_files", "engines.duckdb", "engines.duckdb_merge", "ledger", "receipts"},
@@ -29,7 +29,8 @@ HOMES = {
     "delta": {"engines.spark"},
     "great_expectations": {"quality"},
     "pandas": {"quality"},
-    "click": {"cli", "cli_simulate"},
+    "click": {"cli", "cli_check", "cli_doctor", "cli_drift", "cli_environments", "cli_options", "cli_simulate",
+              "cli_ticks"},
     "rich": {"console"},
     "numpy": {"simulate_orders", "simulate_broken"},
 }  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sqlrun import __version__
+from sqlrun import __version__, durable
 from sqlrun.artifacts import Artifacts
 from sqlrun.engines.protocol import Receipt
 from sqlrun.errors import SqlrunError
@@ -133,3 +133,15 @@ def test_a_full_disk_does_not_stop_a_tick(tmp_path: Path, monkeypatch: pytest.Mo
     artifacts.finish(TickResult(1, AS_OF, True, 1.0, ()))
 
     assert [result["unique_id"] for result in read(tmp_path)["results"]] == ["model.shop.orders"]
+
+
+@pytest.mark.parametrize("write", [durable.write, durable.put, durable.write_new])
+def test_a_write_that_fails_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path, write) -> None:
+    """As on a full disk: who comes next finds no half of a file, under whatever name."""
+    file = tmp_path / "file"
+    file.write_text("old")
+
+    with pytest.raises(UnicodeEncodeError):
+        write(file, "new \ud800")
+
+    assert [(f.name, f.read_text()) for f in tmp_path.iterdir()] == [("file", "old")]

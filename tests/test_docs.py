@@ -120,7 +120,11 @@ def option_row(option: click.Option) -> str:
 
 def cli_list() -> str:
     lines = []
-    for name, command in sorted(main.commands.items()):
+    named = {}
+    for name, command in main.commands.items():
+        within = command.commands.items() if isinstance(command, click.Group) else ()
+        named |= {f"{name} {inner}": each for inner, each in within} or {name: command}
+    for name, command in sorted(named.items()):
         arguments = [p.name.upper() for p in command.params if isinstance(p, click.Argument) and p.name]
         lines += [
             f"## {' '.join(['sqlrun', name, *arguments])}",

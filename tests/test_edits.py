@@ -11,9 +11,8 @@ from sqlrun.cli import main
 from sqlrun.edits import Edit, as_json, edits, told
 from sqlrun.engines.duckdb import DuckDBEngine
 from sqlrun.errors import UsageError
-from sqlrun.pipeline import prepare
 from sqlrun.plan import tick_plan
-from tests.projects import Site, copy_project
+from tests.projects import Site, copy_project, prepared
 from tests.script import FIVE, START, order
 from tests.whole import differences
 
@@ -35,7 +34,7 @@ def edit(site: Site, *changes: tuple[str, str, str]) -> None:
         text = (site.root / name).read_text()
         assert old in text
         (site.root / name).write_text(text.replace(old, new))
-    site.prepared = prepare(site.root)
+    site.prepared = prepared(site.root)
 
 
 def largest(site: Site) -> None:
@@ -129,7 +128,7 @@ def test_a_full_refresh_is_told(site: Site) -> None:
 def test_a_removed_model_leaves_what_is_published(site: Site) -> None:
     for folder, kind in (("models", "sql"), ("models", "yml"), ("expectations", "yml")):
         (site.root / folder / "marts" / f"restaurant_customers.{kind}").unlink()
-    site.prepared = prepare(site.root)
+    site.prepared = prepared(site.root)
 
     assert fates(planned(site)) == {"restaurant_customers": "gone"}
 

@@ -9,8 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 from sqlrun.cli import main
+from sqlrun.engines.delta_files import explained
 from sqlrun.error_pages import PAGE
-from sqlrun.errors import WIDEST_LINE, Place, Problem, drawn
+from sqlrun.errors import WIDEST_LINE, EngineError, Place, Problem, drawn, first_line
 
 
 @pytest.mark.parametrize(
@@ -68,3 +69,15 @@ def test_each_code_has_its_page_offline() -> None:
     assert len(codes) > 80
 
     assert CliRunner().invoke(listed, ["SR999"]).exit_code == 2
+
+
+def test_what_an_error_of_delta_rs_comes_from_is_told_in_its_line() -> None:
+    """As delta-rs says it of a full disk where it is a commit's file that finds no room."""
+    caused = "Generic error\n  \x1b[31m↳\x1b[0m Unable to copy data\n   \x1b[31m↳\x1b[0m No space left\n"
+
+    with pytest.raises(EngineError) as told, explained("the ledger can't be written"):
+        raise OSError(caused)
+
+    assert str(told.value) == "the ledger can't be written: Generic error: Unable to copy data: No space left"
+    assert first_line(ValueError("one\ntwo")) == "one"
+    assert first_line(ValueError(" ")) == "ValueError"

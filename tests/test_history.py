@@ -11,7 +11,9 @@ import sqlrun
 from sqlrun import history, receipts
 from sqlrun.console import Console
 from sqlrun.engines.duckdb import DuckDBEngine
-from sqlrun.errors import UsageError
+from sqlrun.engines.protocol import Receipt
+from sqlrun.errors import Place, UsageError
+from sqlrun.events import CheckResult, CheckStatus, NodeResult, StageReceipt, TickResult
 from sqlrun.readers import tick_of
 from tests.projects import Site, copy_project
 from tests.script import FIVE, START, order
@@ -49,6 +51,21 @@ def test_ticks_are_listed_the_newest_first(site: Site) -> None:
     assert [line.split()[0] for line in lines[2:]] == ["3", "2"]
     assert "read now" in lines[2]
     assert "read now" not in lines[3]
+
+
+def test_ticks_tell_how_their_checks_went(site: Site) -> None:
+    """Passed, warned and failed ones are counted; a tick without receipts says nothing of them."""
+    place = Place("x.yml")
+    states: list[CheckStatus] = ["pass", "pass", "warn", "fail"]
+    checks = tuple(CheckResult("m", "t", (), "critical", s, 1, 0, (), 0.0, "", "", place) for s in states)
+    stage = StageReceipt("m", "merge", "", 3, 1, Receipt(0.5))
+    node = NodeResult(1, 1, "m", "merge", "success", 0.5, stages=(stage,))
+    receipts.write(site.warehouse, TickResult(3, START, True, 1.0, (node,), checks), "duckdb", NOW)
+
+    lines = history.list_ticks(site.ledger, 2)
+
+    assert "2 passed, 1 warned, 1 failed" in lines[2]
+    assert "passed" not in lines[3]
 
 
 def test_a_tick_that_was_never_published_is_listed_as_such(site: Site) -> None:

@@ -1,5 +1,7 @@
 """Whatever happens in whatever order: lines, builds, crashes, edits, rollbacks, upkeep. What readers see is true.
 
+Edits are tried in an environment or go straight to production, which takes over what was tried.
+
 Hypothesis draws the sequence and shows one that fails. A crash is an exception in the middle of a step here;
 `test_kill.py` kills processes.
 """
@@ -29,15 +31,15 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from sqlrun import history, upkeep
+from sqlrun import environment_commands, environments, history, upkeep
 from sqlrun.console import Console
 from sqlrun.engines import delta_files, duckdb_landing
 from sqlrun.engines.duckdb import DuckDBEngine
 from sqlrun.ledger import Ledger
-from sqlrun.pipeline import prepare
 from sqlrun.readers import tick_of
+from sqlrun.verify import verify
 from tests import broken
-from tests.projects import Site
+from tests.projects import Site, prepared
 from tests.script import FIVE, START
 from tests.whole import differences
 
@@ -135,6 +137,13 @@ def stopping(owner: Any, name: str, turn: int, *, after: bool) -> AbstractContex
     return mock.patch.object(owner, name, instead)
 
 
+def untrue(site: Site) -> list[str]:
+    """Ask the oracle of `sqlrun verify`, which takes each table at its own time, about the newest tick."""
+    names = tuple(model.name for model in site.prepared.space.tables)
+    found = verify(site.prepared.space, site.warehouse, tick_of(site.ledger), names, 1)
+    return [verdict.model for verdict in found if not verdict.ok]
+
+
 class Life(RuleBasedStateMachine):
     """A warehouse and all that may happen to it."""
 
@@ -146,6 +155,8 @@ class Life(RuleBasedStateMachine):
         self.lines: list[Line] = []
         self.seen: dict[int, dict[str, Counter[str]]] = {}
         self.edited: set[str] = set()
+        self.dev = Site(self.site.root, self.site.engine, "dev")
+        self.tried: dict[int, dict[str, Counter[str]]] = {}
 
     def teardown(self) -> None:
         self.site.engine.close()
@@ -187,13 +198,39 @@ class Life(RuleBasedStateMachine):
         assert differences(self.site, self.now) == {}
         self.seen[result.tick] = self.site.everything(result.tick)
 
+    @rule(steps=st.integers(0, 2))
+    def try_out(self, steps: int) -> None:
+        """A tick of an environment, with the edits that production doesn't have yet: it is true, and apart."""
+        before, self.now = self.site.ledger.read().published, self.now + steps * FIVE
+        self.dev.prepared = prepared(self.site.root)
+        result = self.dev.tick(self.now)
+        assert result.published
+        assert untrue(self.dev) == []
+        assert self.site.ledger.read().published == before
+        self.tried[result.tick] = self.dev.everything(result.tick)
+
+    @rule()
+    def promote(self) -> None:
+        """Production is built with every edit, and goes on from what was tried of them."""
+        self.site.prepared = prepared(self.site.root)
+        self.build(0)
+
+    @precondition(lambda self: self.tried)
+    @rule()
+    def drop(self) -> None:
+        """The environment is given up; its tick numbers are not used again."""
+        environment_commands.drop(self.dev.ledger, datetime.now(timezone.utc))
+        assert environments.names(self.site.warehouse) == []
+        self.tried = {}
+
     @rule(
         steps=st.integers(0, 2),
         turn=st.integers(1, 6),
         after=st.booleans(),
+        tried=st.booleans(),
         where=st.sampled_from(["write", "pin", "publish", "land", "create", "restore", "append"]),
     )
-    def crash(self, steps: int, turn: int, after: bool, where: str) -> None:
+    def crash(self, steps: int, turn: int, after: bool, tried: bool, where: str) -> None:
         """A tick is cut short somewhere; whether it is published depends on how far it got."""
         owner: Any = {
             "write": (self.site.engine, "write"),
@@ -207,9 +244,14 @@ class Life(RuleBasedStateMachine):
         turn = 1 if where in ("pin", "publish", "land") else turn
         try:
             with stopping(*owner, turn, after=after):
-                self.site.tick(self.now + steps * FIVE)
+                (self.dev if tried else self.site).tick(self.now + steps * FIVE)
         except Stop:
             pass
+        newest = self.dev.ledger.read().published
+        if newest is not None and newest.tick not in self.tried:
+            self.now = newest.as_of
+            assert untrue(self.dev) == []
+            self.tried[newest.tick] = self.dev.everything(newest.tick)
         found = self.site.ledger.read()
         assert found.last_tick >= self.last
         self.last = found.last_tick
@@ -219,9 +261,9 @@ class Life(RuleBasedStateMachine):
             assert differences(self.site, self.now) == {}
             self.seen[newest.tick] = self.site.everything(newest.tick)
 
-    @rule(name=st.sampled_from(sorted(EDITS)))
-    def edit(self, name: str) -> None:
-        """An analyst edits a model, or takes the edit back."""
+    @rule(name=st.sampled_from(sorted(EDITS)), deploy=st.booleans())
+    def edit(self, name: str, deploy: bool) -> None:
+        """An analyst edits a model, or takes the edit back; production may have to wait for `promote`."""
         file = self.site.root / "models" / f"{name}.sql"
         plain, other = EDITS[name]
         old, new = (other, plain) if name in self.edited else (plain, other)
@@ -229,7 +271,8 @@ class Life(RuleBasedStateMachine):
         text = file.read_text()
         assert old in text
         file.write_text(text.replace(old, new))
-        self.site.prepared = prepare(self.site.root)
+        if deploy:
+            self.site.prepared = prepared(self.site.root)
 
     @precondition(lambda self: len(self.seen) > 1)
     @rule(data=st.data())
@@ -246,17 +289,32 @@ class Life(RuleBasedStateMachine):
     @rule(keep=st.integers(1, 3))
     def maintain(self, keep: int) -> None:
         """Upkeep, where no tick was cut short; ticks that it doesn't keep are asked for no more."""
-        kept = [tick.tick for tick in self.site.ledger.newest(keep)]
+        kept, tried = ([tick.tick for tick in site.ledger.newest(keep)] for site in (self.site, self.dev))
         try:
             done = upkeep.maintain(self.site.ledger, keep, datetime.now(timezone.utc), lambda _: None)
         except history.UsageError as error:
             assert "a build has died or failed" in str(error)
             return
+        self.tried = {tick: rows for tick, rows in self.tried.items() if tick in tried}
         was = self.seen[kept[0]]
         self.seen = {tick: rows for tick, rows in self.seen.items() if tick in kept}
         if done.tick is not None:
             self.seen[done.tick] = was
             self.last = done.tick
+
+    @precondition(lambda self: len(self.tried) > 1)
+    @rule(data=st.data())
+    def take_back(self, data: st.DataObject) -> None:
+        """The environment goes back to an older tick of its own."""
+        to = data.draw(st.sampled_from(sorted(self.tried)[:-1]))
+        history.roll_back(self.dev.ledger, to, self.now, Console(quiet=True))
+        self.tried[tick_of(self.dev.ledger).tick] = self.tried[to]
+
+    @invariant()
+    def what_was_tried_is_as_it_was(self) -> None:
+        """The environment's newest tick shows the same, whatever production does."""
+        if self.tried:
+            assert self.dev.everything() == self.tried[max(self.tried)]
 
     @invariant()
     def every_tick_is_as_it_was(self) -> None:

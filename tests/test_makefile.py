@@ -115,7 +115,9 @@ def test_make_alone_shows_every_target():
 
     shown = set(re.findall(r"^  make ([a-z-]+) +[A-Z]", told, re.MULTILINE))
     assert (
-        shown == phony - {"java", "again"} == {"help", "build", "test", "test-fast", "mutants", "fuzz", "lint", "clean"}
+        shown
+        == phony - {"java", "again"}
+        == {"help", "build", "test", "test-fast", "mutants", "fuzz", "crash", "lint", "clean"}
     )
     assert told == make("help")
 
@@ -126,6 +128,7 @@ def test_make_alone_shows_every_target():
         ("build", [".ci/require java", "sqlrun simulate", "sqlrun build"]),
         ("test", [".ci/require java", 'pytest -n 2 -m "not spark"', "pytest -m spark"]),
         ("test-fast", ['pytest -n 2 -m "not spark and not slow"']),
+        ("crash", ["python -m tests.crash --kills 100 --ticks 200 --engine duckdb"]),
         ("lint", ["ruff check .", "ruff format --check .", "mypy"]),
     ],
 )

@@ -323,7 +323,7 @@ def test_predicates_and_great_expectations_agree():
         assert ("fail" if bad else "pass") == result.status, expectation
         if expectation.type != QUERY:
             sampled = [int(sample.split(",")[0].removeprefix("id=")) for sample in result.samples]
-            assert bad[:5] == sampled, expectation
+            assert bad[:20] == sampled, expectation
 
 
 PAIRS = [(1, 1), (2, 1), (1, 2), (None, 1), (1, None), (None, None)]
@@ -516,11 +516,11 @@ def test_custom_sql_is_cut_off_from_everything_else(tmp_path):
 
 
 def test_samples_are_few_and_short():
-    rows = table(id=list(range(20)), status=["x" * 500] * 20)
+    rows = table(id=list(range(30)), status=["x" * 500] * 30)
 
     result = check(expect("expect_column_value_lengths_to_equal", column="status", value=1), rows)
 
-    assert (result.unexpected, len(result.samples)) == (20, 5)
+    assert (result.unexpected, len(result.samples)) == (30, 20)
     assert all(len(sample) < 120 for sample in result.samples)
 
 
@@ -587,3 +587,28 @@ def test_warnings_configuration_survives_a_run():
     check(expect("expect_column_values_to_match_regex", column="status", regex="(a)"), table(status=["a"]))
 
     assert before == (list(warnings.filters), logging.getLogger().handlers[:])
+
+
+ADDRESS = table(id=[1], email=["ada@example.com"], status=["x"])
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        expect(QUERY, unexpected_rows_query="select * from {batch} where cast(email as double) > 0"),
+        expect(NOT_NULL, column="status", row_condition="cast(email as double) > 0"),
+    ],
+    ids=["query", "condition"],
+)
+def test_an_errors_text_quotes_no_value_that_is_tagged_pii(broken):
+    result = check(broken, ADDRESS)
+
+    assert result.status == "error"
+    assert "ada@" not in result.message and "tagged pii" in result.message
+
+
+def test_an_errors_text_that_can_quote_no_value_is_shown():
+    result = check(expect(QUERY, unexpected_rows_query="select * from {batch} where emial = 'x'"), ADDRESS)
+
+    assert result.status == "error"
+    assert "emial" in result.message

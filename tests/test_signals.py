@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
+from sqlrun.console import Console
+from sqlrun.engines.duckdb import DuckDBEngine
+from sqlrun.engines.protocol import TableSpec
 from sqlrun.ledger import Ledger
+from sqlrun.pipeline import prepare_to_build
 from sqlrun.simulate_orders import events
+from sqlrun.ticking import Session
 from tests.projects import ROOT, copy_project
 from tests.script import SETTINGS, to_minute
 
@@ -47,7 +54,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def tick_of(root: Path) -> int:
-    published = Ledger(str(root / "warehouse" / "duckdb"), "restaurants").read().published
+    published = Ledger(str(root / "warehouse" / "duckdb"), "").read().published
     return published.tick if published else 0
 
 
@@ -92,3 +99,25 @@ def test_a_second_signal_ends_it_at_once_and_the_next_build_starts_clean(root: P
     again = started(root)
     said, _ = again.communicate(timeout=60)
     assert again.returncode == 0, said
+
+
+def test_a_second_signal_that_a_library_swallows_ends_the_build_at_the_next_step(root: Path) -> None:
+    """Where a callback of DuckDB's or delta-rs' loses the interrupt, the step after it raises it again."""
+    prepared, target = prepare_to_build(root, "duckdb")
+    names = tuple(name for name in prepared.graph.order if not name.startswith("source:"))
+    session = Session(root, prepared, target, names, Console(quiet=True), lambda: datetime.now(timezone.utc), False)
+    real = DuckDBEngine.create
+
+    def swallows(engine: DuckDBEngine, table: TableSpec) -> None:
+        real(engine, table)
+        if table.name == "restaurants":
+            for _ in range(2):
+                with contextlib.suppress(KeyboardInterrupt):
+                    signal.raise_signal(signal.SIGINT)
+
+    options = dict.fromkeys(("as_of", "every", "replay", "wait", "full_refresh", "env", "accept_lost_files"))
+    with mock.patch.object(DuckDBEngine, "create", swallows):
+        code = session.run({**options, "step": "5m"})
+
+    assert code == 130
+    assert tick_of(root) == 0

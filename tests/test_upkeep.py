@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from sqlrun import history, upkeep
+from sqlrun.cli import main
 from sqlrun.console import Console
 from sqlrun.engines import delta_files
 from sqlrun.engines.duckdb import DuckDBEngine
 from sqlrun.errors import UsageError
-from sqlrun.pipeline import prepare
+from sqlrun.ledger import Ledger
 from sqlrun.readers import tick_of
-from tests.projects import Site, copy_project
+from tests.projects import Site, copy_project, prepared
 from tests.script import FIVE, START, order
 from tests.whole import differences
 
@@ -127,11 +130,11 @@ def test_going_back_to_a_kept_tick_works_after_it(site: Site) -> None:
     assert differences(site, START + (TICKS + 1) * FIVE) == {}
 
 
-def test_a_tick_whose_files_are_gone_is_not_gone_back_to(site: Site) -> None:
+def test_a_tick_that_is_not_kept_is_not_gone_back_to(site: Site) -> None:
     age(site)
     assert maintained(site, 1).files > 0
 
-    with pytest.raises(UsageError, match="tick 2 can't be gone back to"):
+    with pytest.raises(UsageError, match=f"tick 2 is not kept any more; the oldest that is, is {TICKS}"):
         history.roll_back(site.ledger, 2, NOW, Console(quiet=True))
 
 
@@ -139,7 +142,7 @@ def test_a_table_of_an_old_meaning_goes_with_the_ticks_that_show_it(site: Site) 
     was = tick_of(site.ledger).tables["fct_restaurant_hours"].path
     model = site.root / "models" / "facts" / "fct_restaurant_hours.sql"
     model.write_text(model.read_text().replace("from slots\n", "from slots\n    where n_orders > 0\n"))
-    site.prepared = prepare(site.root)
+    site.prepared = prepared(site.root)
     assert site.tick(START + (TICKS + 1) * FIVE).published
 
     assert maintained(site, 2).tables == ()
@@ -148,6 +151,77 @@ def test_a_table_of_an_old_meaning_goes_with_the_ticks_that_show_it(site: Site) 
     assert not (Path(site.warehouse) / was).exists()
     assert (Path(site.warehouse) / "_sqlrun").exists()
     assert site.tick(START + (TICKS + 2) * FIVE).published
+
+
+def test_logs_and_books_become_short_and_kept_ticks_stay(site: Site) -> None:
+    """Below a checkpoint that all readers have found nothing is left but what a kept tick needs."""
+    age(site)
+    for table in tick_of(site.ledger, TICKS - 2).tables.values():
+        path = f"{site.warehouse}/{table.path}"
+        delta_files.open_table(path, table.version).create_checkpoint()
+    delta_files.open_table(site.ledger.path).create_checkpoint()
+    before = {tick: site.everything(tick) for tick in range(TICKS - 1, TICKS + 1)}
+    young = maintained(site, 2)
+    for file in Path(site.warehouse).rglob("*.checkpoint.parquet"):
+        os.utime(file, (0, 0))
+    rows = Path(f"{site.warehouse}/{tick_of(site.ledger).tables['stg_orders'].path}/_delta_log")
+
+    old = maintained(site, 2)
+
+    assert young.entries == 0 < old.entries
+    assert not (rows / f"{0:020}.json").exists()
+    assert not (Path(site.ledger.path) / "_delta_log" / f"{0:020}.json").exists()
+    assert {tick: site.everything(tick) for tick in before if tick > TICKS - 1} == {TICKS: before[TICKS]}
+    assert [entry.tick for entry in site.ledger.entries()] == [TICKS + 1, TICKS]
+    site.write("more.jsonl", [order("1-1", START, restaurant="r9002", version=3)])
+    assert site.tick(START + (TICKS + 1) * FIVE).published
+    assert differences(site, START + (TICKS + 1) * FIVE) == {}
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project whose profile looks after its tables every second tick."""
+    root = copy_project(tmp_path)
+    profile = root / "profiles" / "duckdb.yml"
+    profile.write_text(f"{profile.read_text()}\nmaintain_every: 2\nkeep_ticks: 3\n")
+    (root / "data" / "orders" / "0.jsonl").write_text(order("1", START) + "\n")
+    monkeypatch.chdir(root)
+    return root
+
+
+def build(root: Path, minutes: int, fresh: str) -> str:
+    (root / "data" / "orders" / f"{fresh}.jsonl").write_text(order(fresh, START) + "\n")
+    at = START + timedelta(minutes=minutes)
+    arguments = ["build", "--profile", "duckdb", "--skip-tests", "--as-of", f"{at:%Y-%m-%dT%H:%M}"]
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_a_build_looks_after_the_tables_every_so_many_ticks(project: Path) -> None:
+    told = [build(project, 5 * number, str(number)) for number in range(1, 7)]
+
+    # The third tick is the second's, published anew; so is the sixth the fifth's.
+    assert ["small files became" in text for text in told] == [False, True, False, True, False, True]
+    assert "kept whole: the newest 3 ticks" in told[1]
+    published = Ledger(str(project / "warehouse" / "duckdb"), "").entries()
+    assert len(published) <= 5
+
+
+def test_upkeep_that_fails_costs_no_tick(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told, readers have the tick, and the next build tries again."""
+
+    def fails(*_: object) -> None:
+        raise OSError("no space left")
+
+    build(project, 5, "1")
+    with monkeypatch.context() as patch:
+        patch.setattr(delta_files, "vacuum", fails)
+        told = build(project, 10, "2")
+    again = build(project, 15, "3")
+
+    assert "Upkeep failed, and is tried again after the next tick: no space left" in told
+    assert "small files became" in again
 
 
 def test_a_crash_before_the_tick_is_published_costs_nothing(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -12,8 +16,9 @@ from urllib.parse import unquote
 from sqlglot import exp
 
 from sqlrun.engines.protocol import StoredColumn, TableSpec
-from sqlrun.errors import EngineError
+from sqlrun.errors import EngineError, first_line
 from sqlrun.incremental import types
+from sqlrun.incremental.sql import identifier
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,11 +30,36 @@ PROPERTIES = {
     "delta.logRetentionDuration": "interval 60 days",
     "delta.deletedFileRetentionDuration": "interval 30 days",
     "delta.setTransactionRetentionDuration": "interval 3650 days",
+    # Opening a table reads the commits since its last checkpoint: 23 ms after 100 small ones, 3 ms after 10.
+    "delta.checkpointInterval": "10",
 }
+COMMIT = re.compile(r"(\d{20})\.json")
+# So many versions of tables stay open for the next one who asks.
+OPEN = 64
 
 
 def open_table(path: str, version: int | None = None) -> DeltaTable:
-    """Open a table at a version, the newest by default."""
+    """Open a table at a version, the newest by default.
+
+    One at a version is for reading alone: others may be given the same one, in other threads too.
+    Raises: EngineError if there is no such table or version, or its log can't be read.
+    """
+    if version is not None:
+        entry = Path(path) / "_delta_log" / f"{version:020d}.json"
+        with contextlib.suppress(OSError):
+            found = entry.stat()
+            return _kept_open(path, version, (found.st_ino, found.st_mtime_ns, found.st_size))
+    return _opened(path, version)
+
+
+@lru_cache(OPEN)
+def _kept_open(path: str, version: int, entry: tuple[int, ...]) -> DeltaTable:
+    """Open a version once; a commit that was set aside and written anew is another entry of the log."""
+    del entry
+    return _opened(path, version)
+
+
+def _opened(path: str, version: int | None) -> DeltaTable:
     from deltalake import DeltaTable
 
     try:
@@ -39,12 +69,12 @@ def open_table(path: str, version: int | None = None) -> DeltaTable:
 
 
 def head(path: str) -> int | None:
-    """Tell the newest version of a table; None where there is no table."""
-    from deltalake import DeltaTable
-
-    if not (Path(path) / "_delta_log").is_dir() or not DeltaTable.is_deltatable(path):
+    """Tell the newest version of a table; None where there is no table. The log's names say it, none is opened."""
+    try:
+        names = [file.name for file in (Path(path) / "_delta_log").iterdir()]
+    except (FileNotFoundError, NotADirectoryError):
         return None
-    return open_table(path).version()
+    return max((int(found[1]) for name in names if (found := COMMIT.fullmatch(name))), default=None)
 
 
 def create(table: TableSpec, properties: Mapping[str, str] = PROPERTIES) -> None:
@@ -54,13 +84,25 @@ def create(table: TableSpec, properties: Mapping[str, str] = PROPERTIES) -> None
     if head(table.path) is not None:
         return
     schema = Schema.from_json(json.dumps(struct_of(table.columns)))
-    DeltaTable.create(
-        table.path,
-        schema=schema,
-        mode="ignore",
-        partition_by=list(table.partition_by) or None,
-        configuration=dict(properties),
-    )
+    with explained(f"{table.name} can't be made"):
+        DeltaTable.create(
+            table.path,
+            schema=schema,
+            mode="ignore",
+            partition_by=list(table.partition_by) or None,
+            configuration=dict(properties),
+        )
+
+
+@contextmanager
+def explained(what: str) -> Iterator[None]:
+    """Turn an error of delta-rs or of the disk into one line that says what could not be done."""
+    from deltalake.exceptions import DeltaError
+
+    try:
+        yield
+    except (DeltaError, OSError) as error:
+        raise EngineError(f"{what}: {first_line(error)}") from error
 
 
 def struct_of(columns: Iterable[StoredColumn]) -> dict[str, object]:
@@ -120,20 +162,36 @@ def append_rows(table: DeltaTable, rows: list[dict[str, Any]], commit: CommitPro
     write_deltalake(table, data, mode="append", commit_properties=commit, post_commithook_properties=hooks())
 
 
-def restore(path: str, version: int) -> None:
-    """Make `version` the content of the table again, as a new commit."""
+def restore(path: str, version: int, head: int | None = None) -> None:
+    """Make `version` the content of the table again, as a new commit; with `head`, only where it is the newest."""
+    from deltalake import CommitProperties
+
     table = open_table(path)
+    require_head(path, head, table)
     if table.version() != version:
-        table.restore(version, post_commithook_properties=hooks())
+        once = CommitProperties(max_commit_retries=0)
+        table.restore(version, commit_properties=once, post_commithook_properties=hooks())
+
+
+def require_head(path: str, head: int | None, table: DeltaTable | None = None) -> None:
+    """Make sure that a table is at a version still, where one is given."""
+    if head is not None and (found := (table or open_table(path)).version()) != head:
+        raise EngineError(f"{path} is at version {found}, this tick found it at {head}: another writer was here")
 
 
 def actions(path: str, version: int) -> list[dict[str, Any]]:
     """Read one commit's actions from the log."""
     file = Path(path) / "_delta_log" / f"{version:020d}.json"
     try:
-        return [json.loads(line) for line in file.read_text().splitlines() if line.strip()]
+        found = [json.loads(line) for line in file.read_text().splitlines() if line.strip()]
     except FileNotFoundError as error:
         raise EngineError(f"commit {version} of {path} is gone from its log") from error
+    except ValueError as error:
+        raise EngineError(f"commit {version} of {path} is cut off; `sqlrun doctor` tells what to do") from error
+    if not found:
+        # Read as a commit that did nothing, its rows would vanish without a word.
+        raise EngineError(f"commit {version} of {path} is of zero length; `sqlrun doctor` tells what to do")
+    return found
 
 
 def changed_files(path: str, version: int) -> dict[str, list[dict[str, Any]]]:
@@ -223,6 +281,26 @@ def rows_at(path: str, version: int) -> int:
     return sum(int(file.get("num_records") or 0) for file in files_at(open_table(path, version)))
 
 
+def columns_at(path: str, version: int) -> tuple[StoredColumn, ...]:
+    """List a table's columns in Spark SQL's words."""
+    schema = json.loads(open_table(path, version).schema().to_json())
+    return tuple(StoredColumn(field["name"], _spark_type(field["type"])) for field in schema["fields"])
+
+
+def _spark_type(kind: Any) -> str:
+    """Write a type of Delta's schema JSON as Spark SQL (Delta protocol, "Schema Serialization Format")."""
+    if isinstance(kind, str):
+        return {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint"}.get(kind, kind)
+    match kind["type"]:
+        case "array":
+            return f"array<{_spark_type(kind['elementType'])}>"
+        case "map":
+            return f"map<{_spark_type(kind['keyType'])},{_spark_type(kind['valueType'])}>"
+        case _:
+            fields = (f"{identifier(f['name'], 'spark')}:{_spark_type(f['type'])}" for f in kind["fields"])
+            return f"struct<{','.join(fields)}>"
+
+
 def change_feed(path: str, commits: tuple[int, ...], columns: list[str] | None) -> list[pa.Table]:
     """Read the change feed of the listed commits, with `_change_type`; runs of commits are read together.
 
@@ -300,6 +378,36 @@ def drop_change_files(path: str, oldest: int) -> int:
     count = 0
     for file in (Path(path) / "_change_data").rglob("*.parquet"):
         if file.relative_to(path).as_posix() not in named:
+            file.unlink()
+            count += 1
+    return count
+
+
+def delete_rows(path: str, predicate: str) -> None:
+    """Delete the rows of a condition; no commit where there is none."""
+    import pyarrow as pa
+
+    table = open_table(path)
+    if pa.table(table.scan(predicate=predicate, columns=[table.schema().fields[0].name]).read_all()).num_rows:
+        table.delete(predicate, post_commithook_properties=hooks())
+
+
+def trim_log(path: str, oldest: int, before: datetime) -> int:
+    """Delete the log's entries that no version from `oldest` on needs; give how many.
+
+    A version is put together from the newest checkpoint at or below it and the commits after that (Delta protocol,
+    "Checkpoints"). A checkpoint made after `before` may be one that a reader has not found yet: older ones stay.
+    """
+    log = Path(path) / "_delta_log"
+    whole = re.compile(r"(\d{20})\.checkpoint\.parquet")
+    found = [(int(m[1]), file) for file in log.iterdir() if (m := whole.fullmatch(file.name))]
+    usable = [n for n, f in found if n <= oldest and f.stat().st_mtime < before.timestamp()]
+    if not usable:
+        return 0
+    first, count = max(usable), 0
+    for file in log.iterdir():
+        number = file.name.lstrip(".")[:20]
+        if number.isdigit() and int(number) < first:
             file.unlink()
             count += 1
     return count

@@ -7,7 +7,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from sqlrun.engines import delta_files, duckdb_files, duckdb_landing, duckdb_merge
+from sqlrun.engines import delta_files, duckdb_files, duckdb_landing, duckdb_merge, landed_elsewhere
 from sqlrun.engines.protocol import (
     Append,
     Dialect,
@@ -22,7 +22,7 @@ from sqlrun.engines.protocol import (
     Write,
     Written,
 )
-from sqlrun.errors import EngineError
+from sqlrun.errors import EngineError, first_line
 
 if TYPE_CHECKING:
     import duckdb
@@ -74,16 +74,21 @@ class DuckDBEngine:
         """Tell the newest version of a table; None where there is no table."""
         return delta_files.head(path)
 
-    def restore(self, path: str, version: int) -> None:
-        """Make `version` the content of the table again, as a new commit."""
-        delta_files.restore(path, version)
+    def restore(self, path: str, version: int, head: int | None = None) -> None:
+        """Make `version` the content of the table again, as a new commit; with `head`, only where it is the newest."""
+        try:
+            delta_files.restore(path, version, head)
+        except self._errors() as error:
+            raise self._wrapped(error, "", "restore") from error
 
     def land(self, landing: Landing) -> Written:
         """Land the files that no batch holds yet; a batch that was planned and not committed is replayed."""
         started = time.perf_counter()
+        if landed_elsewhere.nothing_waits(landing, self.name):
+            return Written(delta_files.head(landing.table.path) or 0, Receipt(time.perf_counter() - started))
         session = self._session()
         try:
-            rows = duckdb_landing.land(session, landing)
+            rows, notes = duckdb_landing.land(session, landing)
         except self._errors() as error:
             raise self._wrapped(error, landing.table.name, landing.query) from error
         finally:
@@ -91,7 +96,7 @@ class DuckDBEngine:
         version = delta_files.head(landing.table.path)
         assert version is not None
         seconds = time.perf_counter() - started
-        return Written(version, Receipt(seconds, rows_written=rows, commits=1 if rows else 0))
+        return Written(version, Receipt(seconds, rows_written=rows, commits=1 if rows else 0), notes)
 
     def write(self, write: Write) -> Written:
         """Carry out one statement and assert that its commit is the one after `base`."""
@@ -169,8 +174,7 @@ class DuckDBEngine:
         return (duckdb.Error, DeltaError, OSError)
 
     def _wrapped(self, error: Exception, model: str, statement: str) -> EngineError:
-        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        return EngineError(f"{type(error).__name__}: {first}", model=model, statement=statement)
+        return EngineError(f"{type(error).__name__}: {first_line(error)}", model=model, statement=statement)
 
 
 def _text(write: Write) -> str:

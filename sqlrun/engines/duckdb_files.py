@@ -127,7 +127,8 @@ def _changes(session: Any, relation: Relation, reads: Reads) -> str:
             files[weight].extend(changed[kind])
     if any("deletionVector" in file for found in files.values() for file in found):
         return _fed(session, relation, reads)
-    partition_by = list(delta_files.open_table(relation.path).metadata().partition_columns)
+    newest = max(relation.commits, default=0)
+    partition_by = list(delta_files.open_table(relation.path, newest).metadata().partition_columns)
     condition = f" where {relation.where}" if relation.where else ""
     pieces = []
     for weight, found in files.items():

@@ -2,32 +2,36 @@
 
 The protocol is Structured Streaming's: the files of batch N are written to `<checkpoint>/batches/N.json` first; the
 table's commit then carries the transaction id (checkpoint, N). At start a batch that was planned but is not in
-the table is carried out again with the very same files; any other is done and never read again.
+the table is carried out again with the very same files; any other is done and never read again. A file that has
+changed since it was planned is left to the next batch, as long as its own isn't committed.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from sqlrun.engines import delta_files, duckdb_merge
+from sqlrun import durable, examination, landed
+from sqlrun.engines import delta_files, duckdb_merge, source_files
 from sqlrun.engines.protocol import Landing
-from sqlrun.errors import EngineError
+from sqlrun.engines.source_files import Stat
+from sqlrun.errors import EngineError, LockedError
 
+Files = dict[str, Stat]
 CHUNK = 64 * 1024 * 1024  # bytes of text held in memory at once
 KEEP = 64  # batch files before they are folded into one
 
 
-def land(session: Any, landing: Landing) -> int:
-    """Land what is new; give the number of rows written, quarantined ones included."""
+def land(session: Any, landing: Landing) -> tuple[int, tuple[str, ...]]:
+    """Land what is new; give the number of rows written, quarantined ones included, and what is to be told."""
     checkpoint = Path(landing.checkpoint)
     table = delta_files.open_table(landing.table.path)
     app_id = f"{landing.app_id}:{_identity(checkpoint, table.version(), landing)}"
-    seen, last = _planned(checkpoint)
+    plans = _planned(checkpoint, landing)
+    seen, last = _seen(plans), max(plans, default=0)
     committed = table.transaction_version(app_id)
     if table.version() > 0 and (committed is None or committed > last):
         raise EngineError(
@@ -36,34 +40,36 @@ def land(session: Any, landing: Landing) -> int:
             f"{landing.table.name}+`.",
             model=landing.table.name,
         )
-    rows = 0
-    if last > (committed or 0):
-        rows += _commit(session, landing, table, app_id, last, _files_of(checkpoint, last))
-    fresh = sorted(name for name in input_files(landing.source) if name not in seen)
-    if fresh:
-        _plan(checkpoint, last + 1, fresh)
+    rows, left = 0, list[str]()
+    present = source_files.listed(landing.source)
+    # After a loss of power the table may lack more than one.
+    for number in (n for n in sorted(plans) if n > (committed or 0)):
+        again, unsettled = _commit(session, landing, table, app_id, number, _files_of(plans[number]))
         table.update_incremental()
-        rows += _commit(session, landing, table, app_id, last + 1, fresh)
-        _fold(checkpoint, last + 1)
-    return rows
-
-
-def input_files(folder: str) -> Iterator[str]:
-    """Name the files of a source: *.json, *.jsonl, *.ndjson; hidden ones are being written."""
-    try:
-        entries = list(os.scandir(folder))
-    except FileNotFoundError as error:
-        raise EngineError(f"the source folder {folder} does not exist") from error
-    for entry in entries:
-        if entry.name[0] not in "._" and entry.name.endswith((".json", ".jsonl", ".ndjson")) and entry.is_file():
-            yield entry.name
+        rows, left = rows + again, left + unsettled
+    if left:
+        seen = {name: stat for name, stat in seen.items() if name not in left}
+    fresh = {name: stat for name, stat in sorted(present.items()) if name not in seen and name not in left}
+    growing = [name for name, stat in fresh.items() if source_files.half_written(landing.source, name, stat)]
+    fresh = {name: stat for name, stat in fresh.items() if name not in growing}
+    left += growing
+    if fresh:
+        if not _plan(checkpoint, last + 1, fresh):
+            raise _overtaken(landing.table.name)
+        table.update_incremental()
+        more, unsettled = _commit(session, landing, table, app_id, last + 1, fresh)
+        rows, left = rows + more, left + unsettled
+        _fold(checkpoint, last + 1, landing)
+    told = (source_files.warning(seen, present), source_files.waiting(left))
+    return rows, tuple(note for note in told if note)
 
 
 def _identity(checkpoint: Path, version: int, landing: Landing) -> str:
     """Give the checkpoint's own id; a table with rows whose checkpoint is gone is refused, not read again."""
     file = checkpoint / "id"
-    if file.exists():
-        return file.read_text().strip()
+    known = file.read_text().strip() if file.exists() else ""
+    if known:
+        return known
     if version > 0:
         raise EngineError(
             f"{landing.table.name} holds rows, but its checkpoint is gone: landing from the beginning would double "
@@ -72,103 +78,147 @@ def _identity(checkpoint: Path, version: int, landing: Landing) -> str:
             model=landing.table.name,
         )
     (checkpoint / "batches").mkdir(parents=True, exist_ok=True)
-    made = uuid.uuid4().hex
-    _write_file(file, made)
-    return made
+    if not durable.write_new(file, uuid.uuid4().hex):
+        raise _overtaken(landing.table.name)
+    return file.read_text().strip()
 
 
-def _planned(checkpoint: Path) -> tuple[set[str], int]:
-    """Read the names of all files in planned batches, and the newest batch's number (0: none)."""
-    seen: set[str] = set()
-    last = 0
-    for file in (checkpoint / "batches").glob("*.json"):
-        try:
-            batch = json.loads(file.read_text())
-        except ValueError:
-            file.rename(file.with_suffix(".torn"))  # a torn plan was never carried out: it is synced before
-            continue
-        seen.update(batch["files"])
-        last = max(last, batch["batch"])
-    return seen, last
+def _planned(checkpoint: Path, landing: Landing) -> dict[int, dict[str, Any]]:
+    """Read the planned batches by number: all of them, or from the one on that older ones were folded into."""
+    plans = landed.plans(checkpoint)
+    bad = examination.plans_fault(plans)
+    if bad is not None:
+        raise EngineError(
+            f"batch {bad} of {landing.table.name} is torn or gone from {checkpoint / 'batches'}: its files would land "
+            f"twice. Put it back, or run `sqlrun build --full-refresh --select {landing.table.name}+`.",
+            model=landing.table.name,
+        )
+    return {number: plan for number, plan in plans.items() if plan is not None}
 
 
-def _files_of(checkpoint: Path, number: int) -> list[str]:
-    batch = json.loads((checkpoint / "batches" / f"{number}.json").read_text())
-    return list(batch["newest"] if "newest" in batch else batch["files"])
+def _seen(plans: dict[int, dict[str, Any]]) -> Files:
+    """Name the files of all planned batches with their state then."""
+    seen: Files = {}
+    for number in sorted(plans):
+        seen |= _stats(plans[number], plans[number]["files"])
+    return seen
 
 
-def _plan(checkpoint: Path, number: int, files: list[str]) -> None:
-    _write_file(checkpoint / "batches" / f"{number}.json", json.dumps({"batch": number, "files": files}))
+def _stats(batch: dict[str, Any], names: list[str]) -> Files:
+    stats = batch.get("stats", {})
+    return {name: (stats[name][0], stats[name][1]) if name in stats else (None, None) for name in names}
 
 
-def _fold(checkpoint: Path, number: int) -> None:
-    """Fold old batches into the newest file, which remembers its own files apart."""
+def _files_of(plan: dict[str, Any]) -> Files:
+    return _stats(plan, plan["newest"] if "newest" in plan else plan["files"])
+
+
+def _plan(checkpoint: Path, number: int, files: Files) -> bool:
+    """Write a batch down; False where another build has planned the same number, with other files perhaps."""
+    return durable.write_new(checkpoint / "batches" / f"{number}.json", _planning(number, files))
+
+
+def _planning(number: int, files: Files) -> str:
+    return json.dumps({"batch": number, "files": list(files), "stats": files})
+
+
+def _overtaken(name: str) -> LockedError:
+    return LockedError(f"another build lands {name} at this moment; this one has landed nothing")
+
+
+def _fold(checkpoint: Path, number: int, landing: Landing) -> None:
+    """Fold old batches into the newest file, which remembers its own files apart.
+
+    What is folded can't be carried out again, so its commits are made durable first.
+    """
     files = sorted((checkpoint / "batches").glob("*.json"))
     if len(files) <= KEEP:
         return
-    seen, _ = _planned(checkpoint)
-    newest = _files_of(checkpoint, number)
-    folded = {"batch": number, "files": sorted(seen), "newest": newest}
-    _write_file(checkpoint / "batches" / f"{number}.json", json.dumps(folded))
+    durable.sync(landing.table.path)
+    plans = _planned(checkpoint, landing)
+    seen, newest = _seen(plans), list(_files_of(plans[number]))
+    folded = {"batch": number, "files": sorted(seen), "newest": newest, "stats": seen}
+    durable.write(checkpoint / "batches" / f"{number}.json", json.dumps(folded))
     for file in files:
-        if file.name != f"{number}.json":
-            file.unlink()
+        # A later one is another build's, which has overtaken this one.
+        if int(file.stem) < number:
+            file.unlink(missing_ok=True)
 
 
-def _write_file(file: Path, text: str) -> None:
-    """Write whole or not at all, and durably: temporary name, sync, rename, sync the folder."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    temporary = file.with_name(f".{file.name}.tmp")
-    with temporary.open("w") as out:
-        out.write(text)
-        out.flush()
-        os.fsync(out.fileno())
-    temporary.replace(file)
-    folder = os.open(file.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+def _commit(
+    session: Any, landing: Landing, table: Any, app_id: str, number: int, files: Files
+) -> tuple[int, list[str]]:
+    """Land a batch; give its rows, and the files that were left out because they aren't what the plan says.
 
-
-def _commit(session: Any, landing: Landing, table: Any, app_id: str, number: int, files: list[str]) -> int:
+    Those leave the plan before the commit, so that the next batch takes them as they are then.
+    """
     names = ", ".join(f'"{c.name}"' for c in landing.table.columns)
     session.execute("drop table if exists _landed")
-    for chunk in _chunks(landing.source, files):
+    read = _Reading(landing, files)
+    for chunk in read.chunks():
         session.register("lines", chunk)
         exists = session.execute("select count(*) from duckdb_tables() where table_name = '_landed'").fetchall()[0][0]
         verb = "insert into _landed" if exists else "create temp table _landed as"
         session.execute(f"{verb} select {names} from ({landing.query})")
         session.unregister("lines")
+    if read.gone and not landing.accept_lost:
+        raise source_files.gone(landing.table.name, landing.source, read.gone)
+    left = [*read.unsettled, *read.gone]
+    if left:
+        if delta_files.head(landing.table.path) != table.version():
+            raise _overtaken(landing.table.name)  # it may have read them: taken off the list they would land again
+        rest = {name: stat for name, stat in files.items() if name not in left}
+        durable.write(Path(landing.checkpoint) / "batches" / f"{number}.json", _planning(number, rest))
     count = int(session.execute("select count(*) from _landed").fetchall()[0][0])
-    commit = delta_files.commit(app_id, number, {**landing.metadata, "sqlrun.files": str(len(files))})
+    commit = delta_files.commit(app_id, number, {**landing.metadata, "sqlrun.files": str(len(files) - len(left))})
     reader = session.sql("select * from _landed").to_arrow_reader(100_000)
     # A batch without rows is committed too: its number must be on record.
     duckdb_merge._write(table, reader, "append", commit)
-    return count
+    return count, read.unsettled
 
 
-def _chunks(folder: str, files: list[str]) -> Iterator[Any]:
-    """Read files as lines, a bounded amount of text at a time; a file is never parted."""
-    import pyarrow as pa
+class _Reading:
+    """Files read as lines, a bounded amount of text at a time; a file is never parted."""
 
-    values: list[bytes] = []
-    names: list[str] = []
-    size = 0
+    def __init__(self, landing: Landing, files: Files) -> None:
+        self._folder, self._files = landing.source, files
+        self.unsettled: list[str] = []
+        self.gone: list[str] = []
 
-    def table() -> Any:
-        texts = pa.array([value.decode("utf-8", "replace") for value in values], pa.string())
-        return pa.table({"value": texts, "file": pa.array(names, pa.string())})
+    def chunks(self) -> Iterator[Any]:
+        """Give tables of lines; afterwards it is known which files were not read."""
+        import pyarrow as pa
 
-    for name in files:
-        data = (Path(folder) / name).read_bytes().replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        lines = data.split(b"\n")
-        if lines and not lines[-1]:
-            lines.pop()
-        values.extend(lines)
-        names.extend([name] * len(lines))
-        size += len(data)
-        if size >= CHUNK:
-            yield table()
-            values, names, size = [], [], 0
-    yield table()
+        values: list[bytes] = []
+        names: list[str] = []
+        size = 0
+
+        def table() -> Any:
+            texts = pa.array([value.decode("utf-8", "replace") for value in values], pa.string())
+            return pa.table({"value": texts, "file": pa.array(names, pa.string())})
+
+        for name, stat in self._files.items():
+            data = self._read(name, stat)
+            if data is None:
+                continue
+            data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+            lines = data.split(b"\n")
+            if lines and not lines[-1]:
+                lines.pop()
+            values.extend(lines)
+            names.extend([name] * len(lines))
+            size += len(data)
+            if size >= CHUNK:
+                yield table()
+                values, names, size = [], [], 0
+        yield table()
+
+    def _read(self, name: str, stat: Stat) -> bytes | None:
+        try:
+            data = source_files.read_whole(self._folder, name, stat)
+        except FileNotFoundError:
+            self.gone.append(name)
+            return None
+        if data is None:
+            self.unsettled.append(name)
+        return data

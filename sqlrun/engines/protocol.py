@@ -158,17 +158,19 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """`version` is the table's version after the write; equal to the base when nothing changed."""
+    """`version` is the table's after the write; equal to the base when nothing changed. `notes` are to be told."""
 
     version: int
     receipt: Receipt
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Landing:
     """Files of a source entering a table. `query` reads the relation `lines(value string, file string)`, one row a
     line of text, and gives the table's columns; `file` is the path below `source`. `checkpoint` is a folder
-    for the engine's memory of the files that it has landed."""
+    for the engine's memory of the files that it has landed. `accept_lost`: a file that was planned and is gone is left
+    out."""
 
     table: TableSpec
     source: str
@@ -176,6 +178,7 @@ class Landing:
     query: str
     app_id: str
     metadata: Mapping[str, str] = field(default_factory=dict)
+    accept_lost: bool = False
 
 
 class Engine(Protocol):
@@ -204,8 +207,8 @@ class Engine(Protocol):
     def write(self, write: Write) -> Written:
         """Carry out one statement; raise if the table is not at `base` or another commit comes between."""
 
-    def restore(self, path: str, version: int) -> None:
-        """Make `version` the content of the table again, as a new commit."""
+    def restore(self, path: str, version: int, head: int | None = None) -> None:
+        """Make `version` the content of the table again, as a new commit; with `head`, only where it is the newest."""
 
     def query(self, sql: str, relations: tuple[Relation, ...]) -> pa.Table:
         """Run a SELECT over the relations and return its rows (timestamps are UTC microseconds)."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from sqlrun.engines import (
     delta_files,
     duckdb_merge,
+    landed_elsewhere,
     spark_landing,
     spark_merge,
     spark_modes,
@@ -89,8 +90,9 @@ class SparkEngine:
         """Tell the newest version of a table; None where there is no table."""
         return delta_files.head(path)
 
-    def restore(self, path: str, version: int) -> None:
-        """Make `version` the content of the table again, as a new commit."""
+    def restore(self, path: str, version: int, head: int | None = None) -> None:
+        """Make `version` the content of the table again, as a new commit; with `head`, only where it is the newest."""
+        delta_files.require_head(path, head)
         with self._session() as session, self._explained("", "restore"):
             session.sql(f"restore table {table_name(path)} to version as of {int(version)}")
 
@@ -99,14 +101,19 @@ class SparkEngine:
         started = time.perf_counter()
         before = delta_files.head(landing.table.path)
         assert before is not None
-        spark_landing.heal(landing)
-        if spark_landing.nothing_new(landing):
+        if landed_elsewhere.nothing_waits(landing, self.name):
             return Written(before, Receipt(time.perf_counter() - started))
+        spark_landing.require_own(landing)
+        known = spark_landing.look(landing)
+        spark_landing.require_files(landing, known)
+        notes = spark_landing.notes(known)
+        if spark_landing.nothing_new(landing, known):
+            return Written(before, Receipt(time.perf_counter() - started), notes)
         with self._session() as session, self._explained(landing.table.name, landing.query):
-            spark_landing.stream(session, landing)
+            spark_landing.stream(session, landing, known)
         after = delta_files.head(landing.table.path)
         assert after is not None
-        return Written(after, Receipt(time.perf_counter() - started, commits=after - before))
+        return Written(after, Receipt(time.perf_counter() - started, commits=after - before), notes)
 
     def write(self, write: Write) -> Written:
         """Carry out one statement and assert that its commit is the one after `base`."""

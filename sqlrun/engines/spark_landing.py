@@ -2,49 +2,29 @@
 
 from __future__ import annotations
 
-import itertools
 import json
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
-from sqlrun.engines import delta_files, spark_modes
-from sqlrun.engines.duckdb_landing import input_files
+from sqlrun import durable
+from sqlrun.engines import delta_files, source_files, spark_modes
 from sqlrun.engines.protocol import Landing
 from sqlrun.errors import EngineError
+from sqlrun.landed import IDENTITY, numbers
 
-IDENTITY = "_sqlrun_checkpoint"
 LINE_BYTES = 200
 
 
-def heal(landing: Landing) -> None:
-    """Set aside torn log files that Spark and Delta never heal, and refuse a checkpoint that isn't this table's.
+def require_own(landing: Landing) -> None:
+    """Refuse a checkpoint that isn't this table's, or that tells of batches which the table doesn't hold.
 
-    A process that dies while it writes leaves a zero-length newest file; Spark then refuses to start, and Delta
-    reads it as a commit without rows. Set aside, the batch is replayed under the same transaction id.
+    What a loss of power has torn was set aside before the tick (`landed.py`), so that this is never its doing.
     """
     checkpoint = Path(landing.checkpoint)
-    for folder in ("offsets", "commits"):
-        _set_aside_torn(checkpoint / folder, "")
-    _set_aside_torn(Path(landing.table.path) / "_delta_log", ".json")
     _check_identity(landing, checkpoint)
-    _wind_back(landing, checkpoint)
-
-
-def _set_aside_torn(folder: Path, ending: str) -> None:
-    if not folder.is_dir():
-        return
-    files = [f for f in folder.iterdir() if f.name.removesuffix(ending).isdigit() and f.name.endswith(ending)]
-    newest = max(files, key=lambda f: int(f.name.removesuffix(ending)), default=None)
-    if newest is not None and newest.stat().st_size == 0:
-        newest.rename(newest.with_name(f"_torn_{newest.name}"))
-        # Delta's own checksum of that version: without the version, delta-rs refuses the whole table.
-        checksum = newest.with_suffix(".crc")
-        if ending and checksum.exists():
-            checksum.rename(checksum.with_name(f"_torn_{checksum.name}"))
-    for crc in folder.glob(".*.crc"):
-        if not (folder / crc.name[1:].removesuffix(".crc")).exists():
-            crc.unlink()
+    _require_held(landing, checkpoint)
 
 
 def _check_identity(landing: Landing, checkpoint: Path) -> None:
@@ -56,7 +36,7 @@ def _check_identity(landing: Landing, checkpoint: Path) -> None:
     if mine is not None and known.is_file() and known.read_text().strip() == mine:
         return
     if version == 0:
-        if mine is not None and _numbers(checkpoint / "commits"):
+        if mine is not None and numbers(checkpoint / "commits"):
             # Its batches went elsewhere: the stream would take their files for landed and this table would stay empty.
             raise EngineError(
                 f"{landing.table.name} is empty, but its checkpoint has landed files: it belongs to another table. "
@@ -75,17 +55,9 @@ def _check_identity(landing: Landing, checkpoint: Path) -> None:
     )
 
 
-def _numbers(folder: Path) -> list[int]:
-    return sorted(int(f.name) for f in folder.iterdir() if f.name.isdigit()) if folder.is_dir() else []
-
-
-def _wind_back(landing: Landing, checkpoint: Path) -> None:
-    """Wind the checkpoint back to what the table holds: after a power loss it may be ahead.
-
-    The table's own log says which batch it holds last (its transaction id is the query's id and the batch). Batches
-    after it are run again: Spark replays only its newest offsets, so those after the next one go too.
-    """
-    commits = _numbers(checkpoint / "commits")
+def _require_held(landing: Landing, checkpoint: Path) -> None:
+    """Compare the checkpoint's batches with the newest that the table holds by its transaction id, the query's."""
+    commits = numbers(checkpoint / "commits")
     if not commits:
         return
     query = json.loads((checkpoint / "metadata").read_text())["id"]
@@ -97,52 +69,69 @@ def _wind_back(landing: Landing, checkpoint: Path) -> None:
             f"Run `sqlrun build --full-refresh --select {landing.table.name}+`.",
             model=landing.table.name,
         )
-    last = -1 if held is None else held
-    if commits[-1] <= last:
-        return
-    if last + 1 not in _numbers(checkpoint / "offsets"):
+    if commits[-1] > (-1 if held is None else held):
         raise EngineError(
-            f"{landing.table.name} lacks batches {last + 1} to {commits[-1]} of its checkpoint, and their offsets are "
-            f"gone. Run `sqlrun build --full-refresh --select {landing.table.name}+`.",
+            f"{landing.table.name} lacks batch {commits[-1]} of its checkpoint. "
+            f"Run `sqlrun build --full-refresh --select {landing.table.name}+`.",
             model=landing.table.name,
         )
-    for folder, after in (("commits", last), ("offsets", last + 1)):
-        for number in _numbers(checkpoint / folder):
-            if number > after:
-                (checkpoint / folder / str(number)).unlink()
-                (checkpoint / folder / f".{number}.crc").unlink(missing_ok=True)
 
 
-def nothing_new(landing: Landing) -> bool:
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A source's folder and Spark's log of it, each read once: name, time in milliseconds and batch of each file."""
+
+    present: Mapping[str, source_files.Stat]
+    log: tuple[tuple[str, int, int], ...]
+
+    @property
+    def fresh(self) -> list[str]:
+        """Name the files that the log doesn't have."""
+        return sorted(self.present.keys() - {name for name, _, _ in self.log})
+
+
+def look(landing: Landing) -> Known:
+    """Read what is there and what has landed."""
+    return Known(source_files.listed(landing.source), tuple(source_files.spark_log(Path(landing.checkpoint))))
+
+
+def nothing_new(landing: Landing, known: Known) -> bool:
     """Tell without Spark that every file has been landed: the newest batch is committed and its log names them all."""
     checkpoint = Path(landing.checkpoint)
-    offsets, commits = _numbers(checkpoint / "offsets"), _numbers(checkpoint / "commits")
+    offsets, commits = numbers(checkpoint / "offsets"), numbers(checkpoint / "commits")
     if not offsets or offsets[-1] not in commits:
         return False
-    seen = _seen(checkpoint)
-    return all(name in seen for name in input_files(landing.source))
+    return not known.fresh
 
 
-def _seen(checkpoint: Path) -> set[str]:
-    """Name the files of the source's log."""
-    folder = checkpoint / "sources" / "0"
-    logs = [log for log in folder.iterdir() if not log.name.startswith(".")] if folder.is_dir() else []
-    lines = itertools.chain.from_iterable(log.read_text().splitlines()[1:] for log in logs)
-    return {unquote(json.loads(line)["path"].rsplit("/", 1)[-1]) for line in lines}
+def notes(known: Known) -> tuple[str, ...]:
+    """Tell of files that were changed after they landed; Spark's log knows their time, in milliseconds."""
+    landed: dict[str, source_files.Stat] = {name: (None, changed) for name, changed, _ in known.log}
+    present = known.present.items()
+    now = {name: (size, at // 1_000_000 if at is not None else None) for name, (size, at) in present}
+    told = source_files.warning(landed, now)
+    return (told,) if told else ()
 
 
-def _new_rows(landing: Landing) -> int:
+def require_files(landing: Landing, known: Known) -> None:
+    """Refuse to begin a batch again of which files are gone: Spark would fail at them in every tick."""
+    newest = max(numbers(Path(landing.checkpoint) / "commits"), default=-1)
+    gone = sorted({name for name, _, batch in known.log if batch > newest} - known.present.keys())
+    if gone and not landing.accept_lost:
+        raise source_files.gone(landing.table.name, landing.source, gone)
+
+
+def _new_rows(known: Known) -> int:
     """Estimate the lines that wait to be landed."""
-    seen = _seen(Path(landing.checkpoint))
-    files = [Path(landing.source) / name for name in input_files(landing.source) if name not in seen]
-    return sum(file.stat().st_size for file in files if file.exists()) // LINE_BYTES
+    return sum(known.present[name][0] or 0 for name in known.fresh) // LINE_BYTES
 
 
-def stream(session: Any, landing: Landing) -> None:
+def stream(session: Any, landing: Landing, known: Known) -> None:
     """Run the landing query over every file that is new, then stop."""
     # A row whose expression fails is set aside with its reason; it must not end the stream.
     session.conf.set("spark.sql.ansi.enabled", "false")
-    spark_modes.choose(session, _new_rows(landing))
+    session.conf.set("spark.sql.files.ignoreMissingFiles", str(landing.accept_lost).lower())
+    spark_modes.choose(session, _new_rows(known))
     try:
         reader = session.readStream.format("text").option("pathGlobFilter", "*.{json,jsonl,ndjson}")
         lines = reader.option("maxFilesPerTrigger", 100000).load(landing.source)
@@ -157,6 +146,7 @@ def stream(session: Any, landing: Landing) -> None:
             .start(landing.table.path)
         )
         query.awaitTermination()
-        (Path(landing.table.path) / IDENTITY).write_text(str(query.id))
+        durable.write(Path(landing.table.path) / IDENTITY, str(query.id))
     finally:
         session.conf.unset("spark.sql.ansi.enabled")
+        session.conf.unset("spark.sql.files.ignoreMissingFiles")

@@ -1,4 +1,4 @@
-"""A Spark build killed in the middle of a tick, JVM and all: the next build is right, nothing is counted twice."""
+"""`kill -9` of a Spark build and its JVM, five times in one warehouse: one more build, and each line counts once."""
 
 from __future__ import annotations
 
@@ -6,66 +6,70 @@ import os
 import signal
 import subprocess
 import sys
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from sqlrun.engines.duckdb import DuckDBEngine
-from sqlrun.ledger import Ledger
-from sqlrun.readers import find, query
-from sqlrun.simulate_orders import events
-from tests.projects import ROOT, Site, copy_project
-from tests.script import FIVE, SETTINGS, START, to_minute
-from tests.whole import differences
+import sqlrun
+from sqlrun.errors import UsageError
+from tests.crash.lives import BUILD
+from tests.crash.project import World
+from tests.projects import READER, ROOT, Site
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
-BUILD = [sys.executable, "-u", "-m", "sqlrun", "build", "--skip-tests"]
+KILLED = -signal.SIGKILL
 
 
-def write(root: Path, name: str, lines: list[str]) -> list[str]:
-    (root / "data" / "orders" / name).write_text("".join(line + "\n" for line in lines))
-    return lines
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """The shops with fewer models: each costs Spark a second in each of six builds."""
+    made = World(tmp_path / "shops", "spark")
+    for name in ("fct_best", "log_refunds", "mart_places"):
+        for ending in (".sql", ".yml"):
+            (made.root / "models" / f"{name}{ending}").unlink()
+    made.site = Site(made.root, READER)
+    return made
 
 
-def build(root: Path, number: int, killed_at: str = "") -> int:
-    """Run a build as a process group of its own; with `killed_at`, kill all of it when it says these words."""
-    as_of = (START + number * FIVE).strftime("%Y-%m-%dT%H:%M")
+def build(world: World, *command: str) -> tuple[int, str]:
+    """Build in a process group of its own, to its end or to its death; give the exit code and what was said."""
     environment = {"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")}
     with subprocess.Popen(
-        [*BUILD, "--as-of", as_of], cwd=root, env=environment, start_new_session=True,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        [sys.executable, "-m", *command, *BUILD, world.as_of], cwd=world.root, env=environment,
+        start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     ) as process:  # fmt: skip
-        assert process.stdout is not None
-        said = []
-        for line in process.stdout:
-            said.append(line)
-            if killed_at and killed_at in line:
-                os.killpg(process.pid, signal.SIGKILL)
-                break
-        code = process.wait(timeout=120)
-    assert code in (0, -signal.SIGKILL), "".join(said)
-    return code
+        try:
+            # The JVM has the same pipe: it ends when both are dead.
+            said, _ = process.communicate(timeout=200)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return process.returncode, said
 
 
-def test_a_killed_spark_build_leaves_no_trace(tmp_path: Path) -> None:
-    root = copy_project(tmp_path)
-    written = write(root, "0.jsonl", events(SETTINGS, to_minute(START - timedelta(hours=6)), to_minute(START)))
-    assert build(root, 0) == 0
-    written += write(root, "1.jsonl", events(SETTINGS, to_minute(START), to_minute(START + FIVE)))
-    assert build(root, 1, "OK merge model stg_orders") == -signal.SIGKILL
-    warehouse = str(root / "warehouse" / "local")
-    published = Ledger(warehouse, "").read().published
-    assert published is not None
-    assert published.tick == 1
+def dies(world: World, point: str) -> None:
+    world.arrive()
+    code, said = build(world, "tests.crash.struck", point)
+    assert code == KILLED, f"the point was never reached:\n{said}"
 
-    assert build(root, 2) == 0
 
-    site = Site(root, DuckDBEngine())
-    site.warehouse, site.ledger = warehouse, Ledger(warehouse, site.prepared.nouns.name)
-    assert differences(site, START + 2 * FIVE) == {}
-    published = site.ledger.read().published
-    assert published is not None
-    set_aside = find(published, warehouse, "stg_order_events__quarantine")
-    quarantined = query('select count(*) as n from "stg_order_events__quarantine"', [set_aside]).to_pylist()[0]["n"]
-    assert len(site.rows("stg_order_events")) + quarantined == len(written)
+def test_builds_are_killed_at_each_boundary_one_after_the_other(world: World) -> None:
+    """Each finds what the one before has left: a batch without its mark, a published tick without receipts, a seed."""
+    dies(world, "after Spark's batch")
+    with pytest.raises(UsageError, match="nothing is published"):
+        sqlrun.published("stg_lines", world.warehouse)
+    dies(world, "after the tick is published")
+    world.check()
+    first, rows = world.published(), world.site.everything()
+
+    # The next build once was refused for ever: "tick 2 was used before on names".
+    for point in ("after Spark's seed", "after Spark's merge", "after the tables are synced"):
+        dies(world, point)
+        assert world.published() == first
+        assert world.site.everything() == rows
+        assert sqlrun.published("stg_lines", world.warehouse).num_rows == len(world.site.rows("stg_lines"))
+
+    code, said = build(world, "sqlrun")
+    assert code == 0, said
+    assert world.published() > first
+    world.check()

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+from dataclasses import replace
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sqlrun import landing
 from sqlrun.engines.duckdb import DuckDBEngine
+from sqlrun.engines.protocol import Landing, Relation, StoredColumn, TableSpec
 from sqlrun.engines.spark import SparkEngine
+from sqlrun.errors import EngineError
 from sqlrun.pipeline import prepare
+from tests import rescue_lines
 from tests.projects import ROOT
 from tests.script import START, order
 
@@ -117,3 +123,44 @@ def test_what_follows_an_object_is_not_lost(answers: dict[str, dict[str, list[An
         assert row["_reason"] == "not a JSON object"
         assert row["_raw"] == LINES[name]
     assert answers["spark"]["good"][0]["_reason"] is None
+
+
+def test_rescued_fields_are_cut_out_alike(engine: SparkEngine) -> None:
+    """The text of unknown fields, as it was written; a long line doesn't overflow Java's stack."""
+    with engine._session() as session:
+        session.conf.set("spark.sql.ansi.enabled", "false")
+        found = {row["_file"]: row["kept"] for row in session.sql(rescue_lines.rescued("spark")).toArrow().to_pylist()}
+        session.conf.unset("spark.sql.ansi.enabled")
+
+    assert found == {name: kept for name, (_, kept) in rescue_lines.HOSTILE.items()}
+
+
+def test_a_stream_tells_of_changed_files_and_goes_on_without_lost_ones(engine: SparkEngine, tmp_path: Path) -> None:
+    """Its log knows the times of files; a batch that lost a file after it was begun has to be told to go on."""
+    folder, table = tmp_path / "data", str(tmp_path / "table")
+    folder.mkdir()
+    columns = (StoredColumn("value", "string"), StoredColumn("file", "string"))
+    query = "select value, file from lines"
+    request = Landing(TableSpec("stg", table, columns), str(folder), str(tmp_path / "checkpoint"), query, "app")
+    engine.create(request.table)
+    (folder / "a.jsonl").write_text("1\n")
+    assert engine.land(request).notes == ()
+    os.utime(folder / "a.jsonl", ns=(1, 1))
+    assert "a.jsonl" in engine.land(request).notes[0]
+
+    for name in "bc":
+        (folder / f"{name}.jsonl").write_text(f"{name}\n")
+    engine.land(request)
+    # As after a crash between the plan of a batch and its commit.
+    for made in ("commits/1", "commits/.1.crc"):
+        (tmp_path / "checkpoint" / made).unlink(missing_ok=True)
+    delta_log = sorted((tmp_path / "table" / "_delta_log").glob("*2.*"))
+    for file in delta_log:
+        file.unlink()
+    (folder / "b.jsonl").unlink()
+    with pytest.raises(EngineError, match=r"b\.jsonl"):
+        engine.land(request)
+    engine.land(replace(request, accept_lost=True))
+
+    held = Relation("held", table, columns, "new", version=2)
+    assert sorted(r["value"] for r in DuckDBEngine().query("select value from held", (held,)).to_pylist()) == ["1", "c"]

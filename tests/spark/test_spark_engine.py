@@ -343,54 +343,6 @@ def test_a_lost_or_foreign_checkpoint_is_refused(engine: SparkEngine, tmp_path: 
     assert landed(engine, given) == [(1, "a.json")]
 
 
-@pytest.mark.parametrize("folder", ["offsets", "commits"])
-def test_a_torn_log_file_is_set_aside_and_the_batch_is_exact(engine: SparkEngine, tmp_path: Path, folder: str) -> None:
-    given = landing(tmp_path)
-    engine.create(given.table)
-    (Path(given.source) / "a.json").write_text('{"n": 1}\n')
-    engine.land(given)
-    if folder == "offsets":  # torn before the batch ran: its commit was never written
-        (Path(given.checkpoint) / "commits" / "0").unlink()
-        torn = Path(given.checkpoint) / "offsets" / "1"
-    else:
-        torn = Path(given.checkpoint) / "commits" / "0"
-    torn.write_text("")
-    (Path(given.source) / "b.json").write_text('{"n": 2}\n')
-    engine.land(given)
-    assert landed(engine, given) == [(1, "a.json"), (2, "b.json")]
-
-
-def test_a_torn_delta_log_entry_is_never_read_as_an_empty_commit(engine: SparkEngine, tmp_path: Path) -> None:
-    given = landing(tmp_path)
-    engine.create(given.table)
-    (Path(given.source) / "a.json").write_text('{"n": 1}\n')
-    before = engine.land(given).version
-    (Path(given.table.path) / "_delta_log" / f"{before + 1:020d}.json").write_text("")
-    (Path(given.source) / "b.json").write_text('{"n": 2}\n')
-    engine.land(given)
-    assert landed(engine, given) == [(1, "a.json"), (2, "b.json")]
-
-
-def test_a_lost_delta_log_entry_of_a_finished_batch_is_landed_again(engine: SparkEngine, tmp_path: Path) -> None:
-    """After a power loss the checkpoint may say done where the table's own entry is of zero length."""
-    given = landing(tmp_path)
-    engine.create(given.table)
-    (Path(given.source) / "a.json").write_text('{"n": 1}\n')
-    engine.land(given)
-    (Path(given.source) / "b.json").write_text('{"n": 2}\n')
-    version = engine.land(given).version
-    (Path(given.table.path) / "_delta_log" / f"{version:020d}.json").write_text("")
-    forget(engine)
-    engine.land(given)
-    assert landed(engine, given) == [(1, "a.json"), (2, "b.json")]
-
-
-def forget(engine: SparkEngine) -> None:
-    """Let Delta forget what it knows of tables, as a new process would."""
-    spark: Any = engine._spark
-    spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
-
-
 def test_an_old_checkpoint_beside_a_new_table_is_refused(engine: SparkEngine, tmp_path: Path) -> None:
     given = landing(tmp_path)
     engine.create(given.table)

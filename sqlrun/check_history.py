@@ -1,0 +1,70 @@
+"""What every check said in every tick, as rows of a Delta table beside the ledger. Shell: Delta files.
+
+Written after a tick has ended, published or not, so that no reader waits for it. Nothing is decided by these rows: a
+build that can't write them says so and goes on.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlrun import receipts
+from sqlrun.engines.protocol import StoredColumn, TableSpec
+from sqlrun.events import TickResult
+from sqlrun.sharing import books
+
+COLUMNS = (
+    StoredColumn("tick", "bigint", False),
+    StoredColumn("as_of", "timestamp", False),
+    StoredColumn("written_at", "timestamp", False),
+    StoredColumn("published", "boolean", False),
+    StoredColumn("check_id", "string", False),
+    StoredColumn("model", "string", False),
+    StoredColumn("expectation", "string", False),
+    StoredColumn("columns", "array<string>", False),
+    StoredColumn("severity", "string", False),
+    StoredColumn("status", "string", False),
+    StoredColumn("evaluated", "bigint", False),
+    StoredColumn("unexpected", "bigint", False),
+    StoredColumn("seconds", "double", False),
+    StoredColumn("message", "string", False),
+)
+
+
+def path_of(warehouse: str, env: str = "") -> str:
+    """Tell where the history of checks of a warehouse's environment is."""
+    return f"{warehouse}/{books(env)}/checks"
+
+
+def write(warehouse: str, result: TickResult, at: datetime, env: str = "") -> None:
+    """Append a row for each check of a tick in one commit; nothing where none ran.
+
+    Raises: EngineError if they can't be written.
+    """
+    rows = rows_of(result, at)
+    if rows:
+        receipts.append(TableSpec("checks", path_of(warehouse, env), COLUMNS), rows, result.tick)
+
+
+def rows_of(result: TickResult, at: datetime) -> list[dict[str, Any]]:
+    """Make a row of each check; samples stay out, so no row of a table is kept here."""
+    return [
+        {
+            "tick": result.tick,
+            "as_of": result.as_of,
+            "written_at": at,
+            "published": result.published,
+            "check_id": check.check_id,
+            "model": check.model,
+            "expectation": check.type,
+            "columns": list(check.columns),
+            "severity": check.severity,
+            "status": check.status,
+            "evaluated": check.evaluated,
+            "unexpected": check.unexpected,
+            "seconds": check.seconds,
+            "message": check.message,
+        }
+        for check in result.checks
+    ]

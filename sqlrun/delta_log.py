@@ -1,0 +1,215 @@
+"""A table's log and data files, examined: which of them are not whole, and may they go? Shell: files.
+
+Versions up to `kept` were published, so they were synced; what is newer may be torn in any file, in any order. A build
+looks at what is newer and at the newest one that was published; `deep` looks at all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import unquote
+
+from sqlrun import examination
+from sqlrun.engines import delta_files
+from sqlrun.errors import EngineError
+from sqlrun.examination import Finding, Log, commit_name
+
+NEWEST = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A table to examine. `path` is relative to the warehouse.
+
+    `shown` is the version that readers see, `kept` the newest one that they ever saw; -1: none.
+    `stays`: rows newer than that stay, so their files count too. `transaction`: its writes carry an id.
+    """
+
+    name: str
+    path: str
+    shown: int = -1
+    kept: int = -1
+    stays: bool = False
+    transaction: bool = True
+    advice: str = ""
+
+
+@dataclass(slots=True)
+class Found:
+    """What was found. `first`: the first version that is not whole; it and all after it may go (None: all are whole).
+
+    `moves` are files to set aside, relative to the warehouse, in that order.
+    """
+
+    log: Log
+    first: int | None = None
+    findings: list[Finding] = field(default_factory=list)
+    moves: list[str] = field(default_factory=list)
+    texts: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def refused(self) -> list[Finding]:
+        """List what can't be set aside."""
+        return [finding for finding in self.findings if not finding.aside]
+
+
+class Table:
+    """One table under examination."""
+
+    def __init__(self, warehouse: str, subject: Subject, *, deep: bool) -> None:
+        self.warehouse, self.subject, self.deep = Path(warehouse), subject, deep
+        self.folder = self.warehouse / subject.path / "_delta_log"
+        names = [file.name for file in self.folder.iterdir()] if self.folder.is_dir() else []
+        self.found = Found(examination.listed(names))
+
+    def examine(self) -> Found:
+        """Look at commits, checkpoints, checksums and data files."""
+        found, log, kept = self.found, self.found.log, self.subject.kept
+        torn = self._torn_checkpoints()
+        missing = examination.gap(log, [version for version in log.checkpoints if version not in torn])
+        if log.head < kept:
+            self._damaged(log.head + 1, commit_name(log.head + 1), "is missing")
+        elif missing is not None:
+            self._damaged(missing, commit_name(missing), "is missing")
+        for version in self._versions():
+            self._commit(version)
+        self._data()
+        if found.first is not None:
+            self._move_since(found.first)
+        loose = [*examination.orphans(log), *(name for names in torn.values() for name in names)]
+        loose += [name for name in log.names if self._bad_checksum(name)]
+        loose += self._last_checkpoint(set(torn))
+        for name in loose:
+            self._aside(name, "is left over, or not whole")
+        return found
+
+    def _versions(self) -> list[int]:
+        """Choose the commits to read: all that are newer than what was published, and the newest that was."""
+        commits, shown = self.found.log.commits, self.subject.shown
+        if self.deep:
+            return list(commits)
+        newest = commits[-NEWEST:] if self.subject.stays and shown < 0 else commits
+        return [version for version in newest if version >= shown]
+
+    def _commit(self, version: int) -> None:
+        data = (self.folder / commit_name(version)).read_bytes()
+        text = data.decode("utf-8", "replace")
+        fault = examination.commit_fault(text, transaction=self.subject.transaction)
+        if not fault and version > self.subject.kept and not self._fits(commit_name(version), data):
+            fault = "is not what its checksum says"
+        if fault:
+            self._damaged(version, commit_name(version), fault)
+        else:
+            self.found.texts[version] = text
+
+    def _data(self) -> None:
+        """Look at the files that whole commits have added: of what was published, and of newer rows that stay."""
+        later: set[str] = set()
+        for version in sorted(self.found.texts, reverse=True):
+            text = self.found.texts[version]
+            if version == self.subject.shown or (self.subject.stays and version > self.subject.kept):
+                for path, size in examination.files_added([text]).items():
+                    fault = "" if path in later else self._data_fault(path, size)
+                    if fault:
+                        self._damaged(version, path, fault)
+            later |= {a["remove"]["path"] for a in map(json.loads, text.splitlines()) if "remove" in a}
+        if self.deep and self.subject.shown >= 0 and not self.found.refused:
+            self._all_data()
+
+    def _all_data(self) -> None:
+        shown = self.subject.shown
+        try:
+            files = delta_files.files_at(delta_files.open_table(str(self.folder.parent), shown))
+        except EngineError as error:
+            self._damaged(shown, commit_name(shown), f"can't be read: {str(error).splitlines()[0][:200]}")
+            return
+        for file in files:
+            fault = self._data_fault(file["path"], file["size_bytes"])
+            if fault:
+                self._damaged(shown, file["path"], fault)
+
+    def _data_fault(self, path: str, size: int) -> str:
+        file = self.folder.parent / unquote(path)
+        return "" if "://" in path else parquet_fault(file, size)
+
+    def _torn_checkpoints(self) -> dict[int, tuple[str, ...]]:
+        """Find checkpoints that are not whole, with their files; old ones are looked at by `deep` alone."""
+        log = self.found.log
+        newest = max(log.checkpoints, default=-1)
+        torn = {}
+        for version, names in log.checkpoints.items():
+            if version > self.subject.kept or version == newest or self.deep:
+                files = [self.folder / name for name in names if name.endswith(".parquet")]
+                if version > log.head or any(parquet_fault(file, None) for file in files):
+                    torn[version] = names
+        return torn
+
+    def _bad_checksum(self, name: str) -> bool:
+        """Tell whether a version's checksum, newer than what was published, can't be read."""
+        match = examination.CHECKSUM.fullmatch(name)
+        if not match or int(match[1]) <= self.subject.kept:
+            return False
+        try:
+            return not isinstance(json.loads((self.folder / name).read_text("utf-8", "replace")), dict)
+        except ValueError:
+            return True
+
+    def _last_checkpoint(self, torn: set[int]) -> list[str]:
+        """Name the pointer to the newest checkpoint where it points to none; without it the folder is listed."""
+        file = self.folder / "_last_checkpoint"
+        if file.name not in self.found.log.names:
+            return []
+        data = file.read_bytes()
+        try:
+            version = int(json.loads(data)["version"])
+        except (ValueError, KeyError, TypeError):
+            version = -1
+        known = version in self.found.log.checkpoints and version not in torn
+        gone = self.found.first is not None and version >= self.found.first
+        if known and not gone and self._fits(file.name, data):
+            return []
+        return [name for name in (file.name, f".{file.name}.crc") if name in self.found.log.names]
+
+    def _fits(self, name: str, data: bytes) -> bool:
+        """Tell whether a file is what Hadoop's checksum beside it says, where there is one."""
+        checksum = f".{name}.crc"
+        if checksum not in self.found.log.names:
+            return True
+        return examination.checksum_fits(data, (self.folder / checksum).read_bytes())
+
+    def _damaged(self, version: int, name: str, what: str) -> None:
+        aside = version > self.subject.kept
+        file = name if name.endswith(".parquet") else f"_delta_log/{name}"
+        advice = "" if aside else self.subject.advice
+        shown = Path(self.subject.path) / unquote(file)
+        self.found.findings.append(Finding(self.subject.name, shown.as_posix(), what, aside, advice))
+        if aside:
+            self.found.first = version if self.found.first is None else min(version, self.found.first)
+
+    def _move_since(self, version: int) -> None:
+        if version == 0:
+            self.found.moves.append(self.subject.path)
+            return
+        for name in examination.since(self.found.log, version):
+            self.found.moves.append(f"{self.subject.path}/_delta_log/{name}")
+
+    def _aside(self, name: str, what: str) -> None:
+        path = f"{self.subject.path}/_delta_log/{name}"
+        if path not in self.found.moves and self.subject.path not in self.found.moves:
+            self.found.findings.append(Finding(self.subject.name, path, what, True))
+            self.found.moves.append(path)
+
+
+def parquet_fault(file: Path, size: int | None) -> str:
+    """Say what is wrong with a Parquet file, by its size and its ends."""
+    try:
+        with file.open("rb") as data:
+            first = data.read(4)
+            length = data.seek(0, os.SEEK_END)
+            data.seek(max(0, length - 4))
+            return examination.parquet_fault(length, size, (first, data.read(4)))
+    except FileNotFoundError:
+        return "is missing"

@@ -1,0 +1,91 @@
+"""`sqlrun doctor`: everything examined, told, and with `--repair` set aside. Shell: files, the ledger, the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+from sqlrun import doctor, environments, landed, load, lock, marks, profile, report
+from sqlrun.console import Console
+from sqlrun.delta_log import Found, Subject, Table
+from sqlrun.errors import UsageError
+from sqlrun.ledger import Ledger
+from sqlrun.ticks import Published
+
+
+def examine_warehouse(root: Path, name: str | None, repair: bool, clock: datetime) -> int:
+    """Carry out `sqlrun doctor`; give 1 where something is wrong still."""
+    settings = load.read(root).project
+    target = profile.load(root, name or settings.profile)
+    ledger, console = Ledger(target.warehouse, settings.name), Console()
+    if not (Path(ledger.warehouse) / "_sqlrun").is_dir():
+        raise UsageError(f"{ledger.warehouse} is no warehouse of sqlrun yet. `sqlrun build` makes it.")
+    marks.require(ledger.warehouse, ledger.project)
+    with lock.hold(ledger.warehouse, clock):
+        books = [
+            (*doctor.of_ledger(each, deep=True), *doctor.of_books(each, deep=True))
+            for each in environments.all_of(ledger)
+        ]
+        records = [found for each in books for found in each]
+        wrong = _told(ledger, records, repair, clock, console)
+        if any(each[0].findings and (not repair or each[0].refused) for each in books):
+            console.lines(["The tables are looked at when the ledger is whole."])
+            return 1
+        for each in environments.all_of(ledger):
+            each.require_chain()
+        published = ledger.read().published
+        tables = [doctor.of_table(ledger, subject, deep=True) for subject in subjects(ledger, published)]
+        wrong += _told(ledger, tables, repair, clock, console)
+        refused = [finding for found in tables for finding in found.refused]
+        if refused and published is not None:
+            whole = newest_whole(ledger, published)
+            advice = f"`sqlrun rollback --to {whole}` shows readers tick {whole}" if whole else "No older tick is whole"
+            console.lines([f"{advice}, until the tables above are made anew."])
+    files = report.counted(sum(len(found.log.names) for found in (*records, *tables)), "file")
+    looked = f"{report.counted(len(tables), 'table')}, the ledger, the receipts and the checks: {files} in their logs"
+    console.lines([f"Looked at {looked}. {'Something is wrong.' if wrong else 'All is whole.'}"])
+    return 1 if wrong else 0
+
+
+def subjects(ledger: Ledger, published: Published | None) -> Iterator[Subject]:
+    """List the tables of the published tick, and every other that lies in the warehouse."""
+    shown = {state.path: (name, state) for name, state in published.tables.items()} if published else {}
+    kept = doctor.versions_shown(ledger)
+    root = Path(ledger.warehouse)
+    there = {path.parent.relative_to(root).as_posix() for path in root.glob("[!_.]*/*/_delta_log")}
+    for path in sorted(there | shown.keys()):
+        name = path.partition("/")[0]
+        # What no reader sees is looked at for what a build may come upon: an old meaning may come back.
+        version, lands = -1, (root / landed.checkpoint_of(path)).is_dir()
+        if path in shown:
+            version, lands = shown[path][1].version, bool(shown[path][1].where)
+        yield Subject(name, path, version, kept.get(path, -1), lands, advice=doctor.advice(name, lands=lands))
+
+
+def newest_whole(ledger: Ledger, published: Published) -> int | None:
+    """Find the newest older tick of which every table is whole."""
+    for tick in reversed(ledger.all_published()):
+        if tick.tick < published.tick and all(_whole(ledger, n, s.path, s.version) for n, s in tick.tables.items()):
+            return tick.tick
+    return None
+
+
+def _whole(ledger: Ledger, name: str, path: str, version: int) -> bool:
+    found = Table(ledger.warehouse, Subject(name, path, version, version), deep=True).examine()
+    return not found.refused
+
+
+def _told(ledger: Ledger, found: list[Found], repair: bool, clock: datetime, console: Console) -> int:
+    """Tell all findings; set aside what may go, where that was asked for. Give how many are left."""
+    console.lines(str(finding) + "." for each in found for finding in each.findings)
+    left = sum(len(each.findings) for each in found)
+    moves = [path for each in found if not each.refused for path in each.moves]
+    if not moves:
+        return left
+    if not repair:
+        console.lines(["Nothing that was published needs these: the next build, or `--repair`, sets them aside."])
+        return left
+    folder = doctor.set_aside(ledger.warehouse, moves, clock)
+    console.lines([f"Set aside in {folder}: {report.counted(len(moves), 'file')}. What they held is made again."])
+    return sum(len(each.findings) for each in found if each.refused)

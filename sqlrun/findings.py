@@ -1,0 +1,263 @@
+"""What went wrong in a tick, where, in how many rows and what to do, as clean text for reports of any form. Pure.
+
+Values of rows, names and messages come from outside: here they are cut and lose what a reader's screen would obey. What
+a form's own marks are (`<`, `|`) is for the form to escape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+from urllib.parse import quote
+
+from sqlrun.events import CheckResult, NodeResult, TickResult
+from sqlrun.report import counted, subject
+from sqlrun.rows import escaped
+
+Kind = Literal["fail", "error", "warn", "broken", "stopped"]
+# Samples and messages of what comes first get all the room that they need, those of the rest an equal part of what is
+# left, so that no number of them makes a file too big.
+FIRST, MOST = 20, 4_000
+ROOM, LEAST = 70_000, 150
+LONGEST_NAME, LONGEST_SAMPLE, LONGEST_MESSAGE = 120, 400, 2_000
+SAMPLES = 20
+LINES = 30
+# XML has no word for these two, and no screen shows them.
+NO_CHARACTERS = {0xFFFE: "\\ufffe", 0xFFFF: "\\uffff"}
+NEVER_PASS = "It could not be evaluated, which is never a pass"
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a report says of its tick besides the results. `before` is the tick published before it, 0 for none.
+
+    `options` are those that show needs to read the same tables; `tables` are all that the tick was to bring up to
+    date, `parents` who reads whom. `problem` is why the tick ended before its end.
+    """
+
+    project: str
+    engine: str
+    profile: str
+    env: str
+    before: int
+    at: datetime
+    options: str = ""
+    tables: tuple[str, ...] = ()
+    parents: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong. `where` is a table, a column or columns; `link` leads from target/ to its rule."""
+
+    kind: Kind
+    model: str
+    where: str
+    rule: str
+    amount: str
+    description: str
+    said: str
+    severity: str
+    place: str
+    link: str
+    samples: tuple[str, ...]
+    unshown: int
+    held_back: tuple[str, ...]
+    advice: str
+
+
+def clean(text: str, most: int = LONGEST_NAME, keep: str = "") -> str:
+    r"""Cut a text, and write as escapes what a screen would obey.
+
+    >>> clean("a\x00b" + "c" * 9, 8)
+    'a\\x00bc…'
+    """
+    whole = escaped(text[: most + 1], keep).translate(NO_CHARACTERS)
+    return whole if len(whole) <= most else whole[: most - 1] + "…"
+
+
+def message(text: str, most: int = LONGEST_MESSAGE) -> str:
+    """Cut a message of many lines; empty ones go."""
+    lines = [line.rstrip() for line in clean(text, most, "\n").split("\n") if line.strip()]
+    if len(lines) > LINES:
+        lines = [*lines[:LINES], f"... {counted(len(lines) - LINES, 'line')} more in run_results.json"]
+    return "\n".join(lines)
+
+
+def amount(check: CheckResult) -> str:
+    """Say how many of how many rows, and what share that is.
+
+    >>> share(3, 1234)
+    '0.24 %'
+    """
+    if not check.unexpected:
+        return ""
+    if not check.evaluated:
+        return counted(check.unexpected, "row")
+    of = counted(check.evaluated, "row")
+    return f"{check.unexpected:,} of {of} ({share(check.unexpected, check.evaluated)})"
+
+
+def share(part: int, whole: int) -> str:
+    """Write a share in percent; what is little is not nothing, and nearly all is not all."""
+    percent = 100 * part / whole
+    if part and percent < 0.01:
+        return "< 0.01 %"
+    if part < whole and percent > 99.99:
+        return "> 99.99 %"
+    return f"{percent:.2f}".rstrip("0").rstrip(".") + " %"
+
+
+def headline(result: TickResult, about: About) -> str:
+    """Say in one sentence what became of the tick."""
+    name = f"Tick {result.tick}" if result.tick else "The tick"
+    name += f" of environment {clean(about.env)}" if about.env else ""
+    if not result.published:
+        readers = f"readers still see tick {about.before}" if about.before else "readers see nothing yet"
+        return f"{name} is NOT published: {readers}, because {_because(result, about)}."
+    warned = sum(1 for check in result.checks if check.status == "warn")
+    if warned:
+        return f"{name} is published, with {counted(warned, 'warning')} from {counted(len(result.checks), 'check')}."
+    if not result.checks:
+        return f"{name} is published; no rows changed that a check looks at."
+    which = "the check" if len(result.checks) == 1 else f"all {len(result.checks):,} checks"
+    return f"{name} is published, and {which} passed."
+
+
+def _because(result: TickResult, about: About) -> str:
+    failed = [check.model for check in result.checks if check.status == "fail"]
+    unclear = [check.model for check in result.checks if check.status == "error"]
+    broken = [node.name for node in result.nodes if node.status == "error"]
+    reasons = [f"{counted(len(failed), 'check')} failed"] if failed else []
+    reasons += [f"{counted(len(unclear), 'check')} could not be evaluated"] if unclear else []
+    reasons += [f"{counted(len(broken), 'table')} could not be brought up to date"] if broken else []
+    if not reasons:
+        return "the build ended before its end" if about.problem else "something failed"
+    models = {*failed, *unclear, *broken}
+    where = clean(next(iter(models))) if len(models) == 1 else f"{len(models):,} models"
+    return f"{' and '.join(filter(None, [', '.join(reasons[:-1]), reasons[-1]]))} in {where}"
+
+
+def failures(result: TickResult, about: About) -> tuple[Finding, ...]:
+    """List what kept the tick from being published: what ended the build, then steps, then checks."""
+    nodes = [node for node in result.nodes if node.status == "error"]
+    checks = [check for check in result.checks if check.status in ("fail", "error")]
+    rooms = iter(_rooms(len(nodes) + len(checks)))
+    found = [_stopped(about)] if about.problem else []
+    found += [_broken(node, result, about, next(rooms)) for node in nodes]
+    held = {name: held_back(name, result, about) for name in {check.model for check in checks}}
+    for check in sorted(checks, key=lambda check: check.status == "error"):
+        found.append(_finding(check, held[check.model], next(rooms), _advice(check)))
+    return tuple(found)
+
+
+def warnings(result: TickResult) -> tuple[Finding, ...]:
+    """List the checks that failed and didn't keep the tick from being published."""
+    warned = [check for check in result.checks if check.status == "warn"]
+    advice = (
+        "If it matters so much that readers should not see such rows: write `on_fail: fail` at the rule's place below."
+    )
+    return tuple(_finding(check, (), room, advice) for check, room in zip(warned, _rooms(len(warned)), strict=True))
+
+
+def _rooms(findings: int) -> list[int]:
+    rest = max(0, findings - FIRST)
+    return [MOST] * (findings - rest) + [max(LEAST, min(MOST, ROOM // max(rest, 1)))] * rest
+
+
+def held_back(name: str, result: TickResult, about: About) -> tuple[str, ...]:
+    """Name the tables below one that failed which were skipped, or not begun."""
+    done = {node.name for node in result.nodes if node.status not in ("skipped", "error")}
+    below = {name}
+    waiting = True
+    while waiting:
+        more = {child for child, above in about.parents.items() if child not in below and below & set(above)}
+        below |= more
+        waiting = bool(more)
+    return tuple(clean(table) for table in about.tables if table in below - {name} - done)
+
+
+def _stopped(about: About) -> Finding:
+    return Finding(
+        "stopped", "", "the build", "", "", "", message(about.problem), "", "", "", (), 0, (),
+        "Do what the message says, then run `sqlrun build` again.",
+    )  # fmt: skip
+
+
+def _broken(node: NodeResult, result: TickResult, about: About, room: int) -> Finding:
+    return Finding(
+        "broken", clean(node.name), clean(node.name), clean(node.kind or "model"), "", "",
+        message(node.message or "no message", max(LEAST, min(room, LONGEST_MESSAGE))), "", "", "", (), 0,
+        held_back(node.name, result, about),
+        "Do what the message says, then run `sqlrun build` again: what was not published is made anew.",
+    )  # fmt: skip
+
+
+def _finding(check: CheckResult, below: tuple[str, ...], room: int, advice: str) -> Finding:
+    description = clean(check.description.strip(), min(room, LONGEST_SAMPLE))
+    shown: list[str] = []
+    left = room - len(description)
+    for sample in check.samples[:SAMPLES]:
+        text = clean(sample, LONGEST_SAMPLE)
+        left -= len(text)
+        if left < 0:
+            break
+        shown.append(text)
+    said = "" if check.unexpected and check.status != "error" else message(check.message, min(room, LONGEST_MESSAGE))
+    place = str(check.place)
+    kind: Kind = "warn" if check.status == "warn" else "error" if check.status == "error" else "fail"
+    return Finding(
+        kind, clean(check.model), clean(subject(check)), clean(check.type), amount(check), description, said,
+        clean(check.severity), clean(place), _link(check.place.file), tuple(shown), len(check.samples) - len(shown),
+        below, advice,
+    )  # fmt: skip
+
+
+def _link(file: str) -> str:
+    """Lead from target/ to a file of the project; no link where it can't be one."""
+    sound = file and len(file) <= LONGEST_NAME and not file.startswith(("/", "<")) and ".." not in file.split("/")
+    return "../" + quote(file.encode("utf-8", "replace"), safe="/") if sound else ""
+
+
+def _advice(check: CheckResult) -> str:
+    """Say what to do, in words of ours alone: backticks in it are marks."""
+    if check.status == "error":
+        return "Mend the check at its place below, then run `sqlrun build` again."
+    return (
+        "If the rows are wrong: have the source send them right, or mend the model's query. If the rule is wrong: "
+        "change it at its place below. If such rows should pass and be told: write `on_fail: warn` there. Then run "
+        "`sqlrun build` again; there is nothing to clean up."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """Lines of a model that a tick has set aside, by reason; `more` are those of reasons that are not listed."""
+
+    model: str
+    lines: int
+    reasons: tuple[tuple[str, int], ...]
+    more: int
+
+
+def quarantined(nodes: Iterable[NodeResult]) -> tuple[Quarantined, ...]:
+    """List what was set aside, the most frequent reasons first."""
+    found = []
+    for node in nodes:
+        if node.quarantined:
+            reasons = sorted(node.reasons, key=lambda reason: (-reason[1], reason[0]))[:SAMPLES]
+            more = node.quarantined - sum(count for _, count in reasons)
+            listed = tuple((clean(reason), count) for reason, count in reasons)
+            found.append(Quarantined(clean(node.name), node.quarantined, listed, more))
+    return tuple(found)
+
+
+def by_model(checks: Sequence[CheckResult]) -> dict[str, list[CheckResult]]:
+    """Group checks by model, in the order in which they came."""
+    found: dict[str, list[CheckResult]] = {}
+    for check in checks:
+        found.setdefault(check.model, []).append(check)
+    return found

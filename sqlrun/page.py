@@ -1,0 +1,167 @@
+"""The report of a tick as one HTML page that loads nothing from anywhere. Pure."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlrun import __version__, findings
+from sqlrun.events import CheckResult, NodeResult, TickResult
+from sqlrun.findings import About, Finding, clean
+from sqlrun.report import counted, subject
+
+# So many failures are shown open; an overview above them lists as many, and the rest stays folded.
+OPEN = 20
+OVERVIEW = 8
+WORDS = {
+    "success": "up to date", "error": "failed", "skipped": "skipped", "no-op": "nothing to do", "pass": "passed",
+    "fail": "failed", "warn": "warning",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRow:
+    """A step in the table of models. `amplification`: rows read for each that came, left or was written."""
+
+    name: str
+    kind: str
+    status: str
+    word: str
+    changed: str
+    read: str
+    amplification: str
+    seconds: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRow:
+    """A check in the table of its model."""
+
+    where: str
+    type: str
+    status: str
+    word: str
+    amount: str
+    seconds: str
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The checks of one model: those to look at, and those that passed."""
+
+    model: str
+    summary: str
+    open: tuple[CheckRow, ...]
+    folded: tuple[CheckRow, ...]
+    passed: tuple[CheckRow, ...]
+
+
+def html(template: str, result: TickResult, about: About) -> str:
+    """Fill the page's template; every text is escaped for HTML by it."""
+    failed, warned = findings.failures(result, about), findings.warnings(result)
+    blocking = {check.model for check in result.checks if check.status in ("fail", "error")}
+    text: str = _compiled(template).render(
+        headline=findings.headline(result, about),
+        status="bad" if not result.published else "warn" if warned else "good",
+        facts=facts(result, about),
+        project=clean(about.project),
+        failures=_parted(failed),
+        warnings=_parted(warned),
+        quarantined=findings.quarantined(result.nodes),
+        published=result.published,
+        options=clean(about.options),
+        models=[_model_row(node, result.published, blocking) for node in result.nodes],
+        groups=[_group(model, checks) for model, checks in findings.by_model(result.checks).items()],
+        version=__version__,
+    )
+    return text
+
+
+@functools.lru_cache(2)
+def _compiled(template: str) -> Any:
+    from jinja2 import Environment, StrictUndefined
+
+    return Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True).from_string(
+        template
+    )
+
+
+def facts(result: TickResult, about: About) -> list[tuple[str, str]]:
+    """List what the tick was: its time, engine, profile, environment, how long it took."""
+    return [
+        ("As of", f"{result.as_of:%Y-%m-%d %H:%M} UTC"),
+        ("Project", clean(about.project)),
+        ("Environment", clean(about.env) or "production"),
+        ("Engine", clean(about.engine)),
+        ("Profile", clean(about.profile)),
+        ("Took", f"{result.seconds:,.1f} s"),
+        ("Written", f"{about.at:%Y-%m-%d %H:%M} UTC"),
+    ]
+
+
+def _parted(found: Sequence[Finding]) -> dict[str, object]:
+    """Give each finding its number; list the first ones above where there are many, fold the last ones."""
+    numbered = list(enumerate(found, 1))
+    few = len(found) < 3
+    return {
+        "count": len(found),
+        "overview": [] if few else numbered[:OVERVIEW],
+        "unlisted": 0 if few else max(0, len(found) - OVERVIEW),
+        "by_model": [] if len(found) <= OVERVIEW else Counter(f.model or f.where for f in found).most_common(OVERVIEW),
+        "open": numbered[:OPEN],
+        "folded": numbered[OPEN:],
+    }
+
+
+def _model_row(node: NodeResult, published: bool, blocking: set[str]) -> ModelRow:
+    status, word = node.status, WORDS.get(node.status, node.status)
+    if status == "success" and not published:
+        # Readers don't see it, so it isn't good, whatever was done.
+        status, word = ("error", "checks failed") if node.name in blocking else ("no-op", "done, not published")
+    receipts = [stage.receipt for stage in node.stages]
+    read = _sum(receipt.rows_read for receipt in receipts)
+    moved = sum(stage.rows_in + (stage.receipt.rows_written or 0) for stage in node.stages)
+    notes = [stage.note for stage in node.stages if stage.note]
+    if node.quarantined:
+        notes.insert(0, f"{counted(node.quarantined, 'line')} quarantined")
+    return ModelRow(
+        clean(node.name),
+        clean(node.kind),
+        status,
+        word,
+        f"{node.rows:,}" if node.status in ("success", "no-op") else "–",
+        "–" if read is None else f"{read:,}",
+        "–" if not read or not moved else f"{read / moved:,.1f}",
+        f"{node.seconds:,.2f}",
+        clean("; ".join(notes), findings.LONGEST_SAMPLE),
+    )
+
+
+def _sum(numbers: Iterable[int | None]) -> int | None:
+    known = [number for number in numbers if number is not None]
+    return sum(known) if known else None
+
+
+def _group(model: str, checks: Sequence[CheckResult]) -> Group:
+    tally = Counter(check.status for check in checks)
+    parts = [f"{tally['fail']:,} failed"] if tally["fail"] else []
+    parts += [f"{tally['error']:,} could not be evaluated"] if tally["error"] else []
+    parts += [counted(tally["warn"], "warning")] if tally["warn"] else []
+    parts += [f"{tally['pass']:,} passed"] if tally["pass"] else []
+    told = [_check_row(check) for check in checks if check.status != "pass"]
+    passed = tuple(_check_row(check) for check in checks if check.status == "pass")
+    return Group(clean(model), ", ".join(parts), tuple(told[:OPEN]), tuple(told[OPEN:]), passed)
+
+
+def _check_row(check: CheckResult) -> CheckRow:
+    word = "not evaluated" if check.status == "error" else WORDS[check.status]
+    amount = findings.amount(check)
+    if not amount and check.evaluated:
+        amount = counted(check.evaluated, "row") + " looked at"
+    place, seconds = clean(str(check.place)), f"{check.seconds:,.2f}"
+    return CheckRow(clean(subject(check)), clean(check.type), check.status, word, amount, seconds, place)

@@ -1,0 +1,1 @@
+"""Builds that are killed or stopped at named moments, in processes of their own."""

@@ -1,0 +1,117 @@
+"""The boundaries between a build's steps, by name: which function is there, and what it is called with.
+
+Nothing in the product knows of them: a process that is to die has the function replaced before it begins.
+Where one step follows another with nothing written in between, `after` the one and `before` the other are one point.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from sqlrun.landed import IDENTITY
+
+ENGINE = "sqlrun.engines.duckdb:DuckDBEngine"
+SPARK = "sqlrun.engines.spark:SparkEngine"
+
+
+@dataclass(frozen=True)
+class Point:
+    """`where` is module:attribute. `when` picks the calls that count, and `turn` the one among them."""
+
+    where: str
+    after: bool = False
+    when: Callable[..., bool] = lambda *_, **__: True
+    turn: int = 1
+
+
+def _writes(kind: str) -> Callable[..., bool]:
+    return lambda _, write: type(write.statement).__name__ == kind
+
+
+def _kind(wanted: str) -> Callable[..., bool]:
+    return lambda _, tick, kind, *rest: kind == wanted
+
+
+def _both(name: str, where: str, **options: Any) -> dict[str, Point]:
+    return {f"before {name}": Point(where, **options), f"after {name}": Point(where, after=True, **options)}
+
+
+CREATED = {"after a table is made": Point(f"{ENGINE}.create", after=True, turn=4)}
+RESTORED = {"after two tables are restored": Point(f"{ENGINE}.restore", after=True, turn=2)}
+# Between two writes of a tick that don't wait for each other there is no moment of its own: `after` one is enough.
+TICK = (
+    {
+        "before the ledger is read": Point("sqlrun.ledger:Ledger.read", turn=2),
+        "after a seed is loaded": Point(f"{ENGINE}.write", True, _writes("Load")),
+        "in the plan of a batch": Point(
+            "sqlrun.durable:Path.hardlink_to", when=lambda file, _: file.parent.name == "batches"
+        ),
+        "before a batch is committed": Point("sqlrun.engines.delta_files:commit", turn=2),
+    }
+    | _both("the pin", "sqlrun.ledger:Ledger._append", when=_kind("pinned"))
+    | {
+        "after an append": Point(f"{ENGINE}.write", True, _writes("Append")),
+        "in a merge": Point("sqlrun.engines.duckdb_merge:_merge"),
+        "after a merge": Point(f"{ENGINE}.write", True, _writes("Merge")),
+        "after a replacement": Point(f"{ENGINE}.write", True, _writes("Replace")),
+        "after partitions are written": Point(f"{ENGINE}.write", True, _writes("Overwrite")),
+        "before a check": Point("sqlrun.nodes:check"),
+        "after the tables are synced": Point("sqlrun.ledger:durable.sync", after=True),
+        "after the tick is published": Point("sqlrun.ledger:Ledger._append", True, _kind("published")),
+    }
+    | _both("the receipts", "sqlrun.receipts:write")
+)
+ROLLBACK = {
+    "before the rollback's pin": Point("sqlrun.ledger:Ledger.pin"),
+    **_both("the rollback is published", "sqlrun.ledger:Ledger.publish"),
+}
+UPKEEP = (
+    {
+        "before files are put together": Point("sqlrun.engines.delta_files:compact", turn=4),
+        "before files are deleted": Point("sqlrun.engines.delta_files:vacuum", turn=4),
+    }
+    | _both("change files are deleted", "sqlrun.engines.delta_files:drop_change_files", turn=2)
+    | _both("a table is deleted", "sqlrun.upkeep:drop_table")
+    | _both("the upkeep is published", "sqlrun.ledger:Ledger.publish")
+)
+KILLED = CREATED | RESTORED | TICK | ROLLBACK | UPKEEP
+# Nothing has been written yet; but who is stopped here and overtaken must not restore what the other one has written.
+STOPPED = {"before a table is restored": Point(f"{ENGINE}.restore")}
+ON_SPARK = {
+    # Spark has committed the batch, and sqlrun has not yet noted whose it is.
+    "after Spark's batch": Point("sqlrun.durable:write", when=lambda file, _: file.name == IDENTITY),
+    "after Spark's seed": Point(f"{SPARK}.write", True, _writes("Load")),
+    "after Spark's merge": Point(f"{SPARK}.write", True, _writes("Merge")),
+}
+
+
+def strike(name: str, sent: str, group: bool = False) -> None:
+    """Have this process send itself a signal when it gets to a point; `group`: its JVM too, which is in its group."""
+    point = (KILLED | STOPPED | ON_SPARK)[name]
+    whom = 0 if group else os.getpid()
+    module, _, path = point.where.partition(":")
+    owner: Any = importlib.import_module(module)
+    *parents, attribute = path.split(".")
+    for parent in parents:
+        owner = getattr(owner, parent)
+    real = getattr(owner, attribute)
+    calls = 0
+
+    def instead(*args: Any, **named: Any) -> Any:
+        nonlocal calls
+        counted = point.when(*args, **named)
+        calls += counted
+        here = counted and calls == point.turn
+        if here and not point.after:
+            os.kill(whom, signal.Signals[sent])
+        done = real(*args, **named)
+        if here and point.after:
+            os.kill(whom, signal.Signals[sent])
+        return done
+
+    setattr(owner, attribute, instead)

@@ -1,0 +1,48 @@
+"""Spark numbers rows as DuckDB does, so that either may add up what the other has written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sqlrun import checksums, row_text
+from sqlrun.engines.duckdb import DuckDBEngine
+from sqlrun.engines.protocol import Load, Relation, StoredColumn, TableSpec, Write
+from sqlrun.engines.spark import SparkEngine
+from tests import row_texts
+from tests.test_checksums import numbers
+
+pytestmark = pytest.mark.spark
+
+
+def test_rows_have_the_same_numbers_on_both_engines(engine: SparkEngine, small_session: Any) -> None:
+    """Awkward values of every type a table can have."""
+
+    def cast(text: str, kind: str) -> str:
+        return f"cast({text} as {kind})"
+
+    small_session.conf.set("spark.sql.session.timeZone", "UTC")
+    number = row_text.number(row_texts.COLUMNS, "spark")
+    rows = row_texts.rows(row_texts.SPARK, cast)
+    found = [int(small_session.sql(f"select {number} as n from ({row})").collect()[0]["n"]) for row in rows]
+
+    assert found == numbers()
+
+
+def test_a_table_and_its_changes_add_up_the_same_on_both_engines(engine: SparkEngine, tmp_path: Path) -> None:
+    """Above a million rows Spark adds up what it has written."""
+    path = str(tmp_path / "t")
+    columns = (StoredColumn("id", "bigint"), StoredColumn("name", "string"))
+    table = TableSpec("t", path, columns)
+    writer = DuckDBEngine()
+    writer.create(table)
+    writer.write(Write(table, 0, 1, "t", (), Load(((1, "a"), (2, None), (3, "é")))))
+    writer.write(Write(table, 1, 2, "t", (), Load(((1, "b"), (3, "é")))))
+    for rows in (
+        Relation("summed", path, columns, "new", version=2),
+        Relation("summed", path, columns, "changes", commits=(1, 2)),
+    ):
+        found = [e.query(checksums.sql(rows, e.dialect), (rows,)).to_pylist() for e in (engine, writer)]
+        assert found[0] == found[1] and found[0][0]["n"] == "2"

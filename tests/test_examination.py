@@ -1,0 +1,48 @@
+"""A commit that is whole and one that was cut, as Spark and as delta-rs write them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from sqlrun.examination import commit_fault
+
+TRANSACTION = {"txn": {"appId": "shop.fct", "version": 3}}
+
+
+def commit(operation: str, metrics: dict[str, Any], *rows: int | None) -> list[str]:
+    """Write a commit that adds a file for each count of rows, of which None isn't told."""
+    info = {"operation": operation, "operationParameters": {"mode": "Append"}, "operationMetrics": metrics}
+    adds = [{"add": {"path": f"{n}", "stats": json.dumps({"numRecords": r} if r is not None else {})}} for n, r in
+            enumerate(rows)]  # fmt: skip
+    return [json.dumps(action) for action in ({"commitInfo": info}, TRANSACTION, *adds)]
+
+
+WHOLE = {
+    "Spark's, all files have rows": commit("WRITE", {"numFiles": "2", "numOutputRows": "7"}, 3, 4),
+    "Spark's, one file of two had no rows and was left out": commit(
+        "WRITE", {"numFiles": "2", "numOutputRows": "3"}, 3
+    ),
+    "Spark's, no rows at all": commit("WRITE", {"numFiles": "1", "numOutputRows": "0"}),
+    "Spark's, without statistics": commit("WRITE", {"numFiles": "2", "numOutputRows": "7"}, None, None),
+    "a stream's": commit("STREAMING UPDATE", {"numAddedFiles": "2", "numOutputRows": "7"}, 3, 4),
+    "delta-rs'": commit("WRITE", {"num_added_files": 2, "num_added_rows": 7}, 3, 4),
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_a_whole_commit_is_whole(name: str) -> None:
+    assert commit_fault("\n".join(WHOLE[name]) + "\n", transaction=True) == ""
+
+
+@pytest.mark.parametrize("name", [name for name in WHOLE if "without" not in name and "no rows at all" not in name])
+def test_a_commit_that_lost_its_last_line_is_not(name: str) -> None:
+    """Cut at the end of a line, it is JSON still."""
+    assert "is cut off: it tells of" in commit_fault("\n".join(WHOLE[name][:-1]) + "\n", transaction=True)
+
+
+@pytest.mark.parametrize("text", ["", " \n", '{"commitInfo": {', "3\n", json.dumps(TRANSACTION)])
+def test_what_is_no_commit_is_told(text: str) -> None:
+    assert commit_fault(text, transaction=True)
