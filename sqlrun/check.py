@@ -14,6 +14,8 @@ from sqlrun.landing import ORIGIN, REASON
 from sqlrun.maintain import Progress
 from sqlrun.model import Expectation
 from sqlrun.plan import QUARANTINED_ROWS, Workspace
+from sqlrun.promises import RELATIONSHIPS
+from sqlrun.relationships import of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,13 +37,15 @@ def check(progress: Progress, model: Compiled) -> tuple[int, Reasons, tuple[Chec
     before = progress.plan.tables[model.name].state
     after = progress.states[model.name].version
     commits = progress.commits(model.name, before.version if before else 0, after)
-    if not commits:
-        return 0, (), ()
-    expectations = expectations_of(progress.space, model)
+    feed = _feed(progress, model, commits, progress.plan.tables[model.name].where) if commits else None
+    related = _related(progress, model, feed)
+    if feed is None:
+        return 0, (), related
+    expectations = tuple(e for e in expectations_of(progress.space, model) if e.type != RELATIONSHIPS)
     changed = _changed(progress, model, commits, _columns(expectations, model))
     quarantined = _quarantined(progress, model, commits)
     if not changed.num_rows or not expectations:
-        return changed.num_rows, quarantined, ()
+        return changed.num_rows, quarantined, related
     from sqlrun.quality import run_checks
 
     contract = model.query.rendered.model
@@ -55,7 +59,16 @@ def check(progress: Progress, model: Compiled) -> tuple[int, Reasons, tuple[Chec
         return progress.reader.query("select * from whole", (held,))
 
     results = run_checks(contract, expectations, changed, keyed, whole, progress.plan.as_of)
-    return changed.num_rows, quarantined, results
+    return changed.num_rows, quarantined, (*results, *related)
+
+
+def _related(progress: Progress, model: Compiled, feed: Relation | None) -> tuple[CheckResult, ...]:
+    """Evaluate relationships, which a table that hasn't changed can break too: the other table may have."""
+    if not of(model.query.rendered.model):
+        return ()
+    from sqlrun.related import in_tick
+
+    return in_tick(progress, model, feed)
 
 
 def _columns(expectations: tuple[Expectation, ...], model: Compiled) -> tuple[str, ...]:
