@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from sqlrun import key_ranges
 from sqlrun.engines.protocol import Relation
 from sqlrun.events import CheckResult
 from sqlrun.expectations import from_contract, scope
@@ -51,7 +52,7 @@ def check(progress: Progress, model: Compiled) -> tuple[int, Reasons, tuple[Chec
     contract = model.query.rendered.model
     keyed = None
     if any(scope(e) == "key" for e in expectations):
-        keyed = _keyed(progress, model, commits)
+        keyed = _keyed(progress, model, commits, changed)
 
     def whole() -> pa.Table:
         table = progress.plan.tables[model.name]
@@ -96,8 +97,8 @@ def _quarantined(progress: Progress, model: Compiled, commits: tuple[int, ...]) 
     return tuple(sorted((str(row["reason"]), int(row["n"])) for row in counted.to_pylist()))
 
 
-def _keyed(progress: Progress, model: Compiled, commits: tuple[int, ...]) -> pa.Table:
-    """Read the rows of the table that share the grain with a changed row."""
+def _keyed(progress: Progress, model: Compiled, commits: tuple[int, ...], changed: pa.Table) -> pa.Table:
+    """Read the rows of the table that share the grain with a changed row, from files that can hold one."""
     dialect = progress.reader.dialect
     table = progress.plan.tables[model.name]
     grain = model.query.rendered.model.grain
@@ -106,7 +107,8 @@ def _keyed(progress: Progress, model: Compiled, commits: tuple[int, ...]) -> pa.
     on = " and ".join(f"l.{identifier(k, dialect)} {same} r.{identifier(k, dialect)}" for k in grain)
     names = ", ".join(f"l.{identifier(k, dialect)}" for k in grain)
     version = progress.states[model.name].version
-    whole = Relation("held", table.spec.path, table.public, "new", version=version, where=table.where)
+    near = key_ranges.of(changed, grain, table.spec.partition_by)
+    whole = Relation("held", table.spec.path, table.public, "new", version=version, where=table.where, ranges=near)
     feed = _feed(progress, model, commits, table.where)
     sql = f"select {names} from held as l {word} (select * from feed where _weight > 0) as r on {on}"
     return progress.reader.query(sql, (whole, feed))
