@@ -12,7 +12,7 @@ from sqlrun.errors import UsageError
 from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.stages import Stage
 from sqlrun.landing import Rule
-from sqlrun.model import Project, Seed, Suite
+from sqlrun.model import Expectation, Project, Seed, Suite
 from sqlrun.sharing import ALONE, Around, Promotion, print_of
 from sqlrun.ticks import Published, TableState
 
@@ -81,14 +81,15 @@ def rules_of(nouns: Project, model: Compiled) -> tuple[Rule, ...]:
     for expectation in quarantine:
         predicate = expectations.passes(expectation, contract.columns)
         assert predicate is not None, "problems() refuses a quarantine without a predicate"
-        rules.append(Rule(_reason(expectation.type, expectation.kwargs, expectation.description), predicate))
+        rules.append(Rule(reason_of(expectation), predicate))
     return tuple(rules)
 
 
-def _reason(kind: str, kwargs: object, description: str) -> str:
-    column = kwargs.get("column") if isinstance(kwargs, dict) else None
+def reason_of(expectation: Expectation) -> str:
+    """Say why a row is set aside that breaks an expectation."""
+    column = expectation.kwargs.get("column") if isinstance(expectation.kwargs, dict) else None
     subject = f"{column}: " if column else ""
-    return f"{subject}{description or kind}"
+    return f"{subject}{expectation.description or expectation.type}"
 
 
 def stored_columns(stage: Stage) -> tuple[StoredColumn, ...]:

@@ -1,0 +1,62 @@
+"""The command line of lines that were set aside. Shell: the terminal."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from sqlrun.cli_options import ENV, PROFILE, SELECT, fails_plainly
+
+REASON = click.option("--reason", default="", metavar="TEXT", help="Those with this reason alone, as `list` says it.")
+
+
+@click.group("quarantine")
+def quarantine() -> None:
+    """Lines that were set aside: a queue that nothing leaves without a record."""
+
+
+@quarantine.command("list")
+@SELECT
+@PROFILE
+@ENV
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+@click.pass_obj
+@fails_plainly
+def list_command(root: Path, select: tuple[str, ...], profile: str | None, env: str | None, as_json: bool) -> None:
+    """Count the lines in quarantine by model and reason: waiting, replayed, discarded, and since when."""
+    from sqlrun.quarantine_commands import list_queues
+
+    sys.exit(list_queues(root, select, profile, env, as_json))
+
+
+@quarantine.command("show")
+@click.argument("model")
+@PROFILE
+@ENV
+@REASON
+@click.option("--limit", type=click.IntRange(0), default=20, show_default=True, help="How many lines; 0 is all.")
+@click.option("--raw", is_flag=True, help="Show text and columns of a model with columns tagged pii, too.")
+@click.option("--discarded", is_flag=True, help="Show those that were discarded, too.")
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+@click.pass_obj
+@fails_plainly
+def show_command(
+    root: Path,
+    model: str,
+    profile: str | None,
+    env: str | None,
+    reason: str,
+    limit: int,
+    raw: bool,
+    discarded: bool,
+    as_json: bool,
+) -> None:
+    """Show the lines of MODEL that wait: id, reason, tick, file, number of the line, text."""
+    from sqlrun.quarantine_commands import show_lines
+
+    sys.exit(show_lines(root, model, profile, env, reason, limit, raw, discarded, as_json))
+
+
+COMMANDS = (quarantine,)
