@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from sqlrun.cli_options import ENV, PROFILE, SELECT, fails_plainly
+from sqlrun.cli_options import ENV, PROFILE, SELECT, fails_plainly, utc_now
 
 REASON = click.option("--reason", default="", metavar="TEXT", help="Those with this reason alone, as `list` says it.")
 
@@ -57,6 +57,36 @@ def show_command(
     from sqlrun.quarantine_commands import show_lines
 
     sys.exit(show_lines(root, model, profile, env, reason, limit, raw, discarded, as_json))
+
+
+IDS = click.option("--id", "ids", multiple=True, metavar="ID", help="A line, by its id. May be given more than once.")
+ALL = click.option("--all", "every", is_flag=True, help="All lines of the model that wait.")
+
+
+@quarantine.command("discard")
+@click.argument("model")
+@PROFILE
+@ENV
+@IDS
+@REASON
+@ALL
+@click.option("--because", required=True, metavar="TEXT", help="Why: it stays on record, with who and when.")
+@click.pass_obj
+@fails_plainly
+def discard_command(
+    root: Path,
+    model: str,
+    profile: str | None,
+    env: str | None,
+    ids: tuple[str, ...],
+    reason: str,
+    every: bool,
+    because: str,
+) -> None:
+    """Let lines of MODEL wait no longer. They stay in the table; who discarded them, when and why stays on record."""
+    from sqlrun.quarantine_commands import Choice, discard_lines
+
+    sys.exit(discard_lines(root, model, profile, env, Choice(ids, reason, every), because, utc_now()))
 
 
 COMMANDS = (quarantine,)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from sqlrun import durable
 from sqlrun.engines import delta_files
 from sqlrun.engines.protocol import Relation, TableSpec
+from sqlrun.errors import EngineError, LockedError
 from sqlrun.quarantine import BOOK, DISCARD, ID_LENGTH
 from sqlrun.sharing import books
 
@@ -63,21 +64,36 @@ def who() -> str:
     return f"{name}@{socket.gethostname()}"
 
 
-def append(warehouse: str, env: str, rows: list[dict[str, Any]]) -> None:
+def append(warehouse: str, env: str, rows: list[dict[str, Any]], after: int | None = None) -> None:
     """Add rows in one commit, and make them durable; nothing where there are none.
 
-    Raises: EngineError if they can't be written.
+    `after` is the version of the book that the rows were made from: what came between could say otherwise.
+    Raises: LockedError where something did; EngineError if they can't be written.
     """
     if not rows:
         return
     path = path_of(warehouse, env)
     delta_files.create(TableSpec("quarantine", path, BOOK))
     table = delta_files.open_table(path)
+    try:
+        with delta_files.explained(f"the book of quarantined lines {path} can't be written"):
+            alone = None if after is None else delta_files.commit(f"quarantine:{rows[0]['event']}", 1, {})
+            if after is not None and table.version() != after:
+                raise _overtaken()
+            delta_files.append_rows(table, rows, alone)
+    except EngineError as error:
+        if after is not None and delta_files.head(path) != after:
+            raise _overtaken() from error
+        raise
+    table.update_incremental()
     with delta_files.explained(f"the book of quarantined lines {path} can't be written"):
-        delta_files.append_rows(table, rows)
         if table.version() % COMPACT_EVERY == 0:
             delta_files.compact(path)
     durable.sync(path)
+
+
+def _overtaken() -> LockedError:
+    return LockedError("another command, or a build, has written about quarantined lines at this moment; try again")
 
 
 def discarded(ledger: Ledger) -> list[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from sqlrun.ledger import Ledger
 from sqlrun.pipeline import Prepared
 from sqlrun.quarantine import Counted
 from sqlrun.quarantine_queue import Queue
+from sqlrun.yaml_values import did_you_mean
 
 # The longest text of a line that a table shows; --json has all of it.
 LONGEST = 120
@@ -31,7 +32,7 @@ def list_queues(root: Path, select: tuple[str, ...], name: str | None, env: str 
     counts = list(quarantine_queue.counted(prepared, ledger, found))
     discarded = [row for row in quarantine_book.discarded(ledger) if row["model"] in names]
     if as_json:
-        Console().raw(report.as_json([*map(asdict, counts)]))
+        Console().raw(f'{{"queues": {report.as_json(map(asdict, counts))}, "discarded": {report.as_json(discarded)}}}')
     else:
         Console().lines(_told(found, counts, discarded))
     return 0
@@ -132,6 +133,72 @@ def _queue(prepared: Prepared, ledger: Ledger, model: str) -> Queue:
 def _private(queue: Queue) -> frozenset[str]:
     assert queue.model.source is not None
     return quarantine.private(queue.model.query.rendered.model, queue.model.source)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which lines of a queue a command is for: those with some ids, those of a reason, or all."""
+
+    ids: tuple[str, ...]
+    reason: str
+    every: bool
+
+    def require_one(self) -> None:
+        """Refuse none of the three, and more than one (UsageError)."""
+        if [bool(self.ids), bool(self.reason), self.every].count(True) != 1:
+            raise UsageError("say which lines: --id (as often as you like), --reason or --all, one of the three")
+
+
+def discard_lines(
+    root: Path, model: str, name: str | None, env: str | None, choice: Choice, because: str, now: datetime
+) -> int:
+    """Carry out `sqlrun quarantine discard`."""
+    choice.require_one()
+    if not because.strip():
+        raise UsageError("--because is empty: say why these lines are discarded, it is all that will be known of it")
+    prepared = pipeline.prepare(root, Cache.of(root))
+    ledger = ledger_of(root, prepared, name, env)
+    count, asked = _write(prepared, ledger, model, choice, quarantine.DISCARD, now, because.strip())
+    told = [f"Discarded {report.counted(count, 'line')} of {model}; `sqlrun quarantine list` tells who did, and why."]
+    if asked:
+        told.append(f"{_are(asked)} to be replayed by the next build and can't be discarded before.")
+    Console().lines(told)
+    return 0
+
+
+def _are(lines: int) -> str:
+    return f"{report.counted(lines, 'line')} {'is' if lines == 1 else 'are'}"
+
+
+def _write(
+    prepared: Prepared, ledger: Ledger, model: str, choice: Choice, kind: str, now: datetime, because: str
+) -> tuple[int, int]:
+    """Write into the book what is to become of lines; give how many, and how many of them were to be replayed anyway.
+
+    Raises: UsageError where one that was named doesn't wait.
+    """
+    queue = _queue(prepared, ledger, model)
+    after = quarantine_book.relation(ledger.warehouse, ledger.env).version
+    found = quarantine_queue.lines(queue, ledger, choice.reason, choice.ids)
+    _require(queue, ledger, choice, found)
+    rows = [{key: row[key] for key in ("id", "reason", "lines")} for row in found if row["state"] == "waiting"]
+    entries = quarantine_book.entries(kind, model, queue.path, rows, now, because=because)
+    quarantine_book.append(ledger.warehouse, ledger.env, entries, after)
+    asked = sum(row["lines"] for row in found if row["state"] != "waiting")
+    return sum(row["lines"] for row in rows), asked
+
+
+def _require(queue: Queue, ledger: Ledger, choice: Choice, found: list[dict[str, Any]]) -> None:
+    missing = sorted(set(choice.ids) - {row["id"] for row in found})
+    if missing:
+        raise UsageError(
+            f"no line with the id `{missing[0]}` waits in quarantine of {queue.model.name}. "
+            f"`sqlrun quarantine show {queue.model.name}` lists them."
+        )
+    if choice.reason and not found:
+        reasons = sorted({row["reason"] for row in quarantine_queue.lines(queue, ledger)})
+        hint = did_you_mean(choice.reason, reasons) or f"Those that wait: {'; '.join(reasons) or 'none'}."
+        raise UsageError(f"no line of {queue.model.name} waits for the reason `{choice.reason}`. {hint}")
 
 
 def _shown(

@@ -119,7 +119,14 @@ def run(made: Site, *words: str, code: int = 0) -> str:
 
 def told(made: Site, *words: str) -> list[dict[str, Any]]:
     """Run a command of the quarantine's with --json."""
-    found: list[dict[str, Any]] = json.loads(run(made, "quarantine", *words, "--json"))
+    found = json.loads(run(made, "quarantine", *words, "--json"))
+    rows: list[dict[str, Any]] = found["queues"] if "list" in words else found
+    return rows
+
+
+def discards(made: Site) -> list[dict[str, Any]]:
+    """Read who discarded what, and why."""
+    found: list[dict[str, Any]] = json.loads(run(made, "quarantine", "list", "--json"))["discarded"]
     return found
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from sqlrun import quarantine_queue
 from sqlrun.errors import EngineError
 from tests.projects import Site
 from tests.script import FIVE, START
-from tests.shops import NAME, NEGATIVE, UNKNOWN, run, sale, send, site, told, waiting
+from tests.shops import NAME, NEGATIVE, UNKNOWN, discards, edit, run, sale, send, site, told, waiting
 
 pytestmark = [pytest.mark.usefixtures("unchecked"), pytest.mark.slow]
 
@@ -95,3 +97,67 @@ def test_what_has_no_queue_says_so(made: Site, tmp_path: Path) -> None:
     empty = site(tmp_path / "empty")
     assert "nothing has landed" in run(empty, "quarantine", "list", code=2)
     assert "nothing has landed" not in run(made, "quarantine", "list", "--select", NAME)
+
+
+def test_a_discarded_line_waits_no_longer_and_stays_on_record(made: Site) -> None:
+    """Who, when, why and how many; the line lies where it lay, and no tick changes that."""
+    one = next(row for row in told(made, "show", NAME) if row["reason"] == NEGATIVE)
+    run(made, "quarantine", "discard", NAME, "--id", one["id"], "--because", "the till was tested")
+    run(made, "quarantine", "discard", NAME, "--reason", UNKNOWN, "--because", "eve has closed")
+
+    assert waiting(made) == {"not a JSON object": 1}
+    assert [row["reason"] for row in told(made, "show", NAME)] == ["not a JSON object"]
+    assert {row["id"]: row["state"] for row in told(made, "show", NAME, "--discarded")}[one["id"]] == "discarded"
+    assert {row["reason"]: row["discarded"] for row in told(made, "list") if row["discarded"]} == {
+        UNKNOWN: 3,
+        NEGATIVE: 1,
+    }
+    assert [(row["reason"], row["lines"], row["because"]) for row in discards(made)] == [
+        (UNKNOWN, 3, "eve has closed"), (NEGATIVE, 1, "the till was tested")
+    ]  # fmt: skip
+    assert all("@" in row["who"] and row["written_at"] for row in discards(made))
+    assert "(shop: There are two shops.): eve has closed" in run(made, "quarantine", "list")
+    assert made.tick(START + 2 * FIVE).published
+    assert len(discards(made)) == 2
+
+
+def test_a_discarded_line_stays_so_when_it_lands_anew(made: Site) -> None:
+    """Its id is its text and its file: a new table changes nothing of what was decided."""
+    run(made, "quarantine", "discard", NAME, "--all", "--because", "none of it matters")
+    edited = edit(made, "where id <> 'test'", "where id <> 'tests'", "models/stg_sales.sql")
+    assert "lands its source anew" in run(edited, "quarantine", "list")
+    assert edited.tick(START + 2 * FIVE).published
+
+    assert waiting(edited) == {}
+    assert sum(row["lines"] for row in discards(edited)) == 5
+
+
+def test_discards_are_asked_for_rightly(made: Site) -> None:
+    """Which lines, and why: a command that leaves out one of them, or names a line that isn't there, does nothing."""
+    because = ("--because", "so")
+    assert "--because" in run(made, "quarantine", "discard", NAME, "--all", code=2)
+    assert "is empty" in run(made, "quarantine", "discard", NAME, "--all", "--because", " ", code=2)
+    assert "one of the three" in run(made, "quarantine", "discard", NAME, *because, code=2)
+    assert "one of the three" in run(made, "quarantine", "discard", NAME, "--all", "--id", "x", *because, code=2)
+    assert "no line with the id `x`" in run(made, "quarantine", "discard", NAME, "--id", "x", *because, code=2)
+    said = run(made, "quarantine", "discard", NAME, "--reason", UNKNOWN.replace("two", "tow"), *because, code=2)
+    assert "There are two shops" in said
+    assert sum(waiting(made).values()) == 5 and discards(made) == []
+
+
+def test_of_two_commands_at_once_one_is_told(made: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one has read was no longer so when it wrote: nothing is written twice."""
+    real = quarantine_queue.lines
+    raced: list[bool] = []
+
+    def reading(*args: Any, **named: Any) -> Any:
+        found = real(*args, **named)
+        if not raced:
+            raced.append(True)
+            run(made, "quarantine", "discard", NAME, "--all", "--because", "the faster one")
+        return found
+
+    monkeypatch.setattr(quarantine_queue, "lines", reading)
+    said = run(made, "quarantine", "discard", NAME, "--all", "--because", "the slower one", code=75)
+    assert "try again" in said
+    assert {row["because"] for row in discards(made)} == {"the faster one"}
