@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from sqlrun import quarantine_limit
 from sqlrun.engines.protocol import Relation
 from sqlrun.events import CheckResult
 from sqlrun.expectations import from_contract, scope
@@ -40,8 +41,9 @@ def check(progress: Progress, model: Compiled) -> tuple[int, Reasons, tuple[Chec
     expectations = expectations_of(progress.space, model)
     changed = _changed(progress, model, commits, _columns(expectations, model))
     quarantined = _quarantined(progress, model, commits)
+    limited = quarantine_limit.judged(progress, model, commits)
     if not changed.num_rows or not expectations:
-        return changed.num_rows, quarantined, ()
+        return changed.num_rows, quarantined, limited
     from sqlrun.quality import run_checks
 
     contract = model.query.rendered.model
@@ -55,7 +57,7 @@ def check(progress: Progress, model: Compiled) -> tuple[int, Reasons, tuple[Chec
         return progress.reader.query("select * from whole", (held,))
 
     results = run_checks(contract, expectations, changed, keyed, whole, progress.plan.as_of)
-    return changed.num_rows, quarantined, results
+    return changed.num_rows, quarantined, (*results, *limited)
 
 
 def _columns(expectations: tuple[Expectation, ...], model: Compiled) -> tuple[str, ...]:
@@ -79,7 +81,8 @@ def _quarantined(progress: Progress, model: Compiled, commits: tuple[int, ...]) 
     if model.source is None:
         return ()
     feed = replace(_feed(progress, model, commits, QUARANTINED_ROWS), columns=ORIGIN[:1])
-    counted = progress.reader.query(f"select {REASON} as reason, count(*) as n from feed group by {REASON}", (feed,))
+    sql = f"select {REASON} as reason, count(*) as n from feed where _weight > 0 group by {REASON}"
+    counted = progress.reader.query(sql, (feed,))
     return tuple(sorted((str(row["reason"]), int(row["n"])) for row in counted.to_pylist()))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 
 from sqlrun import landing
 from sqlrun.engines.protocol import Dialect, StoredColumn
@@ -117,6 +118,17 @@ def counts(model: str) -> str:
         "coalesce(discarded, 0)::bigint as discarded, first_landed, last_landed "
         f"from ({there}) as t full join ({left}) as l on t.reason = l.reason order by waiting desc, reason"
     )
+
+
+def exceeds(limit: str, aside: int, lines: int) -> bool:
+    """Tell whether more lines were set aside than a limit allows, exactly.
+
+    >>> exceeds("1%", 1, 100), exceeds("1%", 2, 199), exceeds("0%", 1, 1), exceeds("3", 3, 3), exceeds("1%", 0, 0)
+    (False, True, True, False, False)
+    """
+    if limit.endswith("%"):
+        return Fraction(aside * 100) > Fraction(limit[:-1]) * lines
+    return aside > int(limit)
 
 
 def check_ids(model: Model, suite: Suite | None) -> Mapping[str, str]:

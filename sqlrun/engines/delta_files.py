@@ -249,6 +249,12 @@ def effective_commits(path: str, after: int, until: int) -> tuple[int, ...]:
     return tuple(reversed(kept))
 
 
+def operation(path: str, version: int) -> str:
+    """Name what a commit did, such as WRITE, STREAMING UPDATE or MERGE; "" where it doesn't say."""
+    info: dict[str, Any] = next((a["commitInfo"] for a in actions(path, version) if "commitInfo" in a), {})
+    return str(info.get("operation", ""))
+
+
 # How the metrics of a commit name the rows that came and went, as Spark and as delta-rs spell them.
 MERGED = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
 CAME = ("numOutputRows", "num_added_rows")
