@@ -81,7 +81,8 @@ def _quarantined(progress: Progress, model: Compiled, commits: tuple[int, ...]) 
     if model.source is None:
         return ()
     feed = replace(_feed(progress, model, commits, QUARANTINED_ROWS), columns=ORIGIN[:1])
-    sql = f"select {REASON} as reason, count(*) as n from feed where _weight > 0 group by {REASON}"
+    # A line that was replayed since has left its reason, and counts with the new one where it has one.
+    sql = f"select {REASON} as reason, sum(_weight) as n from feed group by {REASON} having sum(_weight) > 0"
     counted = progress.reader.query(sql, (feed,))
     return tuple(sorted((str(row["reason"]), int(row["n"])) for row in counted.to_pylist()))
 

@@ -89,4 +89,28 @@ def discard_command(
     sys.exit(discard_lines(root, model, profile, env, Choice(ids, reason, every), because, utc_now()))
 
 
+@quarantine.command("replay")
+@click.argument("model")
+@PROFILE
+@ENV
+@IDS
+@REASON
+@ALL
+@click.pass_obj
+@fails_plainly
+def replay_command(
+    root: Path,
+    model: str,
+    profile: str | None,
+    env: str | None,
+    ids: tuple[str, ...],
+    reason: str,
+    every: bool,
+) -> None:
+    """Have the next build judge lines of MODEL again, after a fix: good ones come in, once; others wait on."""
+    from sqlrun.quarantine_commands import Choice, replay_lines
+
+    sys.exit(replay_lines(root, model, profile, env, Choice(ids, reason, every), utc_now()))
+
+
 COMMANDS = (quarantine,)

@@ -18,10 +18,14 @@ from sqlrun.incremental.sql import string
 from sqlrun.model import Model, Source, Suite
 from sqlrun.plan import reason_of
 
-# What a row of the book says: a line was discarded, or is to be replayed, or the replay was carried out.
-DISCARD, REPLAY, DONE = "discard", "replay", "done"
+# What a row of the book says: a line was discarded, or is to be replayed, or the replay was carried out, or its source
+# was landed anew and there the line is good.
+DISCARD, REPLAY, DONE, LANDED = "discard", "replay", "done", "landed"
 # What came of a replayed line: it is a row of the model, is set aside still, or is left out by the model's query.
 CAME_IN, STILL, LEFT_OUT = "came in", "set aside still", "left out by the query"
+# Its source was landed anew, and there the line isn't set aside.
+ANEW = "landed anew"
+OUTCOMES = (CAME_IN, ANEW, LEFT_OUT, STILL)
 BOOK = (
     StoredColumn("event", "string", False),  # one command or one landing; its rows have the same
     StoredColumn("kind", "string", False),
@@ -33,6 +37,7 @@ BOOK = (
     StoredColumn("written_at", "timestamp", False),
     StoredColumn("who", "string", False),
     StoredColumn("because", "string", False),
+    StoredColumn("request", "string", False),  # of a replay that was carried out: the event that asked for it
     StoredColumn("outcome", "string", False),
     StoredColumn("tick", "bigint"),
 )
@@ -56,6 +61,11 @@ class Counted:
     last_tick: int | None = None
 
 
+def text(value: str) -> str:
+    """Write a text as DuckDB's SQL."""
+    return string(value, "duckdb")
+
+
 def id_of(dialect: Dialect) -> str:
     """Write a line's id: the same for the same text of the same file, whenever and by whichever engine it landed."""
     newline = "chr(10)" if dialect == "duckdb" else "char(10)"
@@ -76,7 +86,7 @@ def states(model: str) -> str:
 
     A line that is set aside still after its replay waits as before.
     """
-    name = string(model, "duckdb")
+    name = text(model)
     return (
         f"select id, bool_or(kind = '{DISCARD}') as discarded, "
         f"count(*) filter (kind = '{REPLAY}') > count(*) filter (kind = '{DONE}') as asked "
@@ -93,13 +103,24 @@ def queue(model: str) -> str:
     )
 
 
+def pending(model: str) -> str:
+    """Write the query of the replays of a model that were asked for and not carried out, a row for each line."""
+    name = text(model)
+    return (
+        "select b.event, b.id, b.path, b.reason, b.lines from book as b "
+        f"where b.model = {name} and b.kind = '{REPLAY}' and not exists (select 1 from book as d "
+        f"where d.model = {name} and d.id = b.id and (d.kind = '{DISCARD}' or d.kind = '{DONE}' "
+        "and d.request = b.event)) order by b.id, b.event"
+    )
+
+
 def counts(model: str) -> str:
     """Write the query that counts a model's lines by reason, over `held` and `book`."""
-    name = string(model, "duckdb")
+    name = text(model)
     gone = (
         "select id, any_value(reason order by written_at desc) as reason, "
         "any_value(lines order by written_at desc) as lines, "
-        f"bool_or(kind = '{DISCARD}') as discarded, bool_or(outcome = '{CAME_IN}') as replayed "
+        f"bool_or(kind = '{DISCARD}') as discarded, bool_or(outcome in ('{CAME_IN}', '{ANEW}')) as replayed "
         f"from book where model = {name} group by id"
     )
     left = (

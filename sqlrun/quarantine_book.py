@@ -51,7 +51,7 @@ def entries(
     """Make a row of each line (its `id`, `reason` and how many `lines`); all have one event."""
     event = uuid.uuid4().hex[:ID_LENGTH]
     common = {"event": event, "kind": kind, "model": model, "path": path, "written_at": at, "who": who()}
-    common |= {"because": "", "outcome": "", "tick": None} | said
+    common |= {"because": "", "request": "", "outcome": "", "tick": None} | said
     return [{**common, **line} for line in lines]
 
 

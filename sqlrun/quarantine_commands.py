@@ -166,6 +166,19 @@ def discard_lines(
     return 0
 
 
+def replay_lines(root: Path, model: str, name: str | None, env: str | None, choice: Choice, now: datetime) -> int:
+    """Carry out `sqlrun quarantine replay`."""
+    choice.require_one()
+    prepared = pipeline.prepare(root, Cache.of(root))
+    ledger = ledger_of(root, prepared, name, env)
+    count, asked = _write(prepared, ledger, model, choice, quarantine.REPLAY, now, "")
+    told = [f"The next build judges {report.counted(count, 'line')} of {model} again, as if they had come since."]
+    if asked:
+        told.append(f"{_are(asked)} to be replayed by it already.")
+    Console().lines(told)
+    return 0
+
+
 def _are(lines: int) -> str:
     return f"{report.counted(lines, 'line')} {'is' if lines == 1 else 'are'}"
 

@@ -20,8 +20,6 @@ from sqlrun.quarantine import exceeds
 
 TYPE = "max_quarantined"
 SAMPLES = 20
-# What a replay commits; all else that is committed to a landing table are new lines.
-REPLAYED = "MERGE"
 
 
 def judged(progress: Progress, model: Compiled, commits: tuple[int, ...]) -> tuple[CheckResult, ...]:
@@ -36,7 +34,7 @@ def judged(progress: Progress, model: Compiled, commits: tuple[int, ...]) -> tup
         return ()
     started = time.perf_counter()
     path = progress.plan.tables[model.name].spec.path
-    landed = tuple(version for version in commits if delta_files.operation(path, version) != REPLAYED)
+    landed = delta_files.landings(path, commits)
     lines, aside, few = _counted(progress, model, landed) if landed else (0, 0, [])
     return (_result(progress, model, limit, lines, aside, few, time.perf_counter() - started),)
 
@@ -78,6 +76,10 @@ def _result(
     shown = () if quarantine.private(contract, source) else ("raw",)
     share = f" ({100 * aside / lines:.2f}%)" if lines else ""
     verb = "waits" if aside == 1 else "wait"
+    said = (
+        f"{aside:,} of {lines:,} lines that have landed since the published tick {verb} in quarantine{share}; "
+        f"max_quarantined allows {limit.text}"
+    )
     what = Expectation(TYPE, {"max": limit.text}, "critical", "fail", "", limit.place)
     return CheckResult(
         model=model.name,
@@ -89,9 +91,10 @@ def _result(
         unexpected=aside,
         samples=tuple(_sample(row, shown) for row in few) if bad else (),
         seconds=seconds,
-        message=f"{aside:,} of {lines:,} lines that have landed since the published tick {verb} in quarantine{share}; "
-        f"max_quarantined allows {limit.text}. See: sqlrun quarantine show {model.name}",
-        description=f"The suite's max_quarantined: {limit.text}. Lines that are discarded or replayed no longer count.",
+        message=said,
+        description=f"{said}. Those that are discarded or replayed no longer count: sqlrun quarantine list"
+        if bad
+        else "",
         place=limit.place,
         check_id=identity(model.name, what),
     )

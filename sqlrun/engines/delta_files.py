@@ -249,10 +249,13 @@ def effective_commits(path: str, after: int, until: int) -> tuple[int, ...]:
     return tuple(reversed(kept))
 
 
-def operation(path: str, version: int) -> str:
-    """Name what a commit did, such as WRITE, STREAMING UPDATE or MERGE; "" where it doesn't say."""
-    info: dict[str, Any] = next((a["commitInfo"] for a in actions(path, version) if "commitInfo" in a), {})
-    return str(info.get("operation", ""))
+def landings(path: str, commits: Iterable[int]) -> tuple[int, ...]:
+    """Leave out the commits of a landing table that brought no new lines: a replay is the only one that merges."""
+
+    def operation(version: int) -> object:
+        return next((a["commitInfo"].get("operation") for a in actions(path, version) if "commitInfo" in a), None)
+
+    return tuple(version for version in commits if operation(version) != "MERGE")
 
 
 # How the metrics of a commit name the rows that came and went, as Spark and as delta-rs spell them.
