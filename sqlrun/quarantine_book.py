@@ -15,6 +15,7 @@ from sqlrun import durable
 from sqlrun.engines import delta_files
 from sqlrun.engines.protocol import Relation, TableSpec
 from sqlrun.errors import EngineError, LockedError
+from sqlrun.incremental.sql import type_name
 from sqlrun.quarantine import BOOK, DISCARD, ID_LENGTH
 from sqlrun.sharing import books
 
@@ -38,6 +39,14 @@ def relation(warehouse: str, env: str = "") -> Relation:
     path = path_of(warehouse, env)
     delta_files.create(TableSpec("quarantine", path, BOOK))
     return Relation("book", path, BOOK, "new", version=delta_files.head(path) or 0)
+
+
+def about(warehouse: str, env: str, sql: str) -> tuple[str, tuple[Relation, ...]]:
+    """Give a SELECT over `book` what it needs to run in DuckDB; nothing is written where there is no book yet."""
+    if has_rows(warehouse, env):
+        return sql, (relation(warehouse, env),)
+    columns = ", ".join(f"null::{type_name(c.type, 'duckdb')} as {c.name}" for c in BOOK)
+    return f"with book as (select {columns} where false) {sql}", ()
 
 
 def has_rows(warehouse: str, env: str = "") -> bool:

@@ -44,21 +44,22 @@ def _counted(progress: Progress, model: Compiled, landed: tuple[int, ...]) -> tu
     path, version = progress.plan.tables[model.name].spec.path, progress.states[model.name].version
     feed = Relation("feed", path, landing.ORIGIN, "changes", commits=landed)
     held = Relation("held", path, landing.ORIGIN, "new", version=version, where=QUARANTINED_ROWS)
-    book = quarantine_book.relation(progress.warehouse, progress.plan.env)
     aside = (
         f"{landing.REASON} is not null and {quarantine.id_of('duckdb')} in "
         f"(select id from ({quarantine.queue(model.name)}) where state <> 'discarded')"
     )
-    reader = reader_of(progress)
-    (counts,) = reader.query(
-        f"select count(*) as lines, count(*) filter ({aside}) as aside from feed where _weight > 0", (feed, held, book)
-    ).to_pylist()
-    few = reader.query(
+
+    def rows(sql: str) -> list[dict[str, Any]]:
+        text, book = quarantine_book.about(progress.warehouse, progress.plan.env, sql)
+        found: list[dict[str, Any]] = reader_of(progress).query(text, (feed, held, *book)).to_pylist()
+        return found
+
+    (counts,) = rows(f"select count(*) as lines, count(*) filter ({aside}) as aside from feed where _weight > 0")
+    few = rows(
         f"select {landing.REASON} as reason, {landing.FILE} as file, {landing.RAW} as raw from feed "
-        f"where _weight > 0 and {aside} order by all limit {SAMPLES}",
-        (feed, held, book),
+        f"where _weight > 0 and {aside} order by all limit {SAMPLES}"
     )
-    return int(counts["lines"]), int(counts["aside"]), few.to_pylist()
+    return int(counts["lines"]), int(counts["aside"]), few
 
 
 def _result(

@@ -76,11 +76,12 @@ def _listed(prepared: Prepared) -> str:
 
 def counted(prepared: Prepared, ledger: Ledger, found: Iterable[Queue]) -> Iterator[quarantine.Counted]:
     """Count the lines of queues by reason."""
-    book, entries = quarantine_book.relation(ledger.warehouse, ledger.env), ledger.entries()
+    entries = ledger.entries()
     for each in found:
         name = each.model.name
         ids = quarantine.check_ids(each.model.query.rendered.model, prepared.space.suites.get(name))
-        for row in query(quarantine.counts(name), [each.held, book]).to_pylist():
+        sql, book = quarantine_book.about(ledger.warehouse, ledger.env, quarantine.counts(name))
+        for row in query(sql, [each.held, *book]).to_pylist():
             ticks = (tick_at(entries, row["first_landed"]), tick_at(entries, row["last_landed"]))
             yield quarantine.Counted(
                 name,
@@ -113,14 +114,14 @@ def lines(
     queue: Queue, ledger: Ledger, reason: str = "", ids: tuple[str, ...] = (), limit: int = 0, *, gone: bool = False
 ) -> list[dict[str, Any]]:
     """List lines of a queue with their state, the newest first; discarded ones only with `gone`. `limit` 0 is all."""
-    book = quarantine_book.relation(ledger.warehouse, ledger.env)
     tests = [] if gone else ["state <> 'discarded'"]
     tests += [f"reason = {string(reason, 'duckdb')}"] if reason else []
     tests += [f"id in ({', '.join(string(i, 'duckdb') for i in ids)})"] if ids else []
     sql = f"select * from ({quarantine.queue(queue.model.name)})"
     sql += f" where {' and '.join(tests)}" if tests else ""
     sql += " order by landed_at desc, file, id" + (f" limit {limit}" if limit else "")
-    rows: list[dict[str, Any]] = query(sql, [queue.held, book]).to_pylist()
+    sql, book = quarantine_book.about(ledger.warehouse, ledger.env, sql)
+    rows: list[dict[str, Any]] = query(sql, [queue.held, *book]).to_pylist()
     return rows
 
 

@@ -33,16 +33,16 @@ def write_down(progress: Progress, model: Compiled, source: str, version: int, a
     if progress.plan.env and owner(old.path) != progress.plan.env:
         return  # production's lines wait where they were
     path = f"{progress.warehouse}/{old.path}"
-    book = quarantine_book.relation(progress.warehouse, progress.plan.env)
     sql = (
         f"select id, reason, lines, file, state from ({quarantine.queue(model.name)}) where state <> 'discarded' "
         f"and id not in (select {quarantine.id_of('duckdb')} from fresh) and id not in "
         f"(select id from book where kind = '{quarantine.LANDED}' and path = {quarantine.text(table.path)})"
     )
+    sql, book = quarantine_book.about(progress.warehouse, progress.plan.env, sql)
     try:
         held = Relation("held", path, landing.ORIGIN, "new", version=delta_files.head(path) or 0)
         fresh = Relation("fresh", table.spec.path, landing.ORIGIN, "new", version=version, where=QUARANTINED_ROWS)
-        left = reader_of(progress).query(sql, (held, fresh, book)).to_pylist()
+        left = reader_of(progress).query(sql, (held, fresh, *book)).to_pylist()
     except EngineError:
         return  # the table is landed anew because it is torn: nobody knows what has waited there
     present = source_files.listed(source).keys() if left else ()

@@ -146,7 +146,7 @@ def waiting(progress: Progress, model: Compiled) -> int:
     """Count the lines of a landing table that wait, in a tick that has landed."""
     path, version = progress.plan.tables[model.name].spec.path, progress.states[model.name].version
     held = Relation("held", path, landing.ORIGIN, "new", version=version, where=QUARANTINED_ROWS)
-    book = quarantine_book.relation(progress.warehouse, progress.plan.env)
     sql = f"select coalesce(sum(lines), 0) as n from ({quarantine.queue(model.name)}) where state = 'waiting'"
-    (row,) = reader_of(progress).query(sql, (held, book)).to_pylist()
+    sql, book = quarantine_book.about(progress.warehouse, progress.plan.env, sql)
+    (row,) = reader_of(progress).query(sql, (held, *book)).to_pylist()
     return int(row["n"])
