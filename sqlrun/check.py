@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sqlrun import quarantine_limit
+from sqlrun import key_ranges, quarantine_limit
 from sqlrun.engines.protocol import Relation
 from sqlrun.events import CheckResult
 from sqlrun.expectations import from_contract, scope
@@ -15,6 +15,8 @@ from sqlrun.landing import ORIGIN, REASON
 from sqlrun.maintain import Progress
 from sqlrun.model import Expectation
 from sqlrun.plan import QUARANTINED_ROWS, Workspace
+from sqlrun.promises import RELATIONSHIPS
+from sqlrun.relationships import of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,20 +38,22 @@ def check(progress: Progress, model: Compiled) -> tuple[int, Reasons, tuple[Chec
     before = progress.plan.tables[model.name].state
     after = progress.states[model.name].version
     commits = progress.commits(model.name, before.version if before else 0, after)
-    if not commits:
-        return 0, (), ()
-    expectations = expectations_of(progress.space, model)
+    feed = _feed(progress, model, commits, progress.plan.tables[model.name].where) if commits else None
+    related = _related(progress, model, feed)
+    if feed is None:
+        return 0, (), related
+    expectations = tuple(e for e in expectations_of(progress.space, model) if e.type != RELATIONSHIPS)
     changed = _changed(progress, model, commits, _columns(expectations, model))
     quarantined = _quarantined(progress, model, commits)
     limited = quarantine_limit.judged(progress, model, commits)
     if not changed.num_rows or not expectations:
-        return changed.num_rows, quarantined, limited
+        return changed.num_rows, quarantined, (*related, *limited)
     from sqlrun.quality import run_checks
 
     contract = model.query.rendered.model
     keyed = None
     if any(scope(e) == "key" for e in expectations):
-        keyed = _keyed(progress, model, commits)
+        keyed = _keyed(progress, model, commits, changed)
 
     def whole() -> pa.Table:
         table = progress.plan.tables[model.name]
@@ -57,7 +61,16 @@ def check(progress: Progress, model: Compiled) -> tuple[int, Reasons, tuple[Chec
         return progress.reader.query("select * from whole", (held,))
 
     results = run_checks(contract, expectations, changed, keyed, whole, progress.plan.as_of)
-    return changed.num_rows, quarantined, (*results, *limited)
+    return changed.num_rows, quarantined, (*results, *related, *limited)
+
+
+def _related(progress: Progress, model: Compiled, feed: Relation | None) -> tuple[CheckResult, ...]:
+    """Evaluate relationships, which a table that hasn't changed can break too: the other table may have."""
+    if not of(model.query.rendered.model):
+        return ()
+    from sqlrun.related import in_tick
+
+    return in_tick(progress, model, feed)
 
 
 def _columns(expectations: tuple[Expectation, ...], model: Compiled) -> tuple[str, ...]:
@@ -87,8 +100,8 @@ def _quarantined(progress: Progress, model: Compiled, commits: tuple[int, ...]) 
     return tuple(sorted((str(row["reason"]), int(row["n"])) for row in counted.to_pylist()))
 
 
-def _keyed(progress: Progress, model: Compiled, commits: tuple[int, ...]) -> pa.Table:
-    """Read the rows of the table that share the grain with a changed row."""
+def _keyed(progress: Progress, model: Compiled, commits: tuple[int, ...], changed: pa.Table) -> pa.Table:
+    """Read the rows of the table that share the grain with a changed row, from files that can hold one."""
     dialect = progress.reader.dialect
     table = progress.plan.tables[model.name]
     grain = model.query.rendered.model.grain
@@ -97,7 +110,8 @@ def _keyed(progress: Progress, model: Compiled, commits: tuple[int, ...]) -> pa.
     on = " and ".join(f"l.{identifier(k, dialect)} {same} r.{identifier(k, dialect)}" for k in grain)
     names = ", ".join(f"l.{identifier(k, dialect)}" for k in grain)
     version = progress.states[model.name].version
-    whole = Relation("held", table.spec.path, table.public, "new", version=version, where=table.where)
+    near = key_ranges.of(changed, grain, table.spec.partition_by)
+    whole = Relation("held", table.spec.path, table.public, "new", version=version, where=table.where, ranges=near)
     feed = _feed(progress, model, commits, table.where)
     sql = f"select {names} from held as l {word} (select * from feed where _weight > 0) as r on {on}"
     return progress.reader.query(sql, (whole, feed))
