@@ -22,13 +22,13 @@ LOST = "its file is gone, and the source was landed anew without it"
 
 
 def write_down(progress: Progress, model: Compiled, source: str, version: int, at: datetime) -> None:
-    """Compare the published table's quarantine with that of the table that takes its place, once.
+    """Compare the published table's quarantine with that of the table that takes its place, built or promoted, once.
 
     Lines that are to be replayed are left to the replay; lost ones are discarded, to be replayed or not.
     """
     table, published = progress.plan.tables[model.name], progress.plan.published
     old = published.tables.get(model.name) if published else None
-    if table.state is not None or old is None or old.path == table.path:
+    if old is None or old.path == table.path:
         return
     if progress.plan.env and owner(old.path) != progress.plan.env:
         return  # production's lines wait where they were

@@ -336,6 +336,19 @@ def test_an_environment_has_its_own_queue(made: Site) -> None:
     assert by_shop(fixed) == sums(*GOOD)
 
 
+def test_a_promoted_table_leaves_a_record_of_what_no_longer_waits(made: Site) -> None:
+    """A query and a rule are mended in an environment; production takes the table over, and its queue with it."""
+    edited = edit(edit(made, *MILDER), "where id <> 'test'", "where id <> 'tests'", "models/stg_sales.sql")
+    assert tick(Site(edited.root, edited.engine, "dev")).published
+    assert tick(edited, 3).published
+
+    assert path(edited).endswith(".dev")
+    assert by_shop(edited) == sums(*GOOD, *EVES)
+    assert waiting(edited) == {NEGATIVE: 1, "not a JSON object": 1}
+    assert {row["reason"]: row["replayed"] for row in told(edited, "list") if row["replayed"]} == {UNKNOWN: 3}
+    is_true(edited)
+
+
 def test_what_an_environment_shares_waits_in_production(made: Site) -> None:
     """Nothing of production's can be discarded or replayed through an environment."""
     dev = Site(made.root, made.engine, "dev")
