@@ -233,7 +233,6 @@ def points() -> dict[str, Any]:
     return {
         "before the merge": before(replays, "_write"),
         "after the merge": after_the_merge,
-        "before the record": before(replays, "_outcomes"),
         "after the record": after_the_record,
         "before the pin": before(Ledger, "pin"),
         "before publishing": before(Ledger, "publish"),
