@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlrun import doctor, environments, sharing
+from sqlrun import doctor, environments, rules_edited, sharing
 from sqlrun.engines.protocol import Engine
 from sqlrun.errors import EngineError, UsageError
 from sqlrun.events import Listener, TickResult, Told
 from sqlrun.ledger import Ledger
 from sqlrun.maintain import Progress
 from sqlrun.nodes import Nodes
-from sqlrun.plan import TickPlan, Workspace, tick_plan
+from sqlrun.plan import NOTHING, TickPlan, Workspace, tick_plan
 from sqlrun.sharing import Around
 from sqlrun.ticks import Published
 
@@ -69,9 +69,10 @@ def tick(
             )
     plan = _plan(space, history.published, history.last_tick + 1, request, around)
     doctor.before_tick(ledger, plan, request.clock(), request.say)
-    free = doctor.free_number(ledger, plan)
-    if free > plan.number:
-        plan = _plan(space, history.published, free, request, around)
+    free = max(doctor.free_number(ledger, plan), plan.number)
+    anew = rules_edited.broken(space, plan, reader or engine)
+    if free > plan.number or anew:
+        plan = _plan(space, history.published, free, request, around, anew)
     number, published = plan.number, plan.published
     for text in sharing.told(plan):
         tell(Told(text))
@@ -99,9 +100,16 @@ def tick(
     return TickResult(number, request.as_of, not nodes.failed, seconds, tuple(nodes.done), tuple(nodes.checks))
 
 
-def _plan(space: Workspace, published: Published | None, number: int, request: Request, around: Around) -> TickPlan:
+def _plan(
+    space: Workspace,
+    published: Published | None,
+    number: int,
+    request: Request,
+    around: Around,
+    anew: Mapping[str, str] = NOTHING,
+) -> TickPlan:
     return tick_plan(
-        space, request.warehouse, published, number, request.as_of, request.selected, request.refresh, around
+        space, request.warehouse, published, number, request.as_of, request.selected, request.refresh, around, anew
     )
 
 

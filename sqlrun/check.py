@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sqlrun import key_ranges
+from sqlrun import key_ranges, quarantine_limit
 from sqlrun.engines.protocol import Relation
 from sqlrun.events import CheckResult
 from sqlrun.expectations import from_contract, scope
@@ -45,8 +45,9 @@ def check(progress: Progress, model: Compiled) -> tuple[int, Reasons, tuple[Chec
     expectations = tuple(e for e in expectations_of(progress.space, model) if e.type != RELATIONSHIPS)
     changed = _changed(progress, model, commits, _columns(expectations, model))
     quarantined = _quarantined(progress, model, commits)
+    limited = quarantine_limit.judged(progress, model, commits)
     if not changed.num_rows or not expectations:
-        return changed.num_rows, quarantined, related
+        return changed.num_rows, quarantined, (*related, *limited)
     from sqlrun.quality import run_checks
 
     contract = model.query.rendered.model
@@ -60,7 +61,7 @@ def check(progress: Progress, model: Compiled) -> tuple[int, Reasons, tuple[Chec
         return progress.reader.query("select * from whole", (held,))
 
     results = run_checks(contract, expectations, changed, keyed, whole, progress.plan.as_of)
-    return changed.num_rows, quarantined, (*results, *related)
+    return changed.num_rows, quarantined, (*results, *related, *limited)
 
 
 def _related(progress: Progress, model: Compiled, feed: Relation | None) -> tuple[CheckResult, ...]:
@@ -93,7 +94,9 @@ def _quarantined(progress: Progress, model: Compiled, commits: tuple[int, ...]) 
     if model.source is None:
         return ()
     feed = replace(_feed(progress, model, commits, QUARANTINED_ROWS), columns=ORIGIN[:1])
-    counted = progress.reader.query(f"select {REASON} as reason, count(*) as n from feed group by {REASON}", (feed,))
+    # A line that was replayed since has left its reason, and counts with the new one where it has one.
+    sql = f"select {REASON} as reason, sum(_weight) as n from feed group by {REASON} having sum(_weight) > 0"
+    counted = progress.reader.query(sql, (feed,))
     return tuple(sorted((str(row["reason"]), int(row["n"])) for row in counted.to_pylist()))
 
 

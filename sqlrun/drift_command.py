@@ -74,6 +74,7 @@ def _drifts(engine: DuckDBEngine, table: TablePlan, head: int, source: Source) -
     path = table.spec.path
     whole = look(engine, Relation("feed", path, landing.HIDDEN, "new", version=head), source)
     commits = delta_files.effective_commits(path, table.state.version if table.state else 0, head)
+    commits = delta_files.landings(path, commits)
     if not commits:
         return whole
     fresh = look(engine, Relation("feed", path, landing.HIDDEN, "changes", commits=commits), source)

@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlrun import drift, landing
 from sqlrun.drift import Drift
+from sqlrun.engines import delta_files
 from sqlrun.engines.protocol import Engine, Relation
 from sqlrun.errors import EngineError
 from sqlrun.maintain import Progress
@@ -36,6 +37,7 @@ def judged(progress: Progress, name: str, source: Source) -> str:
     """
     table = progress.plan.tables[name]
     commits = progress.commits(name, table.state.version if table.state else 0, progress.states[name].version)
+    commits = delta_files.landings(table.spec.path, commits)
     if not commits:
         return ""
     feed = Relation("feed", table.spec.path, landing.HIDDEN, "changes", commits=commits)
@@ -47,8 +49,13 @@ def judged(progress: Progress, name: str, source: Source) -> str:
 
 def reader_of(progress: Progress) -> Engine:
     """Give an engine that speaks DuckDB's SQL; it only reads."""
-    if progress.reader.dialect == "duckdb":
-        return progress.reader
+    return speaking(progress.reader)
+
+
+def speaking(reader: Engine) -> Engine:
+    """Give an engine, or another one where it doesn't speak DuckDB's SQL."""
+    if reader.dialect == "duckdb":
+        return reader
     from sqlrun.engines.duckdb import DuckDBEngine
 
     return DuckDBEngine()

@@ -16,9 +16,19 @@ from sqlrun.plan import TablePlan, TickPlan, Workspace, own_tables
 from sqlrun.sharing import ALONE, Around, Promotion, print_of
 from sqlrun.ticks import Published, TableState
 
-Fate = Literal["new", "rebuilt", "promoted", "new rows", "untouched", "shared", "not selected", "gone"]
+Fate = Literal["new", "rebuilt", "promoted", "new rows", "new rules", "untouched", "shared", "not selected", "gone"]
 # In this order they are told, what costs most first.
-FATES: tuple[Fate, ...] = ("rebuilt", "new", "promoted", "new rows", "gone", "not selected", "untouched", "shared")
+FATES: tuple[Fate, ...] = (
+    "rebuilt",
+    "new",
+    "promoted",
+    "new rows",
+    "new rules",
+    "gone",
+    "not selected",
+    "untouched",
+    "shared",
+)
 # What is told as a number alone.
 QUIET = ("untouched", "shared", "not selected")
 
@@ -84,6 +94,8 @@ def _model(space: Workspace, plan: TickPlan, model: Compiled, known: Mapping[str
     if before is None:
         return Edit(name, "new", plan.notes.get(name, "never built"), (), tuple(reads))
     if not building:
+        if model.source is not None and before.content not in ("", space.rules_print(model)):
+            return Edit(name, "new rules", "they hold for lines that land from now on, and for those that are replayed")
         return Edit(name, "untouched", "")
     return Edit(name, "rebuilt", _why(space, plan, model, known), _columns(before, own), tuple(reads))
 
@@ -110,11 +122,13 @@ def _edited(space: Workspace, plan: TickPlan, model: Compiled, known: Mapping[st
     moved = [name for name in reads if name in plan.tables and plan.tables[name].state is None]
     before = print_of(known[model.name].path)
     if before == space.prints[model.name]:
+        if model.source is not None and model.name in plan.notes:
+            return ""  # the note says it
         if moved:
             return f"it reads {_listed(moved)}"
         return "production's is made from other tables" if plan.env and not plan.refresh else "--full-refresh"
     then = {name: print_of(known[name].path) if name in known else space.prints[name] for name in reads}
-    if fingerprint.of_model(model, then, space.rules.get(model.name, ())) == before:
+    if fingerprint.of_model(model, then) == before:
         return f"it reads {_listed(moved)}"
     others = [f"the view {name}" for name in reads if name in space.views] + moved
     own = "its query, columns or layout were edited"

@@ -87,6 +87,10 @@ def problems(suite: Suite, model: Model, *, lands: bool) -> tuple[Problem, ...]:
     `lands` says that the model reads a source, so that rows can be quarantined before they become part of it.
     """
     found = [problem for expectation in suite.expectations for problem in _problems(expectation, model, lands)]
+    if suite.max_quarantined is not None and not lands:
+        message = f"{model.name} reads no source, so none of its rows can be quarantined"
+        hint = "Put max_quarantined into the suite of the model that lands the source."
+        found.append(Problem("SR708", suite.max_quarantined.place, message, hint))
     return tuple(sorted(found, key=lambda problem: (problem.place, problem.code)))
 
 

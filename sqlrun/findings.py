@@ -226,6 +226,12 @@ def _advice(check: CheckResult) -> str:
     """Say what to do, in words of ours alone: backticks in it are marks."""
     if check.status == "error":
         return "Mend the check at its place below, then run `sqlrun build` again."
+    if check.type == "max_quarantined":
+        return (
+            "`sqlrun quarantine list` says why lines were set aside. If a rule is wrong: mend it, and `sqlrun "
+            "quarantine replay` its lines. If the lines are wrong: `sqlrun quarantine discard` them. Then run "
+            "`sqlrun build` again."
+        )
     return (
         "If the rows are wrong: have the source send them right, or mend the model's query. If the rule is wrong: "
         "change it at its place below. If such rows should pass and be told: write `on_fail: warn` there. Then run "

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
-from sqlrun import landed, landing, lost_files
+from sqlrun import landed, landing, lost_files, relanded, replays, rules_edited
 from sqlrun.drift_rows import judged
 from sqlrun.engines.protocol import Landing
 from sqlrun.events import StageReceipt
@@ -16,7 +18,8 @@ from sqlrun.plan import state_after
 def land(progress: Progress, model: Compiled, warehouse: str, at: datetime) -> StageReceipt:
     """Land what is new of a model's source, exactly once.
 
-    What has landed stays, published or not: rows of a tick that failed are the next tick's changes.
+    What has landed stays, published or not: rows of a tick that failed are the next tick's changes. Quarantined lines
+    that somebody asked to be replayed are judged again.
     """
     assert model.source is not None
     table = progress.plan.tables[model.name]
@@ -35,7 +38,13 @@ def land(progress: Progress, model: Compiled, warehouse: str, at: datetime) -> S
         lost_files.require(progress, model.name, request.source, table.path)
     progress.still()
     written = progress.engine.land(request)
-    progress.finish(model.name, state_after(table, written.version, progress.plan.as_of, {}))
-    notes = (*written.notes, judged(progress, model.name, model.source))
+    relanded.write_down(progress, model, request.source, written.version, at)
+    replayed = replays.carry_out(progress, model, written.version, at)
+    rules_now = progress.space.rules_print(model)
+    progress.finish(model.name, state_after(table, replayed.version, progress.plan.as_of, {}, rules_now))
+    notes = (*written.notes, judged(progress, model.name, model.source), replayed.note)
+    if not replayed.note:
+        notes = (*notes, rules_edited.told(progress.space, model, table, partial(replays.waiting, progress, model)))
     note = "\n".join(text for text in notes if text)
-    return StageReceipt(model.name, "append", model.own.reason.code, 0, written.version, written.receipt, note=note)
+    receipt = replace(written.receipt, commits=written.receipt.commits + replayed.commits)
+    return StageReceipt(model.name, "append", model.own.reason.code, 0, replayed.version, receipt, note=note)

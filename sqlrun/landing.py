@@ -57,8 +57,19 @@ class Rule:
     passes: str
 
 
-def query(stage: Stage, source: Source, rules: Sequence[Rule], dialect: Dialect, landed_at: datetime) -> str:
-    """Write the landing query over `lines(value, file)`; its columns are the stage's and the hidden ones."""
+def query(
+    stage: Stage,
+    source: Source,
+    rules: Sequence[Rule],
+    dialect: Dialect,
+    landed_at: datetime,
+    *,
+    with_text: bool = False,
+) -> str:
+    """Write the landing query over `lines(value, file)`; its columns are the stage's and the hidden ones.
+
+    `with_text`: good rows keep their line's text, too.
+    """
     parts = [
         ("_parsed", _parsed(source, dialect)),
         ("_typed", _dialect(_typed(source), dialect)),
@@ -66,7 +77,7 @@ def query(stage: Stage, source: Source, rules: Sequence[Rule], dialect: Dialect,
         ("_judged", _dialect(_judged(stage, rules), dialect)),
     ]
     ctes = ",\n".join(f"{name} as (\n{text}\n)" for name, text in parts)
-    return f"with\n{ctes}\n{_final(stage, dialect, landed_at)}"
+    return f"with\n{ctes}\n{_final(stage, dialect, landed_at, with_text)}"
 
 
 def columns_of(stage: Stage) -> tuple[StoredColumn, ...]:
@@ -269,9 +280,17 @@ def _judged(stage: Stage, rules: Sequence[Rule]) -> str:
     return f"select {names}, case {' '.join(reasons)} end as {REASON}, _raw, _file, {RESCUED}, {ABSENT} from _modelled"
 
 
-def _final(stage: Stage, dialect: Dialect, landed_at: datetime) -> str:
+def breaks(stage: Stage, rules: Sequence[Rule], dialect: Dialect) -> str:
+    """Write the test that a landed row would be set aside by the contract or the rules of now; "" where none could."""
+    tests = [f"{sql.identifier(c.name, 'spark')} is null" for c in stage.columns if not c.nullable]
+    tests += [f"not ({rule.passes})" for rule in rules]
+    return " or ".join(f"({_dialect(test, dialect)})" for test in tests)
+
+
+def _final(stage: Stage, dialect: Dialect, landed_at: datetime, with_text: bool) -> str:
     names = sql.names((c.name for c in stage.columns), dialect)
+    text = "_raw" if with_text else f"case when {REASON} is not null then _raw end"
     return (
-        f"select {names}, {REASON}, case when {REASON} is not null then _raw end as {RAW}, _file as {FILE}, "
+        f"select {names}, {REASON}, {text} as {RAW}, _file as {FILE}, "
         f"{sql.timestamp(landed_at, dialect)} as {LANDED_AT}, {RESCUED}, {ABSENT} from _judged"
     )

@@ -144,12 +144,21 @@ class Macro:
 
 
 @dataclass(frozen=True, slots=True)
+class Limit:
+    """How many lines a tick may set aside: a share, as in `1%`, or a count of lines."""
+
+    text: str
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
 class Suite:
-    """The expectations of one materialized table."""
+    """The expectations of one materialized table; `max_quarantined` for one that lands a source."""
 
     model: str
     file: str
     expectations: tuple[Expectation, ...]
+    max_quarantined: Limit | None = None
 
 
 @dataclass(frozen=True, slots=True)

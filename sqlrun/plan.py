@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from types import MappingProxyType
 
 from sqlrun import expectations, fingerprint, landing, sharing
 from sqlrun.engines.protocol import StoredColumn, TableSpec
@@ -12,10 +13,11 @@ from sqlrun.errors import UsageError
 from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.stages import Stage
 from sqlrun.landing import Rule
-from sqlrun.model import Project, Seed, Suite
+from sqlrun.model import Expectation, Project, Seed, Suite
 from sqlrun.sharing import ALONE, Around, Promotion, print_of
 from sqlrun.ticks import Published, TableState
 
+NOTHING: Mapping[str, str] = MappingProxyType({})
 PUBLIC_ROWS = f"{landing.REASON} is null"
 QUARANTINED_ROWS = f"{landing.REASON} is not null"
 
@@ -33,6 +35,10 @@ class Workspace:
     def model(self, name: str) -> Compiled:
         """Find a model by name."""
         return next(m for m in self.models if m.name == name)
+
+    def rules_print(self, model: Compiled) -> str:
+        """Hash the rules by which a landing model's lines are judged."""
+        return fingerprint.of_rules(model, self.rules.get(model.name, ()))
 
     @property
     def tables(self) -> tuple[Compiled, ...]:
@@ -63,7 +69,7 @@ def workspace(project: Project, models: tuple[Compiled, ...], rules: Mapping[str
     for model in models:
         reads = [*model.query.rendered.refs]
         inputs = {name: prints[name] for name in reads}
-        prints[model.name] = fingerprint.of_model(model, inputs, rules.get(model.name, ()))
+        prints[model.name] = fingerprint.of_model(model, inputs)
     suites = {suite.model: suite for suite in project.suites}
     return Workspace(project, models, rules, suites, prints)
 
@@ -81,14 +87,15 @@ def rules_of(nouns: Project, model: Compiled) -> tuple[Rule, ...]:
     for expectation in quarantine:
         predicate = expectations.passes(expectation, contract.columns)
         assert predicate is not None, "problems() refuses a quarantine without a predicate"
-        rules.append(Rule(_reason(expectation.type, expectation.kwargs, expectation.description), predicate))
+        rules.append(Rule(reason_of(expectation), predicate))
     return tuple(rules)
 
 
-def _reason(kind: str, kwargs: object, description: str) -> str:
-    column = kwargs.get("column") if isinstance(kwargs, dict) else None
+def reason_of(expectation: Expectation) -> str:
+    """Say why a row is set aside that breaks an expectation."""
+    column = expectation.kwargs.get("column") if isinstance(expectation.kwargs, dict) else None
     subject = f"{column}: " if column else ""
-    return f"{subject}{description or kind}"
+    return f"{subject}{expectation.description or expectation.type}"
 
 
 def stored_columns(stage: Stage) -> tuple[StoredColumn, ...]:
@@ -150,8 +157,12 @@ def tick_plan(
     selected: Iterable[str],
     refresh: bool,
     around: Around = ALONE,
+    anew: Mapping[str, str] = NOTHING,
 ) -> TickPlan:
-    """Plan a tick over the selected models and seeds; a table whose input was rebuilt is rebuilt too."""
+    """Plan a tick over the selected models and seeds; a table whose input was rebuilt is rebuilt too.
+
+    `anew` are landing models that have to land from the beginning, each with why.
+    """
     chosen = set(selected)
     shared = sharing.shared(space, around)
     seen = sharing.seen(space, published, around, shared)
@@ -161,6 +172,7 @@ def tick_plan(
     seeds = tuple(s.name for s in space.project.seeds if s.name in chosen | needed and s.name not in shared)
     places = _Places(space, warehouse, number, as_of, chosen, refresh, around, sharing.own(published, around), shared)
     places.before = published.tables if published else {}
+    places.anew = anew
     for seed in space.project.seeds:
         if seed.name in seeds or seed.name in shared:
             places.put_seed(seed)
@@ -189,6 +201,7 @@ class _Places:
     promoted: dict[str, Promotion] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
     before: Mapping[str, TableState] = field(default_factory=dict)
+    anew: Mapping[str, str] = field(default_factory=dict)
 
     def put_seed(self, seed: Seed) -> None:
         """Choose a seed's table."""
@@ -211,6 +224,7 @@ class _Places:
     def put_model(self, model: Compiled, needed: set[str]) -> None:
         """Choose the tables of a model, its own and the hidden ones; none where nothing asks for them."""
         taken: Mapping[str, TableState] = self.shared
+        self.notes |= {model.name: self.anew[model.name]} if model.name in self.anew else {}
         if model.name not in self.shared:
             taken = self._promoted(model) if model.name in self.chosen and not self.refresh else {}
             before, meaning = self.before.get(model.name), self.space.prints[model.name]
@@ -220,7 +234,8 @@ class _Places:
             if stage.name in taken:
                 self._put(stage, taken[stage.name].path, taken[stage.name])
             elif model.name in self.chosen or stage.name in needed:
-                again = model.name in self.chosen and (self.refresh or self._moved(stage))
+                again = self.refresh or model.name in self.anew or self._moved(stage)
+                again = again and model.name in self.chosen
                 # A hidden table has a folder of its own: what lies inside another table's folder is lost to a
                 # VACUUM of that one.
                 home = f"{stage.name}/{self.space.prints[stage.model]}"

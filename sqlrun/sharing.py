@@ -139,11 +139,16 @@ def shared(space: Workspace, around: Around) -> dict[str, TableState]:
             found |= {seed.name: state} if state.content == fingerprint.of_content(seed) else {}
     for model in space.tables:
         states = _states(space, model, known)
-        if states is not None:
+        if states is not None and _same_rules(space, model, states):
             there = {name: state.path for name, state in (found | states).items()}
             if all(_read(states[s.name]) == {name: there.get(name) for name in reads(s)} for s in model.stages):
                 found |= states
     return found
+
+
+def _same_rules(space: Workspace, model: Compiled, states: Mapping[str, TableState]) -> bool:
+    """Tell whether the lines of a landing table were judged as they would be now."""
+    return model.source is None or states[model.name].content in ("", space.rules_print(model))
 
 
 def _states(space: Workspace, model: Compiled, known: Mapping[str, TableState]) -> dict[str, TableState] | None:

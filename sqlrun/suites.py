@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
 from sqlrun.errors import Place
-from sqlrun.model import Expectation, Suite
+from sqlrun.model import Expectation, Limit, Suite
 from sqlrun.yaml_values import Reader, plain
 
-SUITE_KEYS = ("name", "description", "expectations", "meta")
+SUITE_KEYS = ("name", "description", "expectations", "max_quarantined", "meta")
 EXPECTATION_KEYS = ("type", "kwargs", "severity", "on_fail", "description", "meta")
 SEVERITIES = ("critical", "warning", "info")
+LIMIT = re.compile(r"(?P<share>[0-9]{1,3}([.][0-9]{1,9})?)%|[0-9]{1,12}")
 ON_FAIL = ("fail", "warn", "quarantine")
 
 
@@ -31,7 +33,22 @@ def suite(reader: Reader, model: str) -> Suite:
             kwargs = None
         kind, description = reader.text(item, "type"), reader.text(item, "description")
         found.append(Expectation(kind, _floats(plain(kwargs or {})), severity, on_fail, description, place))
-    return Suite(model, reader.file, tuple(found))
+    return Suite(model, reader.file, tuple(found), _limit(reader, root))
+
+
+def _limit(reader: Reader, root: Any) -> Limit | None:
+    """Read `max_quarantined`: a share in per cent or a whole number of lines."""
+    if not isinstance(root, Mapping) or "max_quarantined" not in root:
+        return None
+    text = reader.text(root, "max_quarantined").replace(" ", "")
+    empty = root["max_quarantined"] is None
+    place = reader.place(root, "max_quarantined") if empty else reader.value_place(root, "max_quarantined")
+    share = LIMIT.fullmatch(text)
+    if share is None or (share["share"] is not None and Decimal(share["share"]) > 100):
+        message = f"`max_quarantined` can't be `{root['max_quarantined']}`"
+        reader.problem("SR717", place, message, "Write a share of the landed lines, as in 0.5%, or a count, as in 20.")
+        return None
+    return Limit(text, place)
 
 
 def _floats(value: Any) -> Any:

@@ -72,8 +72,9 @@ def plan_edits(
     now: datetime,
 ) -> int:
     """Carry out `sqlrun plan`."""
-    from sqlrun import edits, environments
+    from sqlrun import edits, environments, rules_edited
     from sqlrun.engines import delta_files
+    from sqlrun.engines.duckdb import DuckDBEngine
     from sqlrun.plan import tick_plan
 
     prepared = pipeline.prepare(root, Cache.of(root))
@@ -83,6 +84,11 @@ def plan_edits(
     plan = tick_plan(
         prepared.space, ledger.warehouse, history.published, number, now, names, refresh, around
     )  # fmt: skip
+    anew = rules_edited.broken(prepared.space, plan, DuckDBEngine())
+    if anew:
+        plan = tick_plan(
+            prepared.space, ledger.warehouse, history.published, number, now, names, refresh, around, anew
+        )  # fmt: skip
     published = plan.published
     found = edits.edits(prepared.space, plan)
     states = {n: published.tables[n] for e in found for n in e.reads if n in published.tables} if published else {}

@@ -12,7 +12,8 @@ from datetime import datetime, timedelta, timezone
 class TableState:
     """One table at one tick. `path` is relative to the warehouse; `inputs` maps names to (path, version).
 
-    `as_of` is the time of the tick that last maintained the table (ISO, UTC); `content` the hash of a seed's rows;
+    `as_of` is the time of the tick that last maintained the table (ISO, UTC); `content` the hash of a seed's rows, or
+    of the rules that a landing table's lines were judged by;
     `checksum` what its rows add up to (`checksums.py`), "" where that isn't known.
     """
 

@@ -61,6 +61,10 @@ def rows_of(table: Relation) -> list[dict[str, Any]]:
     return rows
 
 
+def now() -> datetime:
+    return datetime.now(timezone.utc)
+
+
 @dataclass
 class Site:
     """A project, a warehouse and an engine."""
@@ -81,9 +85,11 @@ class Site:
     def orders(self) -> Path:
         return self.root / "data" / "orders"
 
-    def tick(self, as_of: datetime, select: tuple[str, ...] = (), refresh: bool = False) -> TickResult:
+    def tick(
+        self, as_of: datetime, select: tuple[str, ...] = (), refresh: bool = False, accept_lost: bool = False
+    ) -> TickResult:
         names = select or tuple(n for n in self.prepared.graph.order if not n.startswith("source:"))
-        request = Request(self.warehouse, as_of, names, refresh, 2, "test", lambda: datetime.now(timezone.utc))
+        request = Request(self.warehouse, as_of, names, refresh, 2, "test", now, accept_lost)
         return tick(self.prepared.space, self.engine, self.ledger, request, self.events.append)
 
     def rows(self, name: str) -> list[dict[str, Any]]:

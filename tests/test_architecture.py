@@ -29,8 +29,8 @@ HOMES = {
     "delta": {"engines.spark"},
     "great_expectations": {"quality"},
     "pandas": {"quality"},
-    "click": {"cli", "cli_check", "cli_doctor", "cli_drift", "cli_environments", "cli_options", "cli_simulate",
-              "cli_ticks"},
+    "click": {"cli", "cli_check", "cli_doctor", "cli_drift", "cli_environments", "cli_options", "cli_quarantine",
+              "cli_simulate", "cli_ticks"},
     "rich": {"console"},
     "numpy": {"simulate_orders", "simulate_broken"},
 }  # fmt: skip

@@ -249,6 +249,15 @@ def effective_commits(path: str, after: int, until: int) -> tuple[int, ...]:
     return tuple(reversed(kept))
 
 
+def landings(path: str, commits: Iterable[int]) -> tuple[int, ...]:
+    """Leave out the commits of a landing table that brought no new lines: a replay is the only one that merges."""
+
+    def operation(version: int) -> object:
+        return next((a["commitInfo"].get("operation") for a in actions(path, version) if "commitInfo" in a), None)
+
+    return tuple(version for version in commits if operation(version) != "MERGE")
+
+
 # How the metrics of a commit name the rows that came and went, as Spark and as delta-rs spell them.
 MERGED = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
 CAME = ("numOutputRows", "num_added_rows")

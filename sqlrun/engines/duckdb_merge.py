@@ -107,7 +107,8 @@ def _applied(session: Any, table: Any, write: Write, statement: Merge, keep: Any
         f"when {statement.update_when or 'true'} then 'u' end"
     )
     joined = f"from s left join (select *, true as _there from ({target})) as t on {on}"
-    return f"select * from (select {', '.join(items)}, {op} as _op {joined}) where _op is not null"
+    once = "distinct " if statement.repeats else ""
+    return f"select {once}* from (select {', '.join(items)}, {op} as _op {joined}) where _op is not null"
 
 
 def _equal(key: str, null_safe: bool) -> str:

@@ -107,7 +107,8 @@ class Merge:
     Expressions are SQL in the engine's dialect over `s.` and `t.`. A matched row is deleted where `delete_when`
     holds, else updated by `update` where `update_when` holds; an unmatched row is inserted by `insert` where
     `insert_when` holds. "" means: never for `delete_when`, always for the other two.
-    Keys in `null_safe` match NULL with NULL; the others are never NULL.
+    Keys in `null_safe` match NULL with NULL; the others are never NULL. `repeats`: the table may have several rows of
+    a key, and what becomes of them doesn't depend on which of them it is.
     """
 
     delta: str
@@ -119,6 +120,7 @@ class Merge:
     update_when: str = ""
     insert_when: str = ""
     prune: Prune = Prune()
+    repeats: bool = False
 
 
 Statement = Append | Replace | Overwrite | Load | Merge
@@ -129,6 +131,7 @@ class Write:
     """One statement on one table in one tick: at most one Delta commit, which must be `base` + 1.
 
     The commit carries the transaction id (`app_id`, `tick`) and the metadata. Nothing to change: no commit.
+    `lenient`: an expression that fails is NULL, as it is while files land.
     """
 
     table: TableSpec
@@ -138,6 +141,7 @@ class Write:
     relations: tuple[Relation, ...]
     statement: Statement
     metadata: Mapping[str, str] = field(default_factory=dict)
+    lenient: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 APP_ID = "spark.databricks.delta.write.txnAppId"
 APP_VERSION = "spark.databricks.delta.write.txnVersion"
+ANSI = "spark.sql.ansi.enabled"
 METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 
@@ -224,8 +225,12 @@ def _transaction(session: Any, write: Write) -> Iterator[None]:
     session.conf.set(APP_ID, write.app_id)
     session.conf.set(APP_VERSION, str(write.tick))
     session.conf.set(METADATA, json.dumps({**write.metadata, "sqlrun.tick": str(write.tick)}))
+    if write.lenient:
+        session.conf.set(ANSI, "false")
     try:
         yield
     finally:
+        if write.lenient:
+            session.conf.unset(ANSI)
         for key in (APP_ID, APP_VERSION, METADATA):
             session.conf.unset(key)
