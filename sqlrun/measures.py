@@ -14,6 +14,7 @@ from typing import Any
 from sqlrun import receipts
 from sqlrun.engines import delta_files
 from sqlrun.engines.protocol import StoredColumn, TableSpec
+from sqlrun.errors import EngineError, first_line
 from sqlrun.events import TickResult
 from sqlrun.sharing import books
 
@@ -107,9 +108,11 @@ def read(
     for name, chosen in (("measure", [f"'{m}'" for m in measures]), ("hour", [str(h) for h in hours])):
         terms += [f"{name} in ({', '.join(chosen)})"] if chosen else []
     names = [c.name for c in COLUMNS if not columns or c.name in columns]
-    with delta_files.explained(f"the measures at {path} can't be read"):
+    try:
         scan = delta_files.open_table(path).scan(columns=names, predicate=" and ".join(terms) or None)
         rows: list[dict[str, Any]] = pa.table(scan.read_all()).to_pylist()
+    except Exception as error:  # a file that is torn is found by Arrow's C interface, whose error has no class
+        raise EngineError(f"the measures at {path} can't be read: {first_line(error)}") from error
     return sorted(rows, key=lambda row: row["tick"]) if "tick" in names else rows
 
 
