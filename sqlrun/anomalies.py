@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from statistics import median
+from typing import NamedTuple
 
 from sqlrun.events import Measure
 
@@ -31,8 +32,7 @@ DEVIATIONS, OF_MAD = 4.0, 1.4826
 ALIKE = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class Past:
+class Past(NamedTuple):
     """A measure's value in an earlier published tick. `middle`: of the time that the tick covered."""
 
     middle: datetime
@@ -100,7 +100,7 @@ def kind_of(measure: str) -> Kind | None:
     return KINDS.get(measure.partition(":")[0])
 
 
-def judged(measure: Measure, at: datetime, past: Iterable[Past], rows: float = 0.0) -> tuple[Measure, Band | None]:
+def judged(measure: Measure, at: datetime, past: Sequence[Past], rows: float = 0.0) -> tuple[Measure, Band | None]:
     """Compare a measure with its past; without a band nothing is said of it.
 
     `at` is the middle of the time that the tick covers; `rows`: how many its value comes of.
@@ -123,16 +123,16 @@ def expected(kind: Kind, at: datetime, interval: float | None, past: Iterable[Pa
     >>> expected(KINDS["rows"], datetime(2026, 3, 15, 11, 30), 300.0, weeks)
     Band(low=60.0, high=140.0, like='Sundays 11:00 to 12:00 UTC, 4 weeks')
     """
-    alike = [scaled for each in past if (scaled := _alike(kind, each, interval)) is not None and each.middle < at]
-    same_hour = [each for each in alike if each.middle.hour == at.hour and each.middle.date() < at.date()]
+    same_hour = [each for each in past if each.middle.hour == at.hour and each.middle.date() < at.date()]
     same_week = [each for each in same_hour if each.middle.weekday() == at.weekday()]
     lately = [each for each in same_hour if at - each.middle <= DAYS_BACK]
     for among, days, what, share in ((same_week, DAYS[at.weekday()], "weeks", 0.25), (lately, "daily", "days", 0.45)):
-        found, span = _same_time(among, at)
+        found, span = _same_time(_alike(kind, among, interval), at)
         groups = _by(found, lambda each: each.middle.date())
         if len(found) >= FEWEST and len(groups) >= FEWEST_GROUPS:
             return _band(kind, groups, share, f"{days} {span}, {len(groups)} {what}", rows)
-    recent = [each for each in alike if at - each.middle <= RECENT][-MOST_RECENT:]
+    recent = _alike(kind, (each for each in past if at - RECENT <= each.middle < at), interval)
+    recent = sorted(recent, key=lambda each: each.middle)[-MOST_RECENT:]
     if len(recent) >= FEWEST_RECENT:
         hours = _by(recent, lambda each: (each.middle.date(), each.middle.hour))
         return _band(kind, hours, 0.45, f"the last {len(recent)} ticks", rows)
@@ -148,18 +148,19 @@ def _same_time(among: list[Past], at: datetime) -> tuple[list[Past], str]:
     return found, f"{start:%H:%M} to {start + timedelta(minutes=minutes):%H:%M} UTC"
 
 
-def _alike(kind: Kind, past: Past, interval: float | None) -> Past | None:
-    """Take a value of a tick of like length, scaled to this one's; None for others, and for what is no number."""
-    if not math.isfinite(past.value):
-        return None
+def _alike(kind: Kind, past: Iterable[Past], interval: float | None) -> list[Past]:
+    """Take the values of ticks of like length, scaled to this one's; what is no number is left out."""
+    known = [each for each in past if math.isfinite(each.value)]
     if not kind.timed:
-        return past
-    if not interval or not past.interval_seconds:
-        return None
-    ratio = interval / past.interval_seconds
-    if not 1 / ALIKE <= ratio <= ALIKE:
-        return None
-    return replace(past, value=past.value * ratio) if kind.scaled else past
+        return known
+    if not interval:
+        return []
+    found = []
+    for each in known:
+        ratio = interval / each.interval_seconds if each.interval_seconds else 0.0
+        if 1 / ALIKE <= ratio <= ALIKE:
+            found.append(Past(each.middle, each.value * ratio, interval) if kind.scaled else each)
+    return found
 
 
 def _by(past: Iterable[Past], key: Callable[[Past], object]) -> list[list[float]]:

@@ -131,7 +131,7 @@ def _judged(progress: Progress, each: Measure, count: int) -> tuple[Measure, Ban
     at = measures.middle(progress.plan.as_of, each.interval_seconds)
     judged, band = anomalies.judged(each, at, progress.history.same_hour(each, at), count)
     if band is None:
-        judged, band = anomalies.judged(each, at, progress.history.recent(each), count)
+        judged, band = anomalies.judged(each, at, progress.history.recent(each, at), count)
     return judged, band
 
 

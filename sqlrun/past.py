@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sqlrun import measures
-from sqlrun.anomalies import RECENT, Kind, Past, kind_of
+from sqlrun.anomalies import ALIKE, MOST_RECENT, RECENT, Kind, Past, kind_of
 from sqlrun.events import Measure
 
-NEEDED = ("tick", "as_of", "published", "subject", "measure", "value", "interval_seconds")
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+NEEDED = ("as_of", "published", "subject", "measure", "value", "interval_seconds")
 _Values = dict[tuple[str, str], list[Past]]
 
 
@@ -23,39 +27,50 @@ class History:
     env: str
     as_of: datetime
     lock: threading.Lock = field(default_factory=threading.Lock)
-    known: dict[int | None, _Values] = field(default_factory=dict)
+    known: dict[tuple[timedelta, frozenset[int]], _Values] = field(default_factory=dict)
 
     def same_hour(self, measure: Measure, at: datetime) -> list[Past]:
         """List a measure's values in the same hour of the days of the past weeks.
 
-        Raises: EngineError if the past can't be read.
+        Raises: EngineError if the past can't be read, the first time.
         """
-        return self._of(at.hour).get((measure.subject, measure.measure), [])
+        return self._of(measure, timedelta(weeks=measures.WEEKS, hours=1), frozenset({at.hour}))
 
-    def recent(self, measure: Measure) -> list[Past]:
-        """List a measure's values of the last day.
+    def recent(self, measure: Measure, at: datetime) -> list[Past]:
+        """List a measure's values of as many hours as the last few ticks take, at most of the last day.
 
-        Raises: EngineError if the past can't be read.
+        Raises: EngineError if the past can't be read, the first time.
         """
-        return self._of(None).get((measure.subject, measure.measure), [])
+        back = min(24, 2 + math.ceil(ALIKE * MOST_RECENT * (measure.interval_seconds or 0) / 3600))
+        return self._of(measure, RECENT, frozenset((at.hour - n) % 24 for n in range(back)))
 
-    def _of(self, hour: int | None) -> _Values:
+    def _of(self, measure: Measure, back: timedelta, hours: frozenset[int]) -> list[Past]:
         with self.lock:
-            if hour not in self.known:
-                self.known[hour] = {}  # what can't be read is not tried again
-                since = self.as_of - (RECENT if hour is None else timedelta(weeks=measures.WEEKS, hours=1))
-                hours = () if hour is None else (hour,)
-                rows = measures.read(self.warehouse, self.env, since=since, hours=hours, columns=NEEDED)
-                self.known[hour] = _values(rows)
-            return self.known[hour]
+            if (back, hours) not in self.known:
+                self.known[back, hours] = {}  # what can't be read is not tried again
+                since = self.as_of - back
+                rows = measures.table(self.warehouse, self.env, since=since, hours=sorted(hours), columns=NEEDED)
+                self.known[back, hours] = {} if rows is None else _values(rows)
+            return self.known[back, hours].get((measure.subject, measure.measure), [])
 
 
-def _values(rows: list[dict[str, Any]]) -> _Values:
+def _values(rows: pa.Table) -> _Values:
+    """Sort values by what they measure, column by column: a row's mapping costs more than all else here."""
     found: _Values = {}
-    for row in rows:
-        kind: Kind | None = kind_of(row["measure"])
-        if kind is not None and row["published"] and row["value"] is not None:
-            middle = measures.middle(row["as_of"], row["interval_seconds"])
-            past = Past(middle, row["value"], row["interval_seconds"])
-            found.setdefault((row["subject"], row["measure"]), []).append(past)
+    middles: dict[tuple[datetime, float | None], datetime] = {}
+    kinds: dict[str, Kind | None] = {}
+    # A tick's time is the same in all of its rows.
+    times = rows.column("as_of").combine_chunks().dictionary_encode()
+    known = times.dictionary.to_pylist()
+    names = ("published", "subject", "measure", "value", "interval_seconds")
+    columns = (rows.column(name).to_pylist() for name in names)
+    for time, published, subject, name, value, interval in zip(times.indices.to_pylist(), *columns, strict=True):
+        if name not in kinds:
+            kinds[name] = kind_of(name)
+        if kinds[name] is None or not published or value is None:
+            continue
+        key = (known[time], interval)
+        if key not in middles:
+            middles[key] = measures.middle(*key)
+        found.setdefault((subject, name), []).append(Past(middles[key], value, interval))
     return found
