@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from sqlrun import doctor, measures
+from sqlrun import doctor, load, measures
 from sqlrun.cli import main
 from sqlrun.engines.duckdb import DuckDBEngine
+from sqlrun.errors import Place, ProjectError
 from sqlrun.events import CheckResult, Measure, TickResult
+from sqlrun.findings import About, failures, warnings
+from sqlrun.pipeline import prepare
 from tests import broken
 from tests.projects import Site
 from tests.script import FIVE, START
@@ -281,3 +285,64 @@ def test_builds_keep_their_measures_and_a_rollback_takes_them_back(tmp_path: Pat
     place.rename(root / "elsewhere")
     place.write_text("not a folder")
     assert "the measures of tick 5 can't be written" in run("build", "--skip-tests", "--as-of", "2026-03-10T13:00")
+
+
+# ---------------------------------------------------------------------------------------- settings
+
+
+def problems(root: Path) -> list[str]:
+    try:
+        load.project(root)
+    except ProjectError as error:
+        return [f"{problem.code} {problem.place} {problem.message}" for problem in error.problems]
+    return []
+
+
+def test_the_project_a_folder_or_a_query_turns_it_off(tmp_path: Path) -> None:
+    root = project(tmp_path)
+    settings = root / "pyproject.toml"
+    assert prepare(root).space.model("stg").query.rendered.config.anomalies
+    settings.write_text(broken.SETTINGS + "[tool.sqlrun.models]\nanomalies = false\n")
+    assert not prepare(root).space.model("stg").query.rendered.config.anomalies
+    (root / "models" / "stg.sql").write_text("{{ config(anomalies=true) }}\n" + LANDS)
+    assert prepare(root).space.model("stg").query.rendered.config.anomalies
+    assert not prepare(root).space.model("fct").query.rendered.config.anomalies
+
+    settings.write_text(broken.SETTINGS + '[tool.sqlrun.models]\nanomalies = "no"\n')
+    assert problems(root) == ["SR103 pyproject.toml:4:1 `anomalies` must be true or false, not `no`"]
+
+
+def test_turning_it_off_and_freshness_rebuild_nothing(tmp_path: Path) -> None:
+    one = prepare(project(tmp_path / "one")).space.prints
+    two = prepare(project(tmp_path / "two", FRESH, "    config: {anomalies: false}")).space.prints
+
+    assert one == two
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{}", "SR104 models/stg.yml:6:5 `freshness` has neither `warn_after` nor `error_after`"),
+        ("soon", "SR103 models/stg.yml:6:16 `freshness` must be a mapping"),
+        ("{error_after: 0 hours}", "SR110 models/stg.yml:6:30 `error_after` can't be `0 hours`"),
+        ("{error_after: {count: 2}}", "SR104 models/stg.yml:6:30 `error_after` lacks `period`"),
+        (
+            "{warn_after: 2 hours, error_after: 90 minutes}",
+            "SR110 models/stg.yml:6:29 `warn_after` can't be `2 hours`: it is more than `error_after`",
+        ),
+    ],
+)
+def test_a_freshness_that_makes_no_sense_is_told(tmp_path: Path, text: str, said: str) -> None:
+    assert said in problems(project(tmp_path, f"    freshness: {text}"))
+
+
+def test_the_report_says_what_to_do_about_it() -> None:
+    place = Place("models/stg.yml", 6, 5)
+    stale = CheckResult("stg", "freshness", ("at",), "critical", "fail", 1, 0, (), 0.0, "old", "", place)
+    unusual = replace(stale, type="volume", severity="warning", status="warn", message="11 rows")
+    result = TickResult(2, START, False, 1.0, (), (stale, unusual, replace(stale, status="warn")))
+    about = About("p", "duckdb", "local", "", 1, START)
+
+    assert "`error_after`" in failures(result, about)[0].advice
+    advice = [finding.advice for finding in warnings(result)]
+    assert "`anomalies: false`" in advice[0] and "`error_after`" in advice[1]
