@@ -97,7 +97,9 @@ def tick(
         request.still()
         ledger.publish(number, request.as_of, progress.states, request.clock(), request.holder, pinned)
     seconds = time.perf_counter() - started
-    return TickResult(number, request.as_of, not nodes.failed, seconds, tuple(nodes.done), tuple(nodes.checks))
+    return TickResult(
+        number, request.as_of, not nodes.failed, seconds, tuple(nodes.done), tuple(nodes.checks), tuple(nodes.measures)
+    )
 
 
 def _plan(

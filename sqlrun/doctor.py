@@ -18,6 +18,7 @@ from sqlrun import (
     examination,
     landed,
     marks,
+    measures,
     quarantine_book,
     receipts,
     report,
@@ -131,11 +132,17 @@ def of_ledger(ledger: Ledger, *, deep: bool = False) -> tuple[Found, ...]:
 
 
 def of_books(ledger: Ledger, *, deep: bool = False) -> Iterator[Found]:
-    """Examine the receipts, the checks and the book of quarantined lines: they may go from the first torn one on.
+    """Examine receipts, checks, measures and the book of quarantined lines: they may go from the first torn one on.
 
-    Nothing is decided by the former two; a command that writes into the last has ended only when its rows are synced.
+    Nothing is decided by the first three; a command that writes into the last ends only when its rows are synced.
     """
-    for name, book in (("receipts", receipts), ("checks", check_history), ("quarantine", quarantine_book)):
+    books = (
+        ("receipts", receipts),
+        ("checks", check_history),
+        ("measures", measures),
+        ("quarantine", quarantine_book),
+    )
+    for name, book in books:
         path = str(Path(book.path_of(ledger.warehouse, ledger.env)).relative_to(ledger.warehouse))
         subject = Subject(name, path, stays=True, transaction=False)
         yield Table(ledger.warehouse, subject, deep=deep).examine()

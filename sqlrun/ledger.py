@@ -88,7 +88,7 @@ class Ledger:
         assert self.env, "production isn't dropped"
         used = self.read().last_tick
         durable.write(self._folder / "last_tick", str(used))
-        for part in ("ledger", "receipts", "checks", "quarantine"):
+        for part in ("ledger", "receipts", "checks", "measures", "quarantine"):
             shutil.rmtree(self._folder / part, ignore_errors=True)
 
     def entries(self) -> list[Entry]:
