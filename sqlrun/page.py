@@ -65,7 +65,7 @@ def html(template: str, result: TickResult, about: About) -> str:
     """Fill the page's template; every text is escaped for HTML by it."""
     failed, warned = findings.failures(result, about), findings.warnings(result)
     blocking = {check.model for check in result.checks if check.status in ("fail", "error")}
-    text: str = _compiled(template).render(
+    text: str = compiled(template).render(
         headline=findings.headline(result, about),
         status="bad" if not result.published else "warn" if warned else "good",
         facts=facts(result, about),
@@ -82,8 +82,9 @@ def html(template: str, result: TickResult, about: About) -> str:
     return text
 
 
-@functools.lru_cache(2)
-def _compiled(template: str) -> Any:
+@functools.lru_cache(4)
+def compiled(template: str) -> Any:
+    """Read a page's template, once; what it is filled with is escaped for HTML."""
     from jinja2 import Environment, StrictUndefined
 
     return Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True).from_string(
