@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from sqlrun import check_history, durable, environments, examination, landed, marks, receipts, report
+from sqlrun import check_history, durable, environments, examination, landed, marks, measures, receipts, report
 from sqlrun.delta_log import Found, Subject, Table
 from sqlrun.engines import delta_files
 from sqlrun.errors import UsageError
@@ -121,8 +121,8 @@ def of_ledger(ledger: Ledger, *, deep: bool = False) -> tuple[Found, ...]:
 
 
 def of_books(ledger: Ledger, *, deep: bool = False) -> Iterator[Found]:
-    """Examine the receipts and the checks; nothing is decided by them, so they may go from the first torn one on."""
-    for name, book in (("receipts", receipts), ("checks", check_history)):
+    """Examine receipts, checks and measures; nothing is decided by them, so they may go from the first torn one on."""
+    for name, book in (("receipts", receipts), ("checks", check_history), ("measures", measures)):
         path = str(Path(book.path_of(ledger.warehouse, ledger.env)).relative_to(ledger.warehouse))
         subject = Subject(name, path, stays=True, transaction=False)
         yield Table(ledger.warehouse, subject, deep=deep).examine()

@@ -91,6 +91,25 @@ class NodeResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Measure:
+    """One number of a tick: `measure` of a model, such as `rows`. `source`: of a landing model, `group.name`.
+
+    `low` and `high` are what was expected from the past, None where there is not enough of it: then nothing is
+    unusual. `interval_seconds` is the time that the tick covers for the model, None in its first one.
+    """
+
+    subject: str
+    measure: str
+    value: float | None
+    source: str | None = None
+    interval_seconds: float | None = None
+    low: float | None = None
+    high: float | None = None
+    unusual: bool = False
+    detail: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TickResult:
     """A whole tick. `published` is False where readers still see the tick before."""
 
@@ -100,6 +119,7 @@ class TickResult:
     seconds: float
     nodes: tuple[NodeResult, ...]
     checks: tuple[CheckResult, ...] = field(default=())
+    measures: tuple[Measure, ...] = ()
 
     @property
     def ok(self) -> bool:

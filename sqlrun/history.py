@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from urllib.parse import unquote
 
-from sqlrun import lock, marks, receipts, report
+from sqlrun import lock, marks, measures, receipts, report
 from sqlrun.console import Console
 from sqlrun.engines import delta_files
 from sqlrun.errors import EngineError, UsageError
@@ -98,6 +98,10 @@ def roll_back(ledger: Ledger, to: int, clock: datetime, console: Console) -> Non
         pinned = ledger.pin(number, old.as_of, old.tables, clock, holder)
         lock.require(ledger.warehouse, holder)
         ledger.publish(number, old.as_of, old.tables, clock, holder, pinned)
+    try:
+        measures.take_back(ledger.warehouse, to, ledger.env)
+    except EngineError as error:
+        console.problem(error)
     console.print(
         f"Readers see tick {to} again, as tick {number}, as_of {old.as_of:%Y-%m-%d %H:%M} UTC. "
         "The next build goes on from there, with every line that has landed since."

@@ -84,11 +84,11 @@ class Ledger:
         return int(file.read_text()) if file.exists() else 0
 
     def drop(self) -> None:
-        """Delete an environment's ledger, receipts and history of checks; its numbers stay used."""
+        """Delete an environment's ledger, receipts, history of checks and measures; its numbers stay used."""
         assert self.env, "production isn't dropped"
         used = self.read().last_tick
         durable.write(self._folder / "last_tick", str(used))
-        for part in ("ledger", "receipts", "checks"):
+        for part in ("ledger", "receipts", "checks", "measures"):
             shutil.rmtree(self._folder / part, ignore_errors=True)
 
     def entries(self) -> list[Entry]:

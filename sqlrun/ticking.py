@@ -14,7 +14,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from sqlrun import check_history, doctor, environments, lock, marks, receipts, report, report_files, upkeep
+from sqlrun import check_history, doctor, environments, lock, marks, measures, receipts, report, report_files, upkeep
 from sqlrun.artifacts import Artifacts
 from sqlrun.build import Request, tick
 from sqlrun.console import Console
@@ -188,11 +188,12 @@ class Session:
         return result
 
     def _write_down(self, result: TickResult, ledger: Ledger, still: Callable[[], None]) -> None:
-        """Keep what the tick cost and what its checks said; the tick is what it is, whatever comes of it."""
+        """Keep what the tick cost, what was checked and measured; the tick is what it is, whatever comes of it."""
         warehouse, env, now = self.target.warehouse, ledger.env, self.clock()
         for write in (
             partial(receipts.write, warehouse, result, self.target.engine, now, env),
             partial(check_history.write, warehouse, result, now, env),
+            partial(measures.write, warehouse, result, now, env),
         ):
             try:
                 still()

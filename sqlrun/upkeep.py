@@ -13,7 +13,7 @@ from datetime import datetime, timedelta, timezone
 from functools import partial
 from pathlib import Path
 
-from sqlrun import check_history, environments, landed, lock, marks, receipts, retention
+from sqlrun import check_history, environments, landed, lock, marks, measures, receipts, retention
 from sqlrun.engines import delta_files
 from sqlrun.errors import LockedError, UsageError
 from sqlrun.ledger import Ledger
@@ -88,6 +88,7 @@ def look_after(ledger: Ledger, keep: int, clock: datetime, holder: str, tell: Ca
         _delete_old(path, wanted[state.path], clock, done)
         tell(name)
     still()
+    measures.forget(ledger.warehouse, kept[-1].tick, newest.as_of, ledger.env)
     _forget(ledger, kept[-1].tick, clock, done)
     done.tables = tuple(drop_table(ledger.warehouse, path, still) for path in unused(ledger.warehouse, wanted))
     if states != newest.tables:
@@ -109,10 +110,13 @@ def _require_alone(ledger: Ledger, holder: str, last: int | None) -> None:
 
 def _forget(ledger: Ledger, oldest: int, clock: datetime, done: Done) -> None:
     """Shorten the books: rows of ticks before the oldest that is kept go, and the logs of the books' own tables."""
-    for path in (ledger.path, *(book.path_of(ledger.warehouse, ledger.env) for book in (receipts, check_history))):
+    measured = measures.path_of(ledger.warehouse, ledger.env)
+    books = (receipts.path_of(ledger.warehouse, ledger.env), check_history.path_of(ledger.warehouse, ledger.env))
+    for path in (ledger.path, *books, measured):
         head = delta_files.head(path)
         if head is not None:
-            delta_files.delete_rows(path, f"tick < {oldest}")
+            if path != measured:  # a tick is compared with weeks of them
+                delta_files.delete_rows(path, f"tick < {oldest}")
             _put_together(path, done)
             done.files += delta_files.vacuum(path, READERS)
             head = delta_files.head(path)

@@ -392,6 +392,11 @@ def delete_rows(path: str, predicate: str) -> None:
         table.delete(predicate, post_commithook_properties=hooks())
 
 
+def update_rows(path: str, predicate: str, values: Mapping[str, str]) -> None:
+    """Set columns of the rows of a condition to SQL expressions; no commit where there is none."""
+    open_table(path).update(dict(values), predicate=predicate, post_commithook_properties=hooks())
+
+
 def trim_log(path: str, oldest: int, before: datetime) -> int:
     """Delete the log's entries that no version from `oldest` on needs; give how many.
 

@@ -1,0 +1,136 @@
+"""What was measured in every tick, as rows of a Delta table beside the ledger. Shell: Delta files.
+
+Written after a tick has ended, published or not. No row of a table is kept here, only counts and shares. A build that
+can't write or read them says so and goes on. The table is parted by the hour of the day, so that what is asked in each
+tick, the same hour in past weeks, is a small part of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlrun import receipts
+from sqlrun.engines import delta_files
+from sqlrun.engines.protocol import StoredColumn, TableSpec
+from sqlrun.events import TickResult
+from sqlrun.sharing import books
+
+COLUMNS = (
+    StoredColumn("tick", "bigint", False),
+    StoredColumn("as_of", "timestamp", False),
+    StoredColumn("written_at", "timestamp", False),
+    StoredColumn("published", "boolean", False),
+    StoredColumn("subject", "string", False),  # a model
+    StoredColumn("source", "string"),  # group.name, of a landing model
+    StoredColumn("measure", "string", False),
+    StoredColumn("value", "double"),
+    StoredColumn("low", "double"),
+    StoredColumn("high", "double"),
+    StoredColumn("unusual", "boolean", False),
+    StoredColumn("detail", "string"),
+    StoredColumn("interval_seconds", "double"),
+    StoredColumn("hour", "int", False),
+)
+# So far back a tick is compared with its past; rows stay for longer, so that the page of the history has them.
+WEEKS = 6
+KEPT = timedelta(weeks=10)
+
+
+def path_of(warehouse: str, env: str = "") -> str:
+    """Tell where the measures of a warehouse's environment are."""
+    return f"{warehouse}/{books(env)}/measures"
+
+
+def write(warehouse: str, result: TickResult, at: datetime, env: str = "") -> None:
+    """Append a row for each measure of a tick in one commit; nothing where nothing was measured.
+
+    Raises: EngineError if they can't be written.
+    """
+    rows = rows_of(result, at)
+    if rows:
+        receipts.append(TableSpec("measures", path_of(warehouse, env), COLUMNS, ("hour",)), rows, result.tick)
+
+
+def rows_of(result: TickResult, at: datetime) -> list[dict[str, Any]]:
+    """Make a row of each measure."""
+    return [
+        {
+            "tick": result.tick,
+            "as_of": result.as_of,
+            "written_at": at,
+            "published": result.published,
+            "subject": each.subject,
+            "source": each.source,
+            "measure": each.measure,
+            "value": each.value,
+            "low": each.low,
+            "high": each.high,
+            "unusual": each.unusual,
+            "detail": each.detail,
+            "interval_seconds": each.interval_seconds,
+            "hour": middle(result.as_of, each.interval_seconds).hour,
+        }
+        for each in result.measures
+    ]
+
+
+def middle(as_of: datetime, interval_seconds: float | None) -> datetime:
+    """Give the middle of the time that a tick covers: what happened from 11:00 to 12:00 is measured at 12:00.
+
+    >>> middle(datetime(2026, 1, 10, 12, 0), 3600.0)
+    datetime.datetime(2026, 1, 10, 11, 30)
+    """
+    return as_of - timedelta(seconds=(interval_seconds or 0.0) / 2)
+
+
+def read(
+    warehouse: str,
+    env: str = "",
+    since: datetime | None = None,
+    measures: Collection[str] = (),
+    hours: Collection[int] = (),
+    columns: Collection[str] = (),
+) -> list[dict[str, Any]]:
+    """Read rows, the oldest tick first; [] where nothing was ever written.
+
+    `since`: of ticks from this time on; `measures`, `hours`, `columns`: of these alone, all where there are none.
+    Raises: EngineError if they can't be read.
+    """
+    import pyarrow as pa
+
+    path = path_of(warehouse, env)
+    if delta_files.head(path) is None:
+        return []
+    terms = [f"as_of >= {_literal(since)}"] if since else []
+    for name, chosen in (("measure", [f"'{m}'" for m in measures]), ("hour", [str(h) for h in hours])):
+        terms += [f"{name} in ({', '.join(chosen)})"] if chosen else []
+    names = [c.name for c in COLUMNS if not columns or c.name in columns]
+    with delta_files.explained(f"the measures at {path} can't be read"):
+        scan = delta_files.open_table(path).scan(columns=names, predicate=" and ".join(terms) or None)
+        rows: list[dict[str, Any]] = pa.table(scan.read_all()).to_pylist()
+    return sorted(rows, key=lambda row: row["tick"]) if "tick" in names else rows
+
+
+def take_back(warehouse: str, after: int, env: str = "") -> None:
+    """Mark the rows of ticks after one that readers see again as not published: their time is measured anew.
+
+    Raises: EngineError if they can't be marked.
+    """
+    path = path_of(warehouse, env)
+    if delta_files.head(path) is not None:
+        with delta_files.explained(f"the measures at {path} can't be marked"):
+            delta_files.update_rows(path, f"tick > {after} and published", {"published": "false"})
+
+
+def forget(warehouse: str, oldest: int, now: datetime, env: str = "") -> None:
+    """Delete the rows of ticks that are neither kept nor young enough to be compared with."""
+    path = path_of(warehouse, env)
+    if delta_files.head(path) is not None:
+        delta_files.delete_rows(path, f"tick < {oldest} and as_of < {_literal(now - KEPT)}")
+
+
+def _literal(at: datetime) -> str:
+    """Write a time in delta-rs' SQL, which compares no types that differ."""
+    return f"arrow_cast('{at:%Y-%m-%dT%H:%M:%S.%f}Z', 'Timestamp(Microsecond, Some(\"UTC\"))')"
