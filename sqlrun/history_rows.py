@@ -12,14 +12,13 @@ from itertools import groupby
 from math import isfinite
 from typing import Any
 
-from sqlrun import check_history, receipts
+from sqlrun import check_history, measures, receipts
 from sqlrun.engines import delta_files
 from sqlrun.engines.duckdb import DuckDBEngine
 from sqlrun.engines.protocol import Relation
 from sqlrun.landing import LANDED_AT, REASON
 from sqlrun.ledger import Entry, Ledger
 from sqlrun.readers import QUARANTINE, find
-from sqlrun.sharing import books
 from sqlrun.ticks import Published
 from sqlrun.trends import RANKS, CheckPast, Grid, Line, Moment, Unit, filled, grid, why
 
@@ -191,7 +190,7 @@ class Books:
         """Read the measures of sources and tables: of a column's ticks the unusual one, else the highest."""
         if not drawn.moments:
             return ()
-        book = self._book(f"{self._ledger.warehouse}/{books(self._ledger.env)}/measures")
+        book = self._book(measures.path_of(self._ledger.warehouse, self._ledger.env))
         sql = f"""
             select subject, source, measure, place, value, low, high, coalesce(unusual, false) as unusual,
                 coalesce(detail, '') as detail

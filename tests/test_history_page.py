@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from sqlrun import check_history, history_page, receipts
-from sqlrun.engines.protocol import Receipt, StoredColumn, TableSpec
+from sqlrun import check_history, history_page, measures, receipts
+from sqlrun.engines.protocol import Receipt
 from sqlrun.errors import Place
-from sqlrun.events import CheckResult, CheckStatus, NodeResult, StageReceipt, TickResult
+from sqlrun.events import CheckResult, CheckStatus, Measure, NodeResult, StageReceipt, TickResult
 from sqlrun.history_command import parts
 from sqlrun.history_page import Subject, html
 from sqlrun.history_rows import Books
@@ -58,8 +58,8 @@ def line(count: int = 3, **more: Any) -> Line:
     return Line(**values)
 
 
-def page(drawn: Grid, checks: Any = (), measures: Any = (), about: Subject = ABOUT) -> str:
-    return html(PARTS, drawn, checks, 0, measures, (), (), about)
+def page(drawn: Grid, checks: Any = (), lines: Any = (), about: Subject = ABOUT) -> str:
+    return html(PARTS, drawn, checks, 0, lines, (), (), about)
 
 
 def embedded(text: str) -> Any:
@@ -259,13 +259,13 @@ def test_the_largest_history_is_written_quickly_and_stays_small() -> None:
     width = len(drawn.columns)
     ranks = tuple(2 * (n % 2) for n in range(width))
     checks = [past(f"model_{n}", ranks, last="fail") for n in range(500)]
-    measures = [
+    lines = [
         line(width, subject=f"model_{n // 8}", what=str(n), values=tuple(n + 0.123456789 * m for m in range(width)))
         for n in range(400)
     ]
     page(drawn, checks[:1])
     begun = time.process_time()
-    text = page(drawn, checks, measures)
+    text = page(drawn, checks, lines)
     took = time.process_time() - begun
 
     assert took < 2
@@ -342,21 +342,15 @@ def test_it_can_be_narrowed_to_models(ledger: Ledger) -> None:
 
 
 def test_measures_have_their_band_and_what_is_unusual(ledger: Ledger) -> None:
-    names = (
-        ("tick", "bigint"), ("subject", "string"), ("source", "string"), ("measure", "string"), ("value", "double"),
-        ("low", "double"), ("high", "double"), ("unusual", "boolean"), ("detail", "string"),
-    )  # fmt: skip
-    table = TableSpec("measures", f"{ledger.warehouse}/_sqlrun/measures", tuple(StoredColumn(*name) for name in names))
-    rows = [
-        (tick, "m", source, measure, value, low, 9.0, tick == 2, "low" if tick == 2 else None)
-        for source, measure, low in (
-            (None, "null_share:a", None),
-            ("s.m", "rows", 2.0),
-            ("s.m", "freshness_seconds", None),
-        )
-        for tick, value in ((1, 5.0), (2, 1.0), (5, float("nan")))
-    ]
-    receipts.append(table, [dict(zip((n for n, _ in names), row, strict=True)) for row in rows], 1)
+    for tick, value in ((1, 5.0), (2, 1.0), (5, float("nan"))):
+        low, odd = ("low", True) if tick == 2 else (None, False)
+        told = tuple(
+            Measure("m", measure, value, source, 300.0, least, 9.0, odd, low)
+            for source, measure, least in (
+                (None, "null_share:a", None), ("s.m", "rows", 2.0), ("s.m", "freshness_seconds", None),
+            )
+        )  # fmt: skip
+        measures.write(ledger.warehouse, TickResult(tick, AT + tick * FIVE, True, 1.0, (), (), told), AT)
 
     with Books(ledger) as books:
         found = books.read().lines
