@@ -7,7 +7,7 @@ a form's own marks are (`<`, `|`) is for the form to escape.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
 from urllib.parse import quote
@@ -30,11 +30,26 @@ NEVER_PASS = "It could not be evaluated, which is never a pass"
 
 
 @dataclass(frozen=True, slots=True)
+class Evidence:
+    """What is known of a check that failed besides its result.
+
+    `rule` are its arguments, `sql` finds such rows in the whole table, "" where no SQL says it. `past` says how it went
+    in the ticks before, of which `ranks` and `shares` have one place each (`trends.RANKS`; None: it did not run).
+    """
+
+    rule: str = ""
+    sql: str = ""
+    past: str = ""
+    ranks: tuple[int | None, ...] = ()
+    shares: tuple[float | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class About:
     """What a report says of its tick besides the results. `before` is the tick published before it, 0 for none.
 
     `options` are those that show needs to read the same tables; `tables` are all that the tick was to bring up to
-    date, `parents` who reads whom. `problem` is why the tick ended before its end.
+    date, `parents` who reads whom. `problem` is why the tick ended before its end. `evidence` is by the ids of checks.
     """
 
     project: str
@@ -47,6 +62,7 @@ class About:
     tables: tuple[str, ...] = ()
     parents: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     problem: str = ""
+    evidence: Mapping[str, Evidence] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +83,7 @@ class Finding:
     unshown: int
     held_back: tuple[str, ...]
     advice: str
+    evidence: Evidence = Evidence()
 
 
 def clean(text: str, most: int = LONGEST_NAME, keep: str = "") -> str:
@@ -150,17 +167,18 @@ def failures(result: TickResult, about: About) -> tuple[Finding, ...]:
     found += [_broken(node, result, about, next(rooms)) for node in nodes]
     held = {name: held_back(name, result, about) for name in {check.model for check in checks}}
     for check in sorted(checks, key=lambda check: check.status == "error"):
-        found.append(_finding(check, held[check.model], next(rooms), _advice(check)))
+        found.append(_finding(check, held[check.model], next(rooms), _advice(check), about))
     return tuple(found)
 
 
-def warnings(result: TickResult) -> tuple[Finding, ...]:
+def warnings(result: TickResult, about: About) -> tuple[Finding, ...]:
     """List the checks that failed and didn't keep the tick from being published."""
     warned = [check for check in result.checks if check.status == "warn"]
     advice = (
         "If it matters so much that readers should not see such rows: write `on_fail: fail` at the rule's place below."
     )
-    return tuple(_finding(check, (), room, advice) for check, room in zip(warned, _rooms(len(warned)), strict=True))
+    rooms = _rooms(len(warned))
+    return tuple(_finding(check, (), room, advice, about) for check, room in zip(warned, rooms, strict=True))
 
 
 def _rooms(findings: int) -> list[int]:
@@ -196,7 +214,7 @@ def _broken(node: NodeResult, result: TickResult, about: About, room: int) -> Fi
     )  # fmt: skip
 
 
-def _finding(check: CheckResult, below: tuple[str, ...], room: int, advice: str) -> Finding:
+def _finding(check: CheckResult, below: tuple[str, ...], room: int, advice: str, about: About) -> Finding:
     description = clean(check.description.strip(), min(room, LONGEST_SAMPLE))
     shown: list[str] = []
     left = room - len(description)
@@ -212,8 +230,18 @@ def _finding(check: CheckResult, below: tuple[str, ...], room: int, advice: str)
     return Finding(
         kind, clean(check.model), clean(subject(check)), clean(check.type), amount(check), description, said,
         clean(check.severity), clean(place), _link(check.place.file), tuple(shown), len(check.samples) - len(shown),
-        below, advice,
+        below, advice, _evidence(about.evidence.get(check.check_id), room),
     )  # fmt: skip
+
+
+def _evidence(found: Evidence | None, room: int) -> Evidence:
+    """Clean what is known of a check; where there are many failures, SQL that has no room is left out, not cut."""
+    if found is None:
+        return Evidence()
+    text = clean(found.sql, room, "\n")
+    rule = clean(found.rule, min(room, LONGEST_SAMPLE))
+    past = clean(found.past, LONGEST_SAMPLE)
+    return replace(found, rule=rule, sql="" if text.endswith("…") else text, past=past)
 
 
 def _link(file: str) -> str:

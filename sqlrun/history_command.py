@@ -8,11 +8,10 @@ from pathlib import Path
 
 from sqlrun import durable, pipeline
 from sqlrun.cache import Cache
+from sqlrun.check_evidence import declared
 from sqlrun.commands import chosen, ledger_of, profile_of
 from sqlrun.console import Console
 from sqlrun.errors import SqlrunError
-from sqlrun.expectation_values import identity
-from sqlrun.expectations import from_contract
 from sqlrun.history_page import Parts, Subject, html
 from sqlrun.history_rows import Books
 from sqlrun.pipeline import Prepared
@@ -30,9 +29,7 @@ def parts() -> Parts:
 
 def _described(prepared: Prepared) -> dict[str, str]:
     """Give the description of each check of the project by its id, as contracts and suites have them now."""
-    contracts = [(query.name, from_contract(query.rendered.model)) for query in prepared.queries]
-    suites = [(name, suite.expectations) for name, suite in prepared.space.suites.items()]
-    return {identity(name, each): each.description for name, found in (*contracts, *suites) for each in found}
+    return {key: each.description for key, (_, each) in declared(prepared).items()}
 
 
 def history_command(

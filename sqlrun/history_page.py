@@ -17,6 +17,7 @@ from typing import Any
 
 from sqlrun import __version__
 from sqlrun.findings import LONGEST_SAMPLE, clean
+from sqlrun.measured import band
 from sqlrun.page import compiled
 from sqlrun.report import counted
 from sqlrun.strips import BARS, TALL, bars, strip
@@ -223,23 +224,16 @@ def unusual(grid: Grid, lines: Sequence[Line], numbers: dict[int, int]) -> list[
     found.sort(key=lambda item: -item[0])
     return [
         Unusual(
-            grid.label(place), clean(line.subject), clean(line.what), value, band(line, place),
+            grid.label(place), clean(line.subject), clean(line.what), value, _band(line, place),
             clean(detail, LONGEST_SAMPLE), numbers.get(id(line), -1),
         )
         for place, line, value, detail in found[:UNUSUAL]
     ]  # fmt: skip
 
 
-def band(line: Line, place: int) -> str:
-    """Write the band in which a number was expected."""
+def _band(line: Line, place: int) -> str:
     low, high = line.low[place] if line.low else None, line.high[place] if line.high else None
-    if low is None and high is None:
-        return "–"
-    if low is None or high is None:
-        word, end = ("at most", high) if low is None else ("at least", low)
-        assert end is not None
-        return f"{word} {amount(end, line.unit)}"
-    return f"{amount(low, line.unit)} to {amount(high, line.unit)}"
+    return band(low, high, line.unit) or "–"
 
 
 def _check_row(row: CheckPast, about: Subject) -> CheckRow:

@@ -18,9 +18,10 @@ from sqlrun.engines.duckdb import DuckDBEngine
 from sqlrun.engines.protocol import Relation
 from sqlrun.landing import LANDED_AT, REASON
 from sqlrun.ledger import Entry, Ledger
+from sqlrun.measured import named, order
 from sqlrun.readers import QUARANTINE, find
 from sqlrun.ticks import Published
-from sqlrun.trends import RANKS, CheckPast, Grid, Line, Moment, Unit, filled, grid, why
+from sqlrun.trends import RANKS, CheckPast, Grid, Line, Moment, filled, grid, why
 
 # So many ticks are looked at: a week of five minutes. So many checks are drawn.
 TICKS = 2016
@@ -204,10 +205,8 @@ class Books:
         count = len(drawn.columns)
         found = []
         for subject, mine in _by(rows, "subject"):
-            for measure, points in sorted(_by(mine, "measure"), key=lambda item: _order(item[0])):
-                what, unit = MEASURES.get(measure, (measure.replace("_", " "), "rows"))
-                if measure.startswith(NULLS):
-                    what, unit = f"share of NULL in {measure.removeprefix(NULLS)}", "share"
+            for measure, points in sorted(_by(mine, "measure"), key=lambda item: order(item[0])):
+                what, unit = named(measure)
                 unusual = tuple((row["place"], row["detail"]) for row in points if row["unusual"])
                 found.append(
                     Line(
@@ -249,25 +248,10 @@ class Books:
         return [name for name in sorted(chosen) if not self._names or name in self._names]
 
 
-NULLS = "null_share:"
-# What the measures are called on the page, and their units.
-MEASURES: dict[str, tuple[str, Unit]] = {
-    "rows": ("rows", "rows"),
-    "quarantined": ("quarantined lines", "rows"),
-    "lateness_p95_seconds": ("lateness, 95th percentile", "seconds"),
-    "freshness_seconds": ("freshness: age of the newest row", "seconds"),
-}
-
-
 def _by(rows: Iterable[dict[str, Any]], key: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """Group rows that lie side by side."""
     for value, mine in groupby(rows, key=lambda row: row[key]):
         yield str(value), list(mine)
-
-
-def _order(measure: str) -> tuple[int, str]:
-    """Put the measures of sources first, as they stand above."""
-    return (list(MEASURES).index(measure) if measure in MEASURES else len(MEASURES), measure)
 
 
 def _spread(columns: int, rows: Iterable[dict[str, Any]], name: str) -> tuple[float | None, ...]:

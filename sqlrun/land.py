@@ -38,4 +38,6 @@ def land(progress: Progress, model: Compiled, warehouse: str, at: datetime) -> S
     progress.finish(model.name, state_after(table, written.version, progress.plan.as_of, {}))
     notes = (*written.notes, judged(progress, model.name, model.source))
     note = "\n".join(text for text in notes if text)
-    return StageReceipt(model.name, "append", model.own.reason.code, 0, written.version, written.receipt, note=note)
+    return StageReceipt(
+        model.name, "append", model.own.reason.code, 0, written.version, written.receipt, note=note, path=table.path
+    )

@@ -135,6 +135,25 @@ def filled(columns: int, cells: Iterable[tuple[int, int, float | None]]) -> tupl
     return ranks, shares
 
 
+def streak(first: int, ranks: Sequence[int | None]) -> str:
+    """Say since which tick a check hasn't passed, and how often it didn't before; `first` is the tick of the first.
+
+    >>> streak(7, [0, None, 0, 1, 2])
+    'It has not passed since tick 10; it passed in 2 of the 4 ticks since tick 7 in which it ran.'
+    >>> streak(7, [None, 2])
+    'It ran in no other tick that is kept.'
+    """
+    ran = [(first + place, rank) for place, rank in enumerate(ranks) if rank is not None]
+    if len(ran) < 2:
+        return "It ran in no other tick that is kept."
+    passed = [tick for tick, rank in ran if rank == 0]
+    if not passed:
+        return f"It passed in none of the {len(ran):,} ticks since tick {ran[0][0]} in which it ran."
+    since = next(tick for tick, _ in ran if tick > passed[-1]) if passed[-1] != ran[-1][0] else 0
+    now = f"It has not passed since tick {since}; it" if since else "It"
+    return f"{now} passed in {len(passed):,} of the {len(ran):,} ticks since tick {ran[0][0]} in which it ran."
+
+
 def why(failed: Iterable[tuple[str, str]], ran: bool) -> str:
     """Say why a tick wasn't published, by (model, status) of its checks; `ran`: its end was written down.
 

@@ -23,7 +23,7 @@ from sqlrun.history_page import Subject, html
 from sqlrun.history_rows import Books
 from sqlrun.ledger import Ledger
 from sqlrun.strips import bars, strip
-from sqlrun.trends import NARROWEST, WIDEST, CheckPast, Grid, Line, Moment, amount, filled, grid, why
+from sqlrun.trends import NARROWEST, WIDEST, CheckPast, Grid, Line, Moment, amount, filled, grid, streak, why
 from tests.test_check_history import Shops, sale
 from tests.test_page import HOSTILE, Reader, in_order
 
@@ -124,6 +124,20 @@ def test_why_a_tick_was_not_published() -> None:
     assert why([("a", "warn")], True) == "no check failed: a table could not be brought up to date"
     assert why([], False) == "the build ended before its end"
     assert why([(name, "fail") for name in "abcde"], True) == "5 checks failed in a, b, c and 2 more"
+
+
+@pytest.mark.parametrize(
+    ("ranks", "told"),
+    [
+        ([None, 2], "It ran in no other tick that is kept."),
+        ([2, 2, 1], "It passed in none of the 3 ticks since tick 7 in which it ran."),
+        ([0, None, 0, 1, 2],
+         "It has not passed since tick 10; it passed in 2 of the 4 ticks since tick 7 in which it ran."),
+        ([2, 0], "It passed in 1 of the 2 ticks since tick 7 in which it ran."),
+    ],
+)  # fmt: skip
+def test_a_failure_says_since_when(ranks: list[int | None], told: str) -> None:
+    assert streak(7, ranks) == told
 
 
 def test_numbers_are_short_and_have_their_unit() -> None:
@@ -361,8 +375,7 @@ def test_measures_have_their_band_and_what_is_unusual(ledger: Ledger) -> None:
     assert found[0].values == (5.0, 1.0, None, None, None)
     assert found[0].low == (2.0, 2.0, None, None, 2.0)
     assert found[0].places == ((1, "low"),)
-    assert history_page.band(found[0], 1) == "2 to 9"
-    assert history_page.band(found[1], 1) == "at most 9 s"
+    assert (found[1].low, found[1].high) == ((None,) * 5, (9.0, 9.0, None, None, 9.0))
 
 
 def test_a_warehouse_without_books_has_ticks_alone(tmp_path: Path) -> None:

@@ -20,8 +20,8 @@ from sqlrun import findings, page, report_files, summaries
 from sqlrun.console import Console
 from sqlrun.engines.protocol import Receipt
 from sqlrun.errors import EngineError, Place
-from sqlrun.events import StageReceipt, TickResult
-from sqlrun.findings import About
+from sqlrun.events import Measure, StageReceipt, TickResult
+from sqlrun.findings import About, Evidence
 from sqlrun.model import Profile
 from sqlrun.pipeline import prepare
 from sqlrun.ticking import Session
@@ -200,7 +200,7 @@ def hostile(text: str) -> tuple[TickResult, About]:
     """Put a text wherever text comes from outside."""
     bad: dict[str, Any] = {
         "model": text, "type": text, "columns": (text, text), "severity": text, "samples": (text,) * 20,
-        "message": text, "description": text, "place": Place(text, 1, 1),
+        "message": text, "description": text, "place": Place(text, 1, 1), "check_id": "c",
     }  # fmt: skip
     checks = (check("fail", 3, **bad), check("warn", 2, **bad), check("error", **bad), check("pass", **bad))
     stage = StageReceipt(text, text, text, 1, 1, Receipt(0.1), note=text)
@@ -211,8 +211,10 @@ def hostile(text: str) -> tuple[TickResult, About]:
         checks=checks,
         published=False,
     )
-    parents = {text + "3": (text + "2",)}
-    return result, About(text, text, text, text, 11, AS_OF, text, (text + "3",), parents, text)
+    told = (Measure(text, text, 1.0, text, None, 0.0, 0.5, True, text), Measure(text, "null_share:" + text, 2.0))
+    parents, evidence = {text + "3": (text + "2",)}, {"c": Evidence(text, text, text, (0, 2), (0.0, 0.5))}
+    about = About(text, text, text, text, 11, AS_OF, text, (text + "3",), parents, text, evidence)
+    return replace(result, measures=told), about
 
 
 def test_no_text_becomes_part_of_the_page() -> None:
@@ -239,6 +241,57 @@ def test_the_page_loads_nothing_and_runs_nothing() -> None:
     assert not {tag for tag, _ in found.elements} & {"script", "link", "iframe", "img", "object", "form", "base"}
     assert not {name for _, names in found.shape for name in names} & {"src", "srcset", "style", "onclick", "onload"}
     assert not [word for word in ("http://", "https://", "url(", "@import") if word in text]
+
+
+def test_a_failure_shows_its_past_its_arguments_and_its_sql() -> None:
+    known = Evidence(
+        '{"min_value": 0}', "with batch\nselect 1", "It has not passed since tick 3.", (0, None, 2), (0.0, None, 0.5)
+    )
+    checks = (check("fail", 3, check_id="a"), check("warn", 1, check_id="b"))
+    found = read(tick(checks=checks, published=False), replace(ABOUT, evidence={"a": known}))
+    pictures = [a for tag, a in found.elements if tag == "svg"]
+
+    assert in_order(
+        found.text, "What is wrong", "It has not passed since tick 3.", "SQL that finds such rows", "with batch\nselect 1",
+        '{"min_value": 0}', "Warnings",
+    )  # fmt: skip
+    assert [a["aria-label"] for a in pictures] == [
+        "It has not passed since tick 3.", "share of rows not as expected, in the same ticks",
+    ]  # fmt: skip
+    assert [a["d"] for tag, a in found.elements if tag == "path"] == [
+        "M0 7h1v5h-1z", "M2 0h1v12h-1z", "M2 0h1v20h-1z",
+    ]  # fmt: skip
+
+
+def test_sql_that_has_no_room_is_left_out_not_cut() -> None:
+    long = Evidence("x" * 9000, "y" * 9000, "", (2,), (0.5,))
+    failed = tick(checks=(check("fail", 3, check_id="a"),), published=False)
+    text = read(failed, replace(ABOUT, evidence={"a": long})).text
+
+    assert "yyy" not in text and "SQL that finds" not in text
+    assert "xxx…" in text
+    many = tuple(check("fail", 3, check_id="a") for _ in range(500))
+    about = replace(ABOUT, evidence={"a": replace(long, sql="y" * 3000, ranks=(0, 2) * 24, shares=(0.0, 0.5) * 24)})
+    assert len(page.html(TEMPLATE, tick(checks=many, published=False), about)) < 2_000_000
+
+
+def test_what_was_measured_is_a_short_table() -> None:
+    told = (
+        Measure("fct", "null_share:note", 0.1),
+        Measure("stg", "freshness_seconds", 300.0, "orders.events", high=900.0),
+        Measure("stg", "rows", 40.0, "orders.events", low=60.0, high=160.0, unusual=True, detail="half as many"),
+        Measure("fct", "null_share:id", 0.5, low=0.0, high=0.1, unusual=True),
+    )
+    text = read(replace(tick(), measures=told)).text
+
+    assert in_order(
+        text, "Volume, lateness and freshness", "fct", "share of NULL in id", "50 %", "unusual", "0 % to 10 %",
+        "stg", "source orders.events", "rows", "half as many", "40", "unusual", "60 to 160",
+        "freshness", "5 min", "at most 15 min", "Models and seeds",
+    )  # fmt: skip
+    assert "note" not in text
+    many = tuple(Measure(f"m{n}", "rows", 1.0, "s.t") for n in range(70))
+    assert "and 20 more." in read(replace(tick(), measures=many)).text
 
 
 def test_links_lead_from_target_to_the_project() -> None:
@@ -274,7 +327,9 @@ def test_many_checks_are_written_quickly_and_stay_readable(count: int, bad: int)
     assert not found.wrong and not found.open
     targets = {attributes["id"] for _, attributes in found.elements if "id" in attributes}
     inner = {a["href"][1:] for tag, a in found.elements if tag == "a" and a["href"] and a["href"][0] == "#"}
-    assert inner <= targets and len(inner) == min(bad, page.OVERVIEW)
+    assert inner <= targets
+    assert len([link for link in inner if link[0] == "f"]) == min(bad, page.OVERVIEW)
+    assert len([link for link in inner if link[0] == "c"]) == min(bad, 12)
     assert f"What is wrong ({bad})" in found.text
     # The overview says what, where and how many before any detail.
     assert in_order(found.text, "What is wrong", "model_00.column_0", "1 of 1,234 rows", "What to do")
