@@ -38,12 +38,14 @@ def declared(prepared: Prepared, names: Iterable[str] | None = None) -> dict[str
     return found
 
 
-def gather(prepared: Prepared, profile: Profile, env: str, result: TickResult) -> dict[str, Evidence]:
+Rules = Mapping[str, tuple[Model, Expectation]]
+
+
+def gather(prepared: Prepared, profile: Profile, env: str, result: TickResult, rules: Rules) -> dict[str, Evidence]:
     """Gather the rule, the SQL and the past of each check that didn't pass, by its id; {} where all did."""
     bad = {check.check_id: check for check in result.checks if check.status != "pass" and check.check_id}
     if not bad:
         return {}
-    rules = declared(prepared, {check.model for check in bad.values()})
     tables = {stage.table: (stage.path, stage.version) for node in result.nodes for stage in node.stages}
     past = _past(profile.warehouse, env, result, bad)
     found = {}

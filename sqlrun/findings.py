@@ -13,6 +13,7 @@ from typing import Literal
 from urllib.parse import quote
 
 from sqlrun.events import CheckResult, NodeResult, TickResult
+from sqlrun.model import Value
 from sqlrun.report import counted, subject
 from sqlrun.rows import escaped
 
@@ -49,7 +50,8 @@ class About:
     """What a report says of its tick besides the results. `before` is the tick published before it, 0 for none.
 
     `options` are those that show needs to read the same tables; `tables` are all that the tick was to bring up to
-    date, `parents` who reads whom. `problem` is why the tick ended before its end. `evidence` is by the ids of checks.
+    date, `parents` who reads whom. `problem` is why the tick ended before its end. `evidence` (of those
+    that failed) and `rules` (the arguments of all) are by the ids of checks.
     """
 
     project: str
@@ -63,6 +65,7 @@ class About:
     parents: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     problem: str = ""
     evidence: Mapping[str, Evidence] = field(default_factory=dict)
+    rules: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -233,12 +233,14 @@ class Session:
     def _report(self, result: TickResult, about: About) -> None:
         """Write the report; a disk that is full changes nothing of what was published."""
         try:
-            evidence = check_evidence.gather(self.prepared, self.target, about.env, result)
+            rules = check_evidence.declared(self.prepared, {check.model for check in result.checks})
+            about = replace(about, rules={key: rule.kwargs for key, (_, rule) in rules.items()})
+            evidence = check_evidence.gather(self.prepared, self.target, about.env, result, rules)
+            about = replace(about, evidence=evidence)
         except Exception as error:  # of any library: it is told, and costs no tick its receipts
-            evidence = {}
             self._say(f"The report goes without the past of checks: {error}")
         try:
-            page = report_files.write(self.root / "target", result, replace(about, at=self.clock(), evidence=evidence))
+            page = report_files.write(self.root / "target", result, replace(about, at=self.clock()))
         except OSError as error:
             self._say(f"The report can't be written: {error}")
         else:

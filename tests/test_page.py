@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+import json
 import shutil
 import subprocess
 import time
 from dataclasses import replace
 from datetime import datetime, timezone
+from decimal import Decimal
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from sqlrun import findings, page, report_files, summaries
+from sqlrun import findings, page, report_files, summaries, validation
 from sqlrun.console import Console
 from sqlrun.engines.protocol import Receipt
 from sqlrun.errors import EngineError, Place
@@ -252,8 +254,8 @@ def test_a_failure_shows_its_past_its_arguments_and_its_sql() -> None:
     pictures = [a for tag, a in found.elements if tag == "svg"]
 
     assert in_order(
-        found.text, "What is wrong", "It has not passed since tick 3.", "SQL that finds such rows", "with batch\nselect 1",
-        '{"min_value": 0}', "Warnings",
+        found.text, "What is wrong", "It has not passed since tick 3.", "SQL that finds such rows",
+        "with batch\nselect 1", '{"min_value": 0}', "Warnings",
     )  # fmt: skip
     assert [a["aria-label"] for a in pictures] == [
         "It has not passed since tick 3.", "share of rows not as expected, in the same ticks",
@@ -426,6 +428,35 @@ def test_junit_tells_errors_from_failures_and_holds_any_text() -> None:
         assert [root.get(key) for key in ("tests", "failures", "errors", "skipped")] == ["7", "1", "3", "1"]
 
 
+def test_results_are_in_great_expectations_own_shape_too() -> None:
+    """Great Expectations reads them again, and no value that is hidden elsewhere is in them."""
+    from great_expectations.core.expectation_validation_result import expectationSuiteValidationResultSchema
+
+    rules = {"a": {"column": "order_total", "min_value": Decimal("0.5"), "max_value": {"$PARAMETER": "as_of"}}}
+    checks = (
+        check(check_id="b"), check("fail", 3, check_id="a", samples=("order_id=o1, email=***",)),
+        check("warn", 0, check_id="c", message="observed 0.25"), check("error", message="it raised", model="other"),
+    )  # fmt: skip
+    found = validation.documents(tick(checks=checks, published=False), rules)
+
+    assert list(found) == ["stg_orders", "other"]
+    mine = json.loads(found["stg_orders"])
+    assert mine["statistics"]["unsuccessful_expectations"] == 2 and mine["success"] is False
+    failed = mine["results"][1]
+    assert failed["expectation_config"]["kwargs"] == {
+        "column": "order_total", "min_value": "0.5", "max_value": {"$PARAMETER": "as_of"},
+    }  # fmt: skip
+    assert failed["result"]["unexpected_count"] == 3
+    assert failed["result"]["partial_unexpected_list"] == ["order_id=o1, email=***"]
+    assert mine["results"][2]["result"]["observed_value"] == "0.25"
+    raised = json.loads(found["other"])["results"][0]
+    assert raised["exception_info"]["exception_message"] == "it raised" and not raised["success"]
+    for text in found.values():
+        assert expectationSuiteValidationResultSchema.load(json.loads(text))["success"] is False
+    (text,) = validation.documents(hostile(HOSTILE)[0], {}).values()
+    assert json.loads(text)["suite_name"] == HOSTILE
+
+
 def test_the_files_are_whole_or_as_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert report_files.write(tmp_path, failing(), ABOUT) == tmp_path / "report.html"
     before = (tmp_path / "report.html").read_text()
@@ -440,10 +471,10 @@ def test_the_files_are_whole_or_as_they_were(tmp_path: Path, monkeypatch: pytest
             report_files.write(tmp_path, tick(), ABOUT)
 
     assert (tmp_path / "report.html").read_text() == before
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["junit.xml", "report.html", "report.md"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["checks", "junit.xml", "report.html", "report.md"]
     report_files.clear(tmp_path)
     report_files.clear(tmp_path)
-    assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
+    assert sorted(file.name for file in tmp_path.rglob("*")) == ["checks", "report.html"]
 
 
 @pytest.mark.slow
@@ -528,7 +559,11 @@ def test_a_real_build_writes_it_published_or_not(tmp_path: Path) -> None:
         "events.email: 1 of 2 rows (50 %) not as expected", "Nobody <b>evil</b> buys.",
         "Not brought up to date because of it: totals.", "email=***", "expectations/events.yml:3",
     )  # fmt: skip
-    assert "evil@z" not in "".join((target / name).read_text() for name in ("report.html", "report.md", "junit.xml"))
+    files = [*(target / name for name in ("report.html", "report.md", "junit.xml")), *(target / "checks").iterdir()]
+    assert "evil@z" not in "".join(file.read_text() for file in files)
+    assert in_order(text, "in which it ran", "with batch as", "_reason is null", "evil")
+    said_of = json.loads((target / "checks" / "events.json").read_text())
+    assert [r["expectation_config"]["kwargs"].get("regex") for r in said_of["results"] if not r["success"]] == ["evil"]
     assert next(ElementTree.parse(target / "junit.xml").iter("failure")).get("message", "").startswith("1 of 2 rows")
 
     with mock.patch("sqlrun.ticking.tick", side_effect=EngineError("the disk is full")), pytest.raises(EngineError):
