@@ -96,7 +96,9 @@ def tick(
         request.still()
         ledger.publish(number, request.as_of, progress.states, request.clock(), request.holder, pinned)
     seconds = time.perf_counter() - started
-    return TickResult(number, request.as_of, not nodes.failed, seconds, tuple(nodes.done), tuple(nodes.checks))
+    return TickResult(
+        number, request.as_of, not nodes.failed, seconds, tuple(nodes.done), tuple(nodes.checks), tuple(nodes.measures)
+    )
 
 
 def _plan(space: Workspace, published: Published | None, number: int, request: Request, around: Around) -> TickPlan:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sqlrun.engines.protocol import Relation
-from sqlrun.events import CheckResult
+from sqlrun.events import CheckResult, Measure
 from sqlrun.expectations import from_contract, scope
 from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.sql import identifier
 from sqlrun.landing import ORIGIN, REASON
 from sqlrun.maintain import Progress
+from sqlrun.measuring import Changed, measure
 from sqlrun.model import Expectation
 from sqlrun.plan import QUARANTINED_ROWS, Workspace
 
@@ -30,18 +31,40 @@ def expectations_of(space: Workspace, model: Compiled) -> tuple[Expectation, ...
 Reasons = tuple[tuple[str, int], ...]
 
 
-def check(progress: Progress, model: Compiled) -> tuple[int, Reasons, tuple[CheckResult, ...]]:
-    """Check a model's changed rows; give how many came or changed, what was quarantined and why, and the results."""
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a model's tick says: how many rows came or changed, what was quarantined and why, checks and measures."""
+
+    rows: int
+    reasons: Reasons
+    checks: tuple[CheckResult, ...]
+    measures: tuple[Measure, ...] = ()
+
+
+def check(progress: Progress, model: Compiled) -> Checked:
+    """Check and measure a model's changed rows."""
     before = progress.plan.tables[model.name].state
     after = progress.states[model.name].version
     commits = progress.commits(model.name, before.version if before else 0, after)
     if not commits:
-        return 0, (), ()
+        measured, told = measure(progress, model, Changed((), None, 0))
+        return Checked(0, (), told, measured)
     expectations = expectations_of(progress.space, model)
     changed = _changed(progress, model, commits, _columns(expectations, model))
     quarantined = _quarantined(progress, model, commits)
-    if not changed.num_rows or not expectations:
-        return changed.num_rows, quarantined, ()
+    results = _run(progress, model, expectations, changed, commits) if changed.num_rows and expectations else ()
+    aside = sum(count for _, count in quarantined)
+    measured, told = measure(progress, model, Changed(commits, changed, aside))
+    return Checked(changed.num_rows, quarantined, (*results, *told), measured)
+
+
+def _run(
+    progress: Progress,
+    model: Compiled,
+    expectations: tuple[Expectation, ...],
+    changed: pa.Table,
+    commits: tuple[int, ...],
+) -> tuple[CheckResult, ...]:
     from sqlrun.quality import run_checks
 
     contract = model.query.rendered.model
@@ -51,11 +74,11 @@ def check(progress: Progress, model: Compiled) -> tuple[int, Reasons, tuple[Chec
 
     def whole() -> pa.Table:
         table = progress.plan.tables[model.name]
-        held = Relation("whole", table.spec.path, table.public, "new", version=after, where=table.where)
+        version = progress.states[model.name].version
+        held = Relation("whole", table.spec.path, table.public, "new", version=version, where=table.where)
         return progress.reader.query("select * from whole", (held,))
 
-    results = run_checks(contract, expectations, changed, keyed, whole, progress.plan.as_of)
-    return changed.num_rows, quarantined, results
+    return run_checks(contract, expectations, changed, keyed, whole, progress.plan.as_of)
 
 
 def _columns(expectations: tuple[Expectation, ...], model: Compiled) -> tuple[str, ...]:

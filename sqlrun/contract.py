@@ -7,16 +7,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from sqlrun import freshness
 from sqlrun.errors import Place
-from sqlrun.model import Column, Config, Source
+from sqlrun.model import Column, Config, Freshness, Source
 from sqlrun.yaml_values import Reader, did_you_mean
 
-MODEL_KEYS = ("name", "description", "config", "grain", "repeats", "columns")
+MODEL_KEYS = ("name", "description", "config", "grain", "repeats", "event_time", "freshness", "columns")
 SEED_KEYS = ("name", "description", "grain", "columns")
 COLUMN_KEYS = ("name", "data_type", "description", "unit", "nulls", "tags", "constraints", "data_tests")
-CONFIG_KEYS = ("materialized", "partition_by", "at_worst", "tags", "max_read_amplification", "contract")
+CONFIG_KEYS = (
+    "materialized", "partition_by", "at_worst", "tags", "max_read_amplification", "contract", "anomalies",
+)  # fmt: skip
 # Those that take a number of at least 1.
 NUMBERS = ("max_read_amplification",)
+FLAGS = ("anomalies",)
 CHOICES = {
     "materialized": ("table", "view"),
     "at_worst": ("append", "merge", "keys", "partitions", "full"),
@@ -38,6 +42,8 @@ class Contract:
     repeats: bool
     columns: tuple[Column, ...]
     config: Mapping[str, object]
+    event_time: str = ""
+    freshness: Freshness | None = None
 
 
 def contract(reader: Reader, node: Any) -> Contract:
@@ -50,7 +56,8 @@ def contract(reader: Reader, node: Any) -> Contract:
     partition_by = reader.texts(node.get("config"), "partition_by") if "partition_by" in config else ()
     _known_columns(reader, node.get("config"), "partition_by", partition_by, found, name)
     repeats = reader.flag(node, "repeats", False)
-    return Contract(name, reader.text(node, "description"), grain, repeats, found, config)
+    at, fresh = freshness.event_time(reader, node, found, name), freshness.freshness(reader, node)
+    return Contract(name, reader.text(node, "description"), grain, repeats, found, config, at, fresh)
 
 
 def _known_columns(
@@ -120,6 +127,8 @@ def config_values(reader: Reader, node: Any) -> dict[str, object]:
     for key in CONFIG_KEYS:
         if key in raw and key in CHOICES:
             values[key] = reader.choice(raw, key, CHOICES[key], CHOICES[key][0])
+        elif key in raw and key in FLAGS:
+            values[key] = reader.flag(raw, key, True)
         elif key in raw and key in NUMBERS:
             if is_number(raw[key]):
                 values[key] = float(raw[key])
@@ -163,6 +172,7 @@ def configured(*layers: Mapping[str, Any]) -> Config:
         tuple(dict.fromkeys(tags)),
         merged.get("max_read_amplification"),
         merged.get("enforced", False),
+        merged.get("anomalies", True),
     )
 
 

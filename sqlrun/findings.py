@@ -27,6 +27,8 @@ SAMPLES = 20
 LINES = 30
 # XML has no word for these two, and no screen shows them.
 NO_CHARACTERS = {0xFFFE: "\\ufffe", 0xFFFF: "\\uffff"}
+# Types of checks that compare a tick with the past.
+COMPARED = frozenset({"volume", "quarantined", "lateness", "null_share", "measures"})
 NEVER_PASS = "It could not be evaluated, which is never a pass"
 
 
@@ -177,11 +179,24 @@ def failures(result: TickResult, about: About) -> tuple[Finding, ...]:
 def warnings(result: TickResult, about: About) -> tuple[Finding, ...]:
     """List the checks that failed and didn't keep the tick from being published."""
     warned = [check for check in result.checks if check.status == "warn"]
-    advice = (
+    rooms = _rooms(len(warned))
+    pairs = zip(warned, rooms, strict=True)
+    return tuple(_finding(check, (), room, _if_it_matters(check), about) for check, room in pairs)
+
+
+def _if_it_matters(check: CheckResult) -> str:
+    if check.type in COMPARED:
+        return (
+            "It is compared with the past; nobody wrote a rule. Look whether the source sends what it should. What is "
+            "so from now on becomes usual after weeks; `anomalies: false` in the model's `config` ends the comparing."
+        )
+    if check.type == "freshness":
+        return (
+            "Look whether the source still sends. If it matters so much that readers should see nothing: `error_after`."
+        )
+    return (
         "If it matters so much that readers should not see such rows: write `on_fail: fail` at the rule's place below."
     )
-    rooms = _rooms(len(warned))
-    return tuple(_finding(check, (), room, advice, about) for check, room in zip(warned, rooms, strict=True))
 
 
 def _rooms(findings: int) -> list[int]:
@@ -255,6 +270,11 @@ def _link(file: str) -> str:
 
 def _advice(check: CheckResult) -> str:
     """Say what to do, in words of ours alone: backticks in it are marks."""
+    if check.type == "freshness" and check.status == "fail":
+        return (
+            "Have the source send again: the next build that finds a new event is published. If it may be silent for "
+            "so long: write a longer `error_after` at the place below, or `warn_after` alone."
+        )
     if check.status == "error":
         return "Mend the check at its place below, then run `sqlrun build` again."
     return (

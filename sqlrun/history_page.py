@@ -16,6 +16,7 @@ from itertools import groupby
 from typing import Any
 
 from sqlrun import __version__
+from sqlrun.expectation_catalogue import CATALOGUE
 from sqlrun.findings import LONGEST_SAMPLE, clean
 from sqlrun.measured import band
 from sqlrun.page import compiled
@@ -56,8 +57,12 @@ class Subject:
     described: Mapping[str, str] | None = None
 
     def gone(self, check: CheckPast) -> bool:
-        """Tell whether the project has the check no more: it was taken out or edited since."""
-        return self.described is not None and check.check_id not in self.described
+        """Tell whether the project has the check no more: it was taken out or edited since.
+
+        What a measure is compared with was written by nobody, and goes with its table alone.
+        """
+        written = check.expectation in CATALOGUE
+        return written and self.described is not None and check.check_id not in self.described
 
 
 @dataclass(frozen=True, slots=True)

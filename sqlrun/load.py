@@ -240,6 +240,8 @@ def _model(folder: Folder, file: Path, found: Settings, written: _Written | None
         columns=made.columns,
         config=config,
         unit_tests=(),
+        event_time=made.event_time,
+        freshness=made.freshness,
     )
 
 

@@ -17,6 +17,7 @@ from sqlrun.incremental.compile import Compiled, whole_query
 from sqlrun.incremental.script import Moment
 from sqlrun.incremental.stages import Stage
 from sqlrun.incremental.statements import Prepared, Tick, prepare
+from sqlrun.past import History
 from sqlrun.plan import TablePlan, TickPlan, Workspace, state_after
 from sqlrun.seeds import typed_rows
 from sqlrun.ticks import TableState, parse_time
@@ -44,6 +45,11 @@ class Progress:
     still: Callable[[], None]
     accept_lost: bool = False  # land although files of the source are gone
     lock: threading.Lock = field(default_factory=threading.Lock)
+    history: History = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Open the past of the tick's measures; nothing is read before it is asked for."""
+        self.history = History(self.warehouse, self.plan.env, self.plan.as_of)
 
     def finish(self, name: str, state: TableState) -> None:
         """Note a table's state at this tick."""

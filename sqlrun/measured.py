@@ -75,7 +75,7 @@ def of_tick(measures: Iterable[Measure]) -> tuple[tuple[Measured, ...], int]:
         shown.append(
             Measured(
                 clean(each.subject), clean(each.source or ""), clean(what), value, band(each.low, each.high, unit),
-                each.unusual, clean(each.detail or "", LONGEST_SAMPLE),
+                each.unusual, clean(each.detail or "", LONGEST_SAMPLE) if each.unusual else "",
             )
         )  # fmt: skip
     return tuple(shown), len(chosen) - len(shown)

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlrun import receipts
 from sqlrun.engines import delta_files
 from sqlrun.engines.protocol import StoredColumn, TableSpec
+from sqlrun.errors import EngineError, first_line
 from sqlrun.events import TickResult
 from sqlrun.sharing import books
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 COLUMNS = (
     StoredColumn("tick", "bigint", False),
@@ -98,19 +102,34 @@ def read(
     `since`: of ticks from this time on; `measures`, `hours`, `columns`: of these alone, all where there are none.
     Raises: EngineError if they can't be read.
     """
+    found = table(warehouse, env, since, measures, hours, columns)
+    rows: list[dict[str, Any]] = [] if found is None else found.to_pylist()
+    return sorted(rows, key=lambda row: row["tick"]) if not columns or "tick" in columns else rows
+
+
+def table(
+    warehouse: str,
+    env: str = "",
+    since: datetime | None = None,
+    measures: Collection[str] = (),
+    hours: Collection[int] = (),
+    columns: Collection[str] = (),
+) -> pa.Table | None:
+    """Do what `read` does, in no order; None where nothing was ever written."""
     import pyarrow as pa
 
     path = path_of(warehouse, env)
     if delta_files.head(path) is None:
-        return []
+        return None
     terms = [f"as_of >= {_literal(since)}"] if since else []
     for name, chosen in (("measure", [f"'{m}'" for m in measures]), ("hour", [str(h) for h in hours])):
         terms += [f"{name} in ({', '.join(chosen)})"] if chosen else []
     names = [c.name for c in COLUMNS if not columns or c.name in columns]
-    with delta_files.explained(f"the measures at {path} can't be read"):
+    try:
         scan = delta_files.open_table(path).scan(columns=names, predicate=" and ".join(terms) or None)
-        rows: list[dict[str, Any]] = pa.table(scan.read_all()).to_pylist()
-    return sorted(rows, key=lambda row: row["tick"]) if "tick" in names else rows
+        return pa.table(scan.read_all())
+    except Exception as error:  # a file that is torn is found by Arrow's C interface, whose error has no class
+        raise EngineError(f"the measures at {path} can't be read: {first_line(error)}") from error
 
 
 def take_back(warehouse: str, after: int, env: str = "") -> None:

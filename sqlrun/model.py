@@ -35,6 +35,16 @@ class Config:
     tags: tuple[str, ...] = ()
     max_read_amplification: float | None = None  # rows read for each row that came, left or was written
     enforced: bool = False  # the contract's types must be those that the query gives
+    anomalies: bool = True  # what is measured is compared with the past
+
+
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """How old a model's newest event may be, in seconds: then it is told, then the tick isn't published."""
+
+    place: Place
+    warn_after: float | None = None
+    error_after: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +74,7 @@ class Model:
     """One SELECT and its contract. `sql` is the analyst's text; `grain` names the columns that are unique together.
 
     `repeats` says that rows equal in the grain are exact copies of each other (a source that sends twice).
+    `event_time` names the column that says when a row's event happened; "" for none.
     """
 
     name: str
@@ -76,6 +87,8 @@ class Model:
     columns: tuple[Column, ...]
     config: Config
     unit_tests: tuple[UnitTest, ...]
+    event_time: str = ""
+    freshness: Freshness | None = None
 
     def column(self, name: str) -> Column | None:
         """Find a column by name; None where there is none."""

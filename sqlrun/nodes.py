@@ -16,13 +16,16 @@ from functools import partial
 from types import TracebackType
 from typing import Any
 
-from sqlrun.check import Reasons, blocks, check
+from sqlrun.check import Checked, Reasons, blocks, check
 from sqlrun.checksums import add_to_states
 from sqlrun.errors import EngineError
-from sqlrun.events import CheckResult, Listener, NodeResult, StageReceipt, Started, Status
+from sqlrun.events import CheckResult, Listener, Measure, NodeResult, StageReceipt, Started, Status
 from sqlrun.incremental.compile import Compiled
 from sqlrun.land import land
 from sqlrun.maintain import Progress, load_seed, maintain
+
+# Of a step that has no checks, or failed before them.
+NOTHING = Checked(0, (), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,7 @@ class _Node:
     above: set[str]
     index: int = 0
     kept: Future[_Kept] | None = None
-    checked: Future[tuple[NodeResult, tuple[CheckResult, ...]]] | None = None
+    checked: Future[tuple[NodeResult, Checked]] | None = None
     told: bool = False
 
 
@@ -56,6 +59,7 @@ class Nodes:
         self.total = len(progress.plan.seeds) + len(progress.plan.models)
         self.done: list[NodeResult] = []
         self.checks: list[CheckResult] = []
+        self.measures: list[Measure] = []
         self.failed: set[str] = set()
         self._next = 0
         self._nodes: dict[str, _Node] = {}
@@ -79,7 +83,7 @@ class Nodes:
         index = self._start(f"seed {name}")
         kept = _guarded("seed", lambda: (self._loaded(name),))
         rows = sum(stage.rows_changed for stage in kept.stages)
-        self._finish(_result(kept, name, index, self.total, rows), ())
+        self._finish(_result(kept, name, index, self.total, rows), NOTHING)
 
     def _loaded(self, name: str) -> StageReceipt:
         receipt = load_seed(self.progress, name)
@@ -141,7 +145,7 @@ class Nodes:
             node.checked = self._checkers.submit(_checked, self.progress, node.model, kept)
         else:
             node.checked = Future()
-            node.checked.set_result((_result(kept, node.model.name), ()))
+            node.checked.set_result((_result(kept, node.model.name), NOTHING))
 
     def _settle(self) -> None:
         """Tell the steps whose checks are done and above which all is told."""
@@ -157,8 +161,8 @@ class Nodes:
                 elif node.checked is None or not node.checked.done():
                     continue
                 node.told = moved = True
-                result, checks = _skipped(node) if skipped or node.checked is None else node.checked.result()
-                self._finish(replace(result, index=node.index, total=self.total), checks)
+                result, said = _skipped(node) if skipped or node.checked is None else node.checked.result()
+                self._finish(replace(result, index=node.index, total=self.total), said)
 
     def _count(self) -> int:
         self._next += 1
@@ -170,13 +174,14 @@ class Nodes:
         self.tell(Started(index, self.total, what))
         return index
 
-    def _finish(self, node: NodeResult, checks: tuple[CheckResult, ...]) -> None:
+    def _finish(self, node: NodeResult, said: Checked) -> None:
         self.done.append(node)
         self.tell(node)
-        for result in checks:
+        self.measures.extend(said.measures)
+        for result in said.checks:
             self.checks.append(result)
             self.tell(result)
-        if node.status in ("error", "skipped") or blocks(checks):
+        if node.status in ("error", "skipped") or blocks(said.checks):
             self.failed.add(node.name)
 
 
@@ -190,18 +195,18 @@ def _guarded(kind: str, work: Callable[[], tuple[StageReceipt, ...]]) -> _Kept:
     return _Kept(kind, time.perf_counter() - started, stages)
 
 
-def _checked(progress: Progress, model: Compiled, kept: _Kept) -> tuple[NodeResult, tuple[CheckResult, ...]]:
+def _checked(progress: Progress, model: Compiled, kept: _Kept) -> tuple[NodeResult, Checked]:
     """Check what a step has changed."""
     started = time.perf_counter()
     try:
-        rows, reasons, checks = check(progress, model)
+        said = check(progress, model)
         add_to_states(progress, tuple(stage.name for stage in model.stages))
     except EngineError as error:
         failed = replace(kept, message=str(error))
-        return _result(failed, model.name), ()
-    kept = replace(kept, stages=(*kept.stages[:-1], replace(kept.stages[-1], rows_changed=rows)))
+        return _result(failed, model.name), NOTHING
+    kept = replace(kept, stages=(*kept.stages[:-1], replace(kept.stages[-1], rows_changed=said.rows)))
     kept = replace(kept, seconds=kept.seconds + time.perf_counter() - started)
-    return _result(kept, model.name, rows=rows, reasons=reasons), checks
+    return _result(kept, model.name, rows=said.rows, reasons=said.reasons), said
 
 
 def _result(kept: _Kept, name: str, index: int = 0, total: int = 0, rows: int = 0, reasons: Reasons = ()) -> NodeResult:
@@ -215,5 +220,5 @@ def _result(kept: _Kept, name: str, index: int = 0, total: int = 0, rows: int = 
     )
 
 
-def _skipped(node: _Node) -> tuple[NodeResult, tuple[CheckResult, ...]]:
-    return NodeResult(0, 0, node.model.name, node.kind, "skipped", 0.0), ()
+def _skipped(node: _Node) -> tuple[NodeResult, Checked]:
+    return NodeResult(0, 0, node.model.name, node.kind, "skipped", 0.0), NOTHING

@@ -146,7 +146,13 @@ class _Engine:
         sql, lines = unmarked(text)
         refs, sources = dict.fromkeys(self._calls.refs), dict.fromkeys(self._calls.sources)
         before = {one.name: getattr(model.config, one.name) for one in fields(Config)}
-        return Rendered(model, sql, tuple(refs), tuple(sources), lines, configured(before, self._calls.config))
+        config = configured(before, self._calls.config)
+        if model.freshness is not None and config.materialized == "view":
+            # No tick looks at a view, so it would never be told that it is old.
+            message, hint = f"{model.name} has `freshness`, and is a view", "Only tables are looked at in each tick."
+            self.problems.append(Problem("SR110", model.freshness.place, message, hint))
+            return None
+        return Rendered(model, sql, tuple(refs), tuple(sources), lines, config)
 
     def _whole(self, pieces: Iterable[str]) -> str:
         """Put a model's text together, as long as it is a query's length."""

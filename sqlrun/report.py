@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from sqlrun import __version__
 from sqlrun.events import CheckResult, Event, NodeResult, StageReceipt, Started, TickResult, Told
 from sqlrun.expectations import from_contract
-from sqlrun.model import Profile
+from sqlrun.model import Model, Profile
 from sqlrun.rows import aligned, as_csv, as_json, escaped, table
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def opening(prepared: Prepared, profile: Profile) -> list[Line]:
         "view": len(prepared.space.models) - len(tables),
         "seed": len(prepared.nouns.seeds),
         "source": len(prepared.nouns.sources),
-        "check": declared + sum(len(from_contract(m.query.rendered.model)) for m in tables),
+        "check": declared + sum(_by_contract(m.query.rendered.model) for m in tables),
         "unit test": sum(len(model.unit_tests) for model in prepared.nouns.models),
     }
     said = ", ".join(counted(number, noun) for noun, number in found.items() if number)
@@ -80,6 +80,10 @@ def opening(prepared: Prepared, profile: Profile) -> list[Line]:
         ),
         Line(""),
     ]
+
+
+def _by_contract(model: Model) -> int:
+    return len(from_contract(model)) + (model.freshness is not None)
 
 
 def line(event: Event, what: str = "") -> Line:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlrun.contract import CHOICES, CONFIG_KEYS, NUMBERS, enforced, is_number
+from sqlrun.contract import CHOICES, CONFIG_KEYS, FLAGS, NUMBERS, enforced, is_number
 from sqlrun.errors import Place, Problem, ProjectError
 from sqlrun.function_list import CLOCKS, FORBIDDEN, VOLATILE
 from sqlrun.yaml_values import did_you_mean, listed
@@ -135,7 +135,10 @@ def _walk(
         elif key in NUMBERS and not is_number(value):
             hint = f"Write a number of at least 1: {key} = 20"
             problems.append(_problem(text, "SR110", ["models", *inner], f"`{key}` can't be `{value}`", hint))
-        elif key in CHOICES or key in NUMBERS:
+        elif key in FLAGS and not isinstance(value, bool):
+            message, hint = f"`{key}` must be true or false, not `{value}`", f"{key} = false"
+            problems.append(_problem(text, "SR103", ["models", *inner], message, hint))
+        elif key in CHOICES or key in NUMBERS or key in FLAGS:
             own[key] = value
         elif key == "contract":
             problems.append(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from sqlrun.contract import CHOICES, CONFIG_KEYS, NUMBERS, enforced, is_number
+from sqlrun.contract import CHOICES, CONFIG_KEYS, FLAGS, NUMBERS, enforced, is_number
 from sqlrun.model import Model
 from sqlrun.yaml_values import did_you_mean, listed
 
@@ -109,7 +109,7 @@ class Calls:
                 self.mistakes.append(Mistake("SR205", *wrong, f"{key}="))
             elif key == "contract":
                 self.config["enforced"] = enforced(value)
-            elif key in CHOICES or key in NUMBERS:
+            elif key in CHOICES or key in NUMBERS or key in FLAGS:
                 self.config[key] = value
             else:
                 self.config[key] = (value,) if isinstance(value, str) else tuple(value)
@@ -126,6 +126,9 @@ class Calls:
             return f"config `{key}` can't be `{value}`", f"Choose one of {', '.join(CHOICES[key])}.{advice}"
         if key in NUMBERS:
             return None if is_number(value) else (f"config `{key}` can't be `{value}`", "Write a number of at least 1.")
+        if key in FLAGS:
+            wrong = f"config `{key}` can't be `{value}`", f"config({key}=false)"
+            return None if isinstance(value, bool) else wrong
         if key == "contract":
             wrong = "config `contract` says whether it is enforced", "config(contract={'enforced': true})"
             return wrong if enforced(value) is None else None

@@ -240,7 +240,12 @@ def test_the_page_loads_nothing_and_runs_its_own_scripts_alone() -> None:
 
 
 def test_a_check_that_the_project_has_no_more_is_told_and_does_not_count() -> None:
-    checks = [past(last="fail"), past("n", last="fail")]
+    kind = "expect_column_values_to_be_unique"
+    checks = [
+        past(last="fail", expectation=kind),
+        past("n", last="fail", expectation=kind),
+        past("o", expectation="volume"),
+    ]
     text = Reader(page(grid(moments(3)), checks, (), replace(ABOUT, described={"n": "Sums <b>add</b> up."}))).text
 
     assert in_order(text, "1 check failed when last run: n.amount.", "m.amount", "has this check no more", "n.amount")

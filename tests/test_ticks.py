@@ -107,11 +107,11 @@ def test_a_failed_check_skips_what_reads_it_however_late(
     real = nodes.check
 
     def failing(progress: Any, model: Any) -> Any:
-        rows, quarantined, results = real(progress, model)
+        said = real(progress, model)
         if model.name != "stg_orders":
-            return rows, quarantined, results
+            return said
         time.sleep(seconds)
-        return rows, quarantined, (replace(results[0], status="fail"), *results[1:])
+        return replace(said, checks=(replace(said.checks[0], status="fail"), *said.checks[1:]))
 
     monkeypatch.setattr(nodes, "check", failing)
     result = site.tick(START + FIVE)

@@ -1,0 +1,249 @@
+"""Each table's measures in a tick, compared with their past, and how old its newest event is. Shell: the engine.
+
+Measures are told and kept, and never keep a tick from being published. A freshness that is declared is a check like any
+other: where it can't be evaluated, that is an error.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from sqlrun import anomalies, measures
+from sqlrun.anomalies import Band, duration
+from sqlrun.engines.protocol import Relation
+from sqlrun.errors import EngineError, Place, first_line
+from sqlrun.events import CheckResult, CheckStatus, Measure
+from sqlrun.expectation_values import identity
+from sqlrun.incremental.compile import Compiled
+from sqlrun.incremental.sql import identifier, timestamp
+from sqlrun.landing import FILE, HIDDEN, RESCUED
+from sqlrun.maintain import Progress
+from sqlrun.model import Expectation, Freshness, Model
+from sqlrun.ticks import parse_time
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# So many columns of a model have their share of NULLs measured, the first ones of its contract.
+MOST_COLUMNS = 20
+# Where nothing is declared: files without an event of this long before the tick are opened only if no other has one.
+LATELY = timedelta(days=1)
+Found = tuple[tuple[Measure, ...], tuple[CheckResult, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """What a tick changed in a model's table: its commits, the rows as they are now, how many lines were set aside."""
+
+    commits: tuple[int, ...]
+    rows: pa.Table | None
+    quarantined: int
+
+
+def measure(progress: Progress, model: Compiled, changed: Changed) -> Found:
+    """Measure a model's tick and compare it with the past; give what the declared freshness says, too."""
+    fresh, stale = _freshness(progress, model)
+    try:
+        found = [*_measures(progress, model, changed), *fresh]
+    except Exception as error:  # Arrow's errors are of many classes; none of them is the tick's
+        return tuple(fresh), (*stale, _untold(model, f"not measured: {first_line(error)}"))
+    judged, told = _compared(progress, model, found, changed)
+    return judged, (*stale, *told)
+
+
+def _measures(progress: Progress, model: Compiled, changed: Changed) -> Iterator[Measure]:
+    name, rows = model.name, changed.rows
+    interval = _interval(progress, model)
+    if model.source is not None:
+        source = f"{model.source.group}.{model.source.name}"
+        landed = {"rows": float(rows.num_rows) if rows else 0.0, "quarantined": float(changed.quarantined)}
+        landed |= _landed(progress, model, changed.commits) | _lateness(progress, model, rows)
+        for what, value in landed.items():
+            yield Measure(name, what, value, source, interval)
+    if rows is not None and rows.num_rows:
+        columns = [c.name for c in model.query.rendered.model.columns if c.nullable and c.name in rows.column_names]
+        for column in columns[:MOST_COLUMNS]:
+            share = rows.column(column).null_count / rows.num_rows
+            yield Measure(name, f"null_share:{column}", share, None, interval)
+
+
+def _interval(progress: Progress, model: Compiled) -> float | None:
+    """Give the seconds since the tick that the model was last part of; None where there was none, or no time passed."""
+    state = progress.plan.tables[model.name].state
+    return (progress.plan.as_of - parse_time(state.as_of)).total_seconds() or None if state else None
+
+
+def _landed(progress: Progress, model: Compiled, commits: tuple[int, ...]) -> dict[str, float]:
+    """Count the files that lines came of, and the lines with fields that nobody declared."""
+    if not commits:
+        return {"files": 0.0, "rescued": 0.0}
+    columns = tuple(column for column in HIDDEN if column.name in (FILE, RESCUED))
+    feed = Relation("feed", progress.plan.tables[model.name].spec.path, columns, "changes", commits=commits)
+    sql = f"select count(distinct {FILE}) as files, count({RESCUED}) as rescued from feed"
+    (counted,) = progress.reader.query(sql, (feed,)).to_pylist()
+    return {name: float(counted[name]) for name in ("files", "rescued")}
+
+
+def _lateness(progress: Progress, model: Compiled, rows: pa.Table | None) -> dict[str, float]:
+    """Say how long after their events lines came; one from the future counts as negative."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column = model.query.rendered.model.event_time
+    if not column or rows is None or rows.num_rows == rows.column(column).null_count:
+        return {}
+    micros = pa.timestamp("us", tz="UTC")
+    happened = rows.column(column).cast(micros).cast(pa.int64())
+    now = pa.scalar(progress.plan.as_of, micros).cast(pa.int64())
+    median, p95 = pc.quantile(pc.subtract(now, happened), q=[0.5, 0.95]).to_pylist()
+    return {"lateness_median_seconds": median / 1e6, "lateness_p95_seconds": p95 / 1e6}
+
+
+# ---------------------------------------------------------------------------------------- the past
+
+
+def _compared(progress: Progress, model: Compiled, found: list[Measure], changed: Changed) -> Found:
+    """Compare measures with their past, and make a check of each of which something is expected."""
+    if not model.query.rendered.config.anomalies:
+        return tuple(found), ()
+    kept, told = [], []
+    for each in found:
+        started = time.perf_counter()
+        count = changed.rows.num_rows if changed.rows else 0
+        try:
+            judged, band = _judged(progress, each, count)
+        except EngineError as error:
+            told.append(_untold(model, f"not compared with the past: {error}"))
+            judged, band = each, None
+        kept.append(judged)
+        if band is not None:
+            told.append(_check(model, judged, band, count, time.perf_counter() - started))
+    return tuple(kept), tuple(told)
+
+
+def _judged(progress: Progress, each: Measure, count: int) -> tuple[Measure, Band | None]:
+    if anomalies.kind_of(each.measure) is None:
+        return each, None
+    at = measures.middle(progress.plan.as_of, each.interval_seconds)
+    judged, band = anomalies.judged(each, at, progress.history.same_hour(each, at), count)
+    if band is None:
+        judged, band = anomalies.judged(each, at, progress.history.recent(each, at), count)
+    return judged, band
+
+
+def _check(model: Compiled, judged: Measure, band: Band, count: int, seconds: float) -> CheckResult:
+    kind = anomalies.kind_of(judged.measure)
+    assert kind is not None
+    contract = model.query.rendered.model
+    column = contract.column(judged.measure.partition(":")[2])
+    place = model.source.place if model.source else Place(contract.contract_file)
+    columns = () if column is None else (column.name,)
+    message = anomalies.told(judged, band) if judged.unusual else ""
+    status: CheckStatus = "warn" if judged.unusual else "pass"
+    return _result(
+        model, kind.check, columns, status, place if column is None else column.place, message, count, seconds
+    )
+
+
+def _untold(model: Compiled, message: str) -> CheckResult:
+    """Warn that a measure is missing: no tick waits for one, and none passes by it."""
+    return _result(model, "measures", (), "warn", Place(model.query.rendered.model.contract_file), message)
+
+
+def _result(
+    model: Compiled,
+    kind: str,
+    columns: tuple[str, ...],
+    status: CheckStatus,
+    place: Place,
+    message: str = "",
+    evaluated: int = 0,
+    seconds: float = 0.0,
+    severity: str = "warning",
+) -> CheckResult:
+    declared = Expectation(kind, {"columns": list(columns)}, severity, "warn", "", place)
+    return CheckResult(
+        model=model.name,
+        type=kind,
+        columns=columns,
+        severity=severity,
+        status=status,
+        evaluated=evaluated,
+        unexpected=0,
+        samples=(),
+        seconds=seconds,
+        message=message,
+        description="",
+        place=place,
+        check_id=identity(model.name, declared),
+    )
+
+
+# ---------------------------------------------------------------------------------------- freshness
+
+
+def _freshness(progress: Progress, model: Compiled) -> tuple[list[Measure], list[CheckResult]]:
+    """Look for the newest event that is not of the future, and judge its age where the contract says how."""
+    contract = model.query.rendered.model
+    if not contract.event_time:
+        return [], []
+    started = time.perf_counter()
+    try:
+        newest, message = _newest(progress, model, contract), ""
+    except EngineError as error:
+        newest, message = None, str(error)
+    age = None if newest is None else (progress.plan.as_of - newest).total_seconds()
+    source = f"{model.source.group}.{model.source.name}" if model.source else None
+    found = [Measure(model.name, "freshness_seconds", age, source, _interval(progress, model))]
+    declared = contract.freshness
+    if declared is None:
+        return found, [] if not message else [_untold(model, f"freshness is not measured: {message}")]
+    status: CheckStatus = "error" if message else _status(age, declared)
+    severity = "warning" if status == "warn" or declared.error_after is None else "critical"
+    message = message or _age(newest, age, declared)
+    seconds = time.perf_counter() - started
+    columns = (contract.event_time,)
+    return found, [_result(model, "freshness", columns, status, declared.place, message, 1, seconds, severity)]
+
+
+def _newest(progress: Progress, model: Compiled, contract: Model) -> datetime | None:
+    """Find the newest event up to the tick's time; files of older events are opened only where there is none."""
+    table, dialect, as_of = progress.plan.tables[model.name], progress.reader.dialect, progress.plan.as_of
+    column = identifier(contract.event_time, dialect)
+    held = Relation(
+        "held",
+        table.spec.path,
+        tuple(c for c in table.public if c.name == contract.event_time),
+        "new",
+        version=progress.states[model.name].version,
+        where=table.where,
+        ranges=((contract.event_time, as_of - LATELY, as_of),),
+    )
+    sql = f"select max({column}) as newest from held where {column} <= {timestamp(as_of, dialect)}"
+    for relation in (held, replace(held, ranges=())):
+        (row,) = progress.reader.query(sql, (relation,)).to_pylist()
+        newest: datetime | None = row["newest"]
+        if newest is not None:
+            return newest
+    return None
+
+
+def _status(age: float | None, declared: Freshness) -> CheckStatus:
+    """Judge an age; a table without any event is older than all that is declared."""
+    if declared.error_after is not None and (age is None or age > declared.error_after):
+        return "fail"
+    if declared.warn_after is not None and (age is None or age > declared.warn_after):
+        return "warn"
+    return "pass"
+
+
+def _age(newest: datetime | None, age: float | None, declared: Freshness) -> str:
+    limits = (("warning", declared.warn_after), ("error", declared.error_after))
+    allowed = ", ".join(f"{word} after {duration(limit)}" for word, limit in limits if limit is not None)
+    if newest is None or age is None:
+        return f"there is no event up to the tick's time ({allowed})"
+    return f"the newest event is of {newest:%Y-%m-%d %H:%M} UTC, {duration(age)} before the tick ({allowed})"

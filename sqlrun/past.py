@@ -1,0 +1,76 @@
+"""The past of a tick's measures, read once and only as much as there is to ask for. Shell: Delta files."""
+
+from __future__ import annotations
+
+import math
+import threading
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from sqlrun import measures
+from sqlrun.anomalies import ALIKE, MOST_RECENT, RECENT, Kind, Past, kind_of
+from sqlrun.events import Measure
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+NEEDED = ("as_of", "published", "subject", "measure", "value", "interval_seconds")
+_Values = dict[tuple[str, str], list[Past]]
+
+
+@dataclass(slots=True)
+class History:
+    """What earlier published ticks of an environment measured, up to a tick's time; its threads share it."""
+
+    warehouse: str
+    env: str
+    as_of: datetime
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    known: dict[tuple[timedelta, frozenset[int]], _Values] = field(default_factory=dict)
+
+    def same_hour(self, measure: Measure, at: datetime) -> list[Past]:
+        """List a measure's values in the same hour of the days of the past weeks.
+
+        Raises: EngineError if the past can't be read, the first time.
+        """
+        return self._of(measure, timedelta(weeks=measures.WEEKS, hours=1), frozenset({at.hour}))
+
+    def recent(self, measure: Measure, at: datetime) -> list[Past]:
+        """List a measure's values of as many hours as the last few ticks take, at most of the last day.
+
+        Raises: EngineError if the past can't be read, the first time.
+        """
+        back = min(24, 2 + math.ceil(ALIKE * MOST_RECENT * (measure.interval_seconds or 0) / 3600))
+        return self._of(measure, RECENT, frozenset((at.hour - n) % 24 for n in range(back)))
+
+    def _of(self, measure: Measure, back: timedelta, hours: frozenset[int]) -> list[Past]:
+        with self.lock:
+            if (back, hours) not in self.known:
+                self.known[back, hours] = {}  # what can't be read is not tried again
+                since = self.as_of - back
+                rows = measures.table(self.warehouse, self.env, since=since, hours=sorted(hours), columns=NEEDED)
+                self.known[back, hours] = {} if rows is None else _values(rows)
+            return self.known[back, hours].get((measure.subject, measure.measure), [])
+
+
+def _values(rows: pa.Table) -> _Values:
+    """Sort values by what they measure, column by column: a row's mapping costs more than all else here."""
+    found: _Values = {}
+    middles: dict[tuple[datetime, float | None], datetime] = {}
+    kinds: dict[str, Kind | None] = {}
+    # A tick's time is the same in all of its rows.
+    times = rows.column("as_of").combine_chunks().dictionary_encode()
+    known = times.dictionary.to_pylist()
+    names = ("published", "subject", "measure", "value", "interval_seconds")
+    columns = (rows.column(name).to_pylist() for name in names)
+    for time, published, subject, name, value, interval in zip(times.indices.to_pylist(), *columns, strict=True):
+        if name not in kinds:
+            kinds[name] = kind_of(name)
+        if kinds[name] is None or not published or value is None:
+            continue
+        key = (known[time], interval)
+        if key not in middles:
+            middles[key] = measures.middle(*key)
+        found.setdefault((subject, name), []).append(Past(middles[key], value, interval))
+    return found
