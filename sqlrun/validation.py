@@ -21,7 +21,7 @@ def documents(result: TickResult, rules: Mapping[str, Mapping[str, Value]]) -> d
     """Write one JSON document for each model that had checks; `rules` are their arguments by the checks' ids."""
     meta = {"tick": result.tick, "as_of": result.as_of.isoformat(), "published": result.published}
     return {
-        model: json.dumps(_suite(model, checks, rules, meta), indent=1, default=str) + "\n"
+        model: json.dumps(_suite(model, checks, rules, meta), default=str) + "\n"
         for model, checks in by_model(result.checks).items()
     }
 
