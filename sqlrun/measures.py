@@ -144,10 +144,14 @@ def take_back(warehouse: str, after: int, env: str = "") -> None:
 
 
 def forget(warehouse: str, oldest: int, now: datetime, env: str = "") -> None:
-    """Delete the rows of ticks that are neither kept nor young enough to be compared with."""
+    """Delete the rows of ticks that are neither kept nor young enough to be compared with.
+
+    Raises: EngineError if they can't be deleted.
+    """
     path = path_of(warehouse, env)
     if delta_files.head(path) is not None:
-        delta_files.delete_rows(path, f"tick < {oldest} and as_of < {_literal(now - KEPT)}")
+        with delta_files.explained(f"the measures at {path} can't be deleted"):
+            delta_files.delete_rows(path, f"tick < {oldest} and as_of < {_literal(now - KEPT)}")
 
 
 def _literal(at: datetime) -> str:
