@@ -172,16 +172,16 @@ def failures(result: TickResult, about: About) -> tuple[Finding, ...]:
     found += [_broken(node, result, about, next(rooms)) for node in nodes]
     held = {name: held_back(name, result, about) for name in {check.model for check in checks}}
     for check in sorted(checks, key=lambda check: check.status == "error"):
-        found.append(_finding(check, held[check.model], next(rooms), _advice(check), about))
+        found.append(_finding(check, held[check.model], next(rooms), _advice(check), about.evidence))
     return tuple(found)
 
 
-def warnings(result: TickResult, about: About) -> tuple[Finding, ...]:
+def warnings(result: TickResult, about: About | None = None) -> tuple[Finding, ...]:
     """List the checks that failed and didn't keep the tick from being published."""
     warned = [check for check in result.checks if check.status == "warn"]
     rooms = _rooms(len(warned))
-    pairs = zip(warned, rooms, strict=True)
-    return tuple(_finding(check, (), room, _if_it_matters(check), about) for check, room in pairs)
+    pairs, known = zip(warned, rooms, strict=True), about.evidence if about else {}
+    return tuple(_finding(check, (), room, _if_it_matters(check), known) for check, room in pairs)
 
 
 def _if_it_matters(check: CheckResult) -> str:
@@ -232,7 +232,9 @@ def _broken(node: NodeResult, result: TickResult, about: About, room: int) -> Fi
     )  # fmt: skip
 
 
-def _finding(check: CheckResult, below: tuple[str, ...], room: int, advice: str, about: About) -> Finding:
+def _finding(
+    check: CheckResult, below: tuple[str, ...], room: int, advice: str, known: Mapping[str, Evidence]
+) -> Finding:
     description = clean(check.description.strip(), min(room, LONGEST_SAMPLE))
     shown: list[str] = []
     left = room - len(description)
@@ -248,7 +250,7 @@ def _finding(check: CheckResult, below: tuple[str, ...], room: int, advice: str,
     return Finding(
         kind, clean(check.model), clean(subject(check)), clean(check.type), amount(check), description, said,
         clean(check.severity), clean(place), _link(check.place.file), tuple(shown), len(check.samples) - len(shown),
-        below, advice, _evidence(about.evidence.get(check.check_id), room),
+        below, advice, _evidence(known.get(check.check_id), room),
     )  # fmt: skip
 
 
