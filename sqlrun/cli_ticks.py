@@ -171,4 +171,29 @@ def rollback(root: Path, profile: str | None, env: str | None, to: int) -> None:
     sys.exit(roll_back(root, profile, env, to, utc_now()))
 
 
-COMMANDS = (show, views, plan, ticks, diff, verify, maintain, rollback)
+@click.command()
+@SELECT
+@EXCLUDE
+@PROFILE
+@ENV
+@click.option(
+    "--out", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+    help="Where to write it; target/history.html otherwise.",
+)  # fmt: skip
+@click.pass_obj
+@fails_plainly
+def history(
+    root: Path,
+    select: tuple[str, ...],
+    exclude: tuple[str, ...],
+    profile: str | None,
+    env: str | None,
+    out: Path | None,
+) -> None:
+    """Write past ticks as one page that opens from disk: checks, sources, quarantine and costs over time."""
+    from sqlrun.history_command import history_command
+
+    sys.exit(history_command(root, select, exclude, profile, env, out, utc_now))
+
+
+COMMANDS = (show, views, plan, ticks, diff, verify, maintain, rollback, history)

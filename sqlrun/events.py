@@ -61,6 +61,7 @@ class StageReceipt:
     """What one table cost in one tick.
 
     `rows_in` are the changed rows of its inputs, `rows_changed` its own; `note` tells of a choice made for this tick.
+    `path` is where the table lies, from the warehouse on.
     """
 
     table: str
@@ -71,6 +72,7 @@ class StageReceipt:
     receipt: Receipt
     rows_in: int = 0
     note: str = ""
+    path: str = ""
 
 
 @dataclass(frozen=True, slots=True)

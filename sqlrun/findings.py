@@ -7,12 +7,13 @@ a form's own marks are (`<`, `|`) is for the form to escape.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
 from urllib.parse import quote
 
 from sqlrun.events import CheckResult, NodeResult, TickResult
+from sqlrun.model import Value
 from sqlrun.report import counted, subject
 from sqlrun.rows import escaped
 
@@ -32,11 +33,27 @@ NEVER_PASS = "It could not be evaluated, which is never a pass"
 
 
 @dataclass(frozen=True, slots=True)
+class Evidence:
+    """What is known of a check that failed besides its result.
+
+    `rule` are its arguments, `sql` finds such rows in the whole table, "" where no SQL says it. `past` says how it went
+    in the ticks before, of which `ranks` and `shares` have one place each (`trends.RANKS`; None: it did not run).
+    """
+
+    rule: str = ""
+    sql: str = ""
+    past: str = ""
+    ranks: tuple[int | None, ...] = ()
+    shares: tuple[float | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class About:
     """What a report says of its tick besides the results. `before` is the tick published before it, 0 for none.
 
     `options` are those that show needs to read the same tables; `tables` are all that the tick was to bring up to
-    date, `parents` who reads whom. `problem` is why the tick ended before its end.
+    date, `parents` who reads whom. `problem` is why the tick ended before its end. `evidence` (of those
+    that failed) and `rules` (the arguments of all) are by the ids of checks.
     """
 
     project: str
@@ -49,6 +66,8 @@ class About:
     tables: tuple[str, ...] = ()
     parents: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     problem: str = ""
+    evidence: Mapping[str, Evidence] = field(default_factory=dict)
+    rules: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +88,7 @@ class Finding:
     unshown: int
     held_back: tuple[str, ...]
     advice: str
+    evidence: Evidence = Evidence()
 
 
 def clean(text: str, most: int = LONGEST_NAME, keep: str = "") -> str:
@@ -152,15 +172,16 @@ def failures(result: TickResult, about: About) -> tuple[Finding, ...]:
     found += [_broken(node, result, about, next(rooms)) for node in nodes]
     held = {name: held_back(name, result, about) for name in {check.model for check in checks}}
     for check in sorted(checks, key=lambda check: check.status == "error"):
-        found.append(_finding(check, held[check.model], next(rooms), _advice(check)))
+        found.append(_finding(check, held[check.model], next(rooms), _advice(check), about.evidence))
     return tuple(found)
 
 
-def warnings(result: TickResult) -> tuple[Finding, ...]:
+def warnings(result: TickResult, about: About | None = None) -> tuple[Finding, ...]:
     """List the checks that failed and didn't keep the tick from being published."""
     warned = [check for check in result.checks if check.status == "warn"]
     rooms = _rooms(len(warned))
-    return tuple(_finding(check, (), room, _if_it_matters(check)) for check, room in zip(warned, rooms, strict=True))
+    pairs, known = zip(warned, rooms, strict=True), about.evidence if about else {}
+    return tuple(_finding(check, (), room, _if_it_matters(check), known) for check, room in pairs)
 
 
 def _if_it_matters(check: CheckResult) -> str:
@@ -211,7 +232,9 @@ def _broken(node: NodeResult, result: TickResult, about: About, room: int) -> Fi
     )  # fmt: skip
 
 
-def _finding(check: CheckResult, below: tuple[str, ...], room: int, advice: str) -> Finding:
+def _finding(
+    check: CheckResult, below: tuple[str, ...], room: int, advice: str, known: Mapping[str, Evidence]
+) -> Finding:
     description = clean(check.description.strip(), min(room, LONGEST_SAMPLE))
     shown: list[str] = []
     left = room - len(description)
@@ -227,8 +250,18 @@ def _finding(check: CheckResult, below: tuple[str, ...], room: int, advice: str)
     return Finding(
         kind, clean(check.model), clean(subject(check)), clean(check.type), amount(check), description, said,
         clean(check.severity), clean(place), _link(check.place.file), tuple(shown), len(check.samples) - len(shown),
-        below, advice,
+        below, advice, _evidence(known.get(check.check_id), room),
     )  # fmt: skip
+
+
+def _evidence(found: Evidence | None, room: int) -> Evidence:
+    """Clean what is known of a check; where there are many failures, SQL that has no room is left out, not cut."""
+    if found is None:
+        return Evidence()
+    text = clean(found.sql, room, "\n")
+    rule = clean(found.rule, min(room, LONGEST_SAMPLE))
+    past = clean(found.past, LONGEST_SAMPLE)
+    return replace(found, rule=rule, sql="" if text.endswith("…") else text, past=past)
 
 
 def _link(file: str) -> str:

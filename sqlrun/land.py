@@ -47,4 +47,6 @@ def land(progress: Progress, model: Compiled, warehouse: str, at: datetime) -> S
         notes = (*notes, rules_edited.told(progress.space, model, table, partial(replays.waiting, progress, model)))
     note = "\n".join(text for text in notes if text)
     receipt = replace(written.receipt, commits=written.receipt.commits + replayed.commits)
-    return StageReceipt(model.name, "append", model.own.reason.code, 0, replayed.version, receipt, note=note)
+    return StageReceipt(
+        model.name, "append", model.own.reason.code, 0, replayed.version, receipt, note=note, path=table.path
+    )

@@ -107,7 +107,7 @@ def _stage(progress: Progress, model: Compiled, stage: Stage) -> StageReceipt:
     strategy, reason, note = stage.strategy, stage.reason.code, ""
     if choice is not None and tick.whole:
         strategy, reason, note = "full", "SR548", costs.told(stage.name, choice)
-    receipt = StageReceipt(stage.name, strategy, reason, 0, written.version, written.receipt, changed, note)
+    receipt = StageReceipt(stage.name, strategy, reason, 0, written.version, written.receipt, changed, note, table.path)
     if not tick.fresh:
         _hold(model, receipt)
     return receipt

@@ -8,14 +8,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlrun import __version__, findings
+from sqlrun import __version__, findings, measured
 from sqlrun.events import CheckResult, NodeResult, TickResult
 from sqlrun.findings import About, Finding, clean
 from sqlrun.report import counted, subject
+from sqlrun.strips import bars, strip
 
 # So many failures are shown open; an overview above them lists as many, and the rest stays folded.
 OPEN = 20
 OVERVIEW = 8
+# So many models with checks that didn't pass are linked above the tables of checks.
+INDEX = 60
 WORDS = {
     "success": "up to date", "error": "failed", "skipped": "skipped", "no-op": "nothing to do", "pass": "passed",
     "fail": "failed", "warn": "warning",
@@ -63,9 +66,10 @@ class Group:
 
 def html(template: str, result: TickResult, about: About) -> str:
     """Fill the page's template; every text is escaped for HTML by it."""
-    failed, warned = findings.failures(result, about), findings.warnings(result)
+    failed, warned = findings.failures(result, about), findings.warnings(result, about)
     blocking = {check.model for check in result.checks if check.status in ("fail", "error")}
-    text: str = _compiled(template).render(
+    groups = [_group(model, checks) for model, checks in findings.by_model(result.checks).items()]
+    text: str = compiled(template).render(
         headline=findings.headline(result, about),
         status="bad" if not result.published else "warn" if warned else "good",
         facts=facts(result, about),
@@ -76,14 +80,19 @@ def html(template: str, result: TickResult, about: About) -> str:
         published=result.published,
         options=clean(about.options),
         models=[_model_row(node, result.published, blocking) for node in result.nodes],
-        groups=[_group(model, checks) for model, checks in findings.by_model(result.checks).items()],
+        groups=groups,
+        index=[(place, group) for place, group in enumerate(groups, 1) if group.open][:INDEX],
+        measured=measured.of_tick(result.measures),
         version=__version__,
+        strip=strip,
+        bars=bars,
     )
     return text
 
 
-@functools.lru_cache(2)
-def _compiled(template: str) -> Any:
+@functools.lru_cache(4)
+def compiled(template: str) -> Any:
+    """Read a page's template, once; what it is filled with is escaped for HTML."""
     from jinja2 import Environment, StrictUndefined
 
     return Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True).from_string(

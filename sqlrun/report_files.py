@@ -1,4 +1,4 @@
-"""target/report.html, report.md and junit.xml, each whole or as it was. Shell: files under target/."""
+"""target/report.html, report.md, junit.xml and checks/, each whole or as it was. Shell: files under target/."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from sqlrun.events import TickResult
 from sqlrun.findings import About
 from sqlrun.page import html
 from sqlrun.summaries import junit, markdown
+from sqlrun.validation import documents
 
 TEMPLATE = Path(__file__).parent / "pages" / "report.html.j2"
-PAGE, SUMMARY, JUNIT = "report.html", "report.md", "junit.xml"
+PAGE, SUMMARY, JUNIT, CHECKS = "report.html", "report.md", "junit.xml", "checks"
 
 
 def clear(folder: Path) -> None:
     """Take away what programs would read as this build's. People may go on reading the page: it names its tick."""
-    for name in (SUMMARY, JUNIT):
-        (folder / name).unlink(missing_ok=True)
+    for file in (folder / SUMMARY, folder / JUNIT, *(folder / CHECKS).glob("*.json")):
+        file.unlink(missing_ok=True)
 
 
 def write(folder: Path, result: TickResult, about: About) -> Path:
-    """Write the three files; give the page's.
+    """Write the three files, and one for each model that had checks; give the page's.
 
     Raises: OSError where that can't be.
     """
@@ -29,6 +30,7 @@ def write(folder: Path, result: TickResult, about: About) -> Path:
         PAGE: html(TEMPLATE.read_text(encoding="utf-8"), result, about),
         SUMMARY: markdown(result, about),
         JUNIT: junit(result, about),
+        **{f"{CHECKS}/{model}.json": text for model, text in documents(result, about.rules).items()},
     }
     for name, text in texts.items():
         # No sync: after a power cut run_results.json still says the same.

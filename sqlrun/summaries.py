@@ -24,7 +24,7 @@ def markdown(result: TickResult, about: About) -> str:
     told = [f"{name.lower()} {plain(value)}" for name, value in page.facts(result, about)]
     lines = [f"# {plain(findings.headline(result, about))}", "", ", ".join(told)]
     lines += _table("What is wrong", findings.failures(result, about))
-    lines += _table("Warnings", findings.warnings(result))
+    lines += _table("Warnings", findings.warnings(result, about))
     aside = findings.quarantined(result.nodes)
     if aside:
         lines += ["", "## Quarantined lines", "", "| model | reason | lines |", "|---|---|---:|"]

@@ -14,7 +14,19 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from sqlrun import check_history, doctor, environments, lock, marks, measures, receipts, report, report_files, upkeep
+from sqlrun import (
+    check_evidence,
+    check_history,
+    doctor,
+    environments,
+    lock,
+    marks,
+    measures,
+    receipts,
+    report,
+    report_files,
+    upkeep,
+)
 from sqlrun.artifacts import Artifacts
 from sqlrun.build import Request, tick
 from sqlrun.console import Console
@@ -220,6 +232,13 @@ class Session:
 
     def _report(self, result: TickResult, about: About) -> None:
         """Write the report; a disk that is full changes nothing of what was published."""
+        try:
+            rules = check_evidence.declared(self.prepared, {check.model for check in result.checks})
+            about = replace(about, rules={key: rule.kwargs for key, (_, rule) in rules.items()})
+            evidence = check_evidence.gather(self.prepared, self.target, about.env, result, rules)
+            about = replace(about, evidence=evidence)
+        except Exception as error:  # of any library: it is told, and costs no tick its receipts
+            self._say(f"The report goes without the past of checks: {error}")
         try:
             page = report_files.write(self.root / "target", result, replace(about, at=self.clock()))
         except OSError as error:

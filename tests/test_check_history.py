@@ -86,6 +86,18 @@ def test_what_can_not_be_written_is_told(tmp_path: Path) -> None:
         check_history.write(str(tmp_path), result(1, "pass"), AT)
 
 
+def test_what_some_checks_said_lately_is_read_alone(tmp_path: Path) -> None:
+    assert check_history.recent(str(tmp_path), "", 1, ["f00"]) == []
+    for number in (1, 2, 3):
+        check_history.write(str(tmp_path), result(number, "fail"), AT)
+
+    found = check_history.recent(str(tmp_path), "", 2, ["f00", "it's"])
+
+    assert sorted(row["tick"] for row in found) == [2, 3]
+    assert found[0] == {"tick": found[0]["tick"], "check_id": "f00", "status": "fail", "evaluated": 9, "unexpected": 2}
+    assert check_history.recent(str(tmp_path), "", 1, ["it's"]) == check_history.recent(str(tmp_path), "", 1, []) == []
+
+
 def test_a_check_is_the_same_one_wherever_it_stands() -> None:
     kwargs = {"column": "amount", "min_value": 0, "mostly": 0.9}
     check = Expectation("expect_column_values_to_be_between", kwargs, "critical", "fail", "Money.", Place("a.yml", 2))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import io
+import json
 import shutil
 import subprocess
 import time
+import warnings
 from dataclasses import replace
 from datetime import datetime, timezone
+from decimal import Decimal
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -16,12 +19,12 @@ from xml.etree import ElementTree
 
 import pytest
 
-from sqlrun import findings, page, report_files, summaries
+from sqlrun import findings, page, report_files, summaries, validation
 from sqlrun.console import Console
 from sqlrun.engines.protocol import Receipt
 from sqlrun.errors import EngineError, Place
-from sqlrun.events import StageReceipt, TickResult
-from sqlrun.findings import About
+from sqlrun.events import Measure, StageReceipt, TickResult
+from sqlrun.findings import About, Evidence
 from sqlrun.model import Profile
 from sqlrun.pipeline import prepare
 from sqlrun.ticking import Session
@@ -58,7 +61,7 @@ class Reader(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.elements.append((tag, dict(attrs)))
-        if tag not in ("meta", "br"):
+        if tag not in ("meta", "br", "input"):
             self.open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
@@ -66,7 +69,7 @@ class Reader(HTMLParser):
             self.wrong.append(tag)
 
     def handle_data(self, data: str) -> None:
-        if self.open and self.open[-1] != "style":
+        if self.open and self.open[-1] not in ("style", "script"):
             self.text += data
 
     @property
@@ -200,7 +203,7 @@ def hostile(text: str) -> tuple[TickResult, About]:
     """Put a text wherever text comes from outside."""
     bad: dict[str, Any] = {
         "model": text, "type": text, "columns": (text, text), "severity": text, "samples": (text,) * 20,
-        "message": text, "description": text, "place": Place(text, 1, 1),
+        "message": text, "description": text, "place": Place(text, 1, 1), "check_id": "c",
     }  # fmt: skip
     checks = (check("fail", 3, **bad), check("warn", 2, **bad), check("error", **bad), check("pass", **bad))
     stage = StageReceipt(text, text, text, 1, 1, Receipt(0.1), note=text)
@@ -211,8 +214,10 @@ def hostile(text: str) -> tuple[TickResult, About]:
         checks=checks,
         published=False,
     )
-    parents = {text + "3": (text + "2",)}
-    return result, About(text, text, text, text, 11, AS_OF, text, (text + "3",), parents, text)
+    told = (Measure(text, text, 1.0, text, None, 0.0, 0.5, True, text), Measure(text, "null_share:" + text, 2.0))
+    parents, evidence = {text + "3": (text + "2",)}, {"c": Evidence(text, text, text, (0, 2), (0.0, 0.5))}
+    about = About(text, text, text, text, 11, AS_OF, text, (text + "3",), parents, text, evidence)
+    return replace(result, measures=told), about
 
 
 def test_no_text_becomes_part_of_the_page() -> None:
@@ -239,6 +244,57 @@ def test_the_page_loads_nothing_and_runs_nothing() -> None:
     assert not {tag for tag, _ in found.elements} & {"script", "link", "iframe", "img", "object", "form", "base"}
     assert not {name for _, names in found.shape for name in names} & {"src", "srcset", "style", "onclick", "onload"}
     assert not [word for word in ("http://", "https://", "url(", "@import") if word in text]
+
+
+def test_a_failure_shows_its_past_its_arguments_and_its_sql() -> None:
+    known = Evidence(
+        '{"min_value": 0}', "with batch\nselect 1", "It has not passed since tick 3.", (0, None, 2), (0.0, None, 0.5)
+    )
+    checks = (check("fail", 3, check_id="a"), check("warn", 1, check_id="b"))
+    found = read(tick(checks=checks, published=False), replace(ABOUT, evidence={"a": known}))
+    pictures = [a for tag, a in found.elements if tag == "svg"]
+
+    assert in_order(
+        found.text, "What is wrong", "It has not passed since tick 3.", "SQL that finds such rows",
+        "with batch\nselect 1", '{"min_value": 0}', "Warnings",
+    )  # fmt: skip
+    assert [a["aria-label"] for a in pictures] == [
+        "It has not passed since tick 3.", "share of rows not as expected, in the same ticks",
+    ]  # fmt: skip
+    assert [a["d"] for tag, a in found.elements if tag == "path"] == [
+        "M0 7h1v5h-1z", "M2 0h1v12h-1z", "M2 0h1v20h-1z",
+    ]  # fmt: skip
+
+
+def test_sql_that_has_no_room_is_left_out_not_cut() -> None:
+    long = Evidence("x" * 9000, "y" * 9000, "", (2,), (0.5,))
+    failed = tick(checks=(check("fail", 3, check_id="a"),), published=False)
+    text = read(failed, replace(ABOUT, evidence={"a": long})).text
+
+    assert "yyy" not in text and "SQL that finds" not in text
+    assert "xxx…" in text
+    many = tuple(check("fail", 3, check_id="a") for _ in range(500))
+    about = replace(ABOUT, evidence={"a": replace(long, sql="y" * 3000, ranks=(0, 2) * 24, shares=(0.0, 0.5) * 24)})
+    assert len(page.html(TEMPLATE, tick(checks=many, published=False), about)) < 2_000_000
+
+
+def test_what_was_measured_is_a_short_table() -> None:
+    told = (
+        Measure("fct", "null_share:note", 0.1),
+        Measure("stg", "freshness_seconds", 300.0, "orders.events", high=900.0),
+        Measure("stg", "rows", 40.0, "orders.events", low=60.0, high=160.0, unusual=True, detail="half as many"),
+        Measure("fct", "null_share:id", 0.5, low=0.0, high=0.1, unusual=True),
+    )
+    text = read(replace(tick(), measures=told)).text
+
+    assert in_order(
+        text, "Volume, lateness and freshness", "fct", "share of NULL in id", "50 %", "unusual", "0 % to 10 %",
+        "stg", "source orders.events", "rows", "half as many", "40", "unusual", "60 to 160",
+        "freshness", "5 min", "at most 15 min", "Models and seeds",
+    )  # fmt: skip
+    assert "note" not in text
+    many = tuple(Measure(f"m{n}", "rows", 1.0, "s.t") for n in range(70))
+    assert "and 20 more." in read(replace(tick(), measures=many)).text
 
 
 def test_links_lead_from_target_to_the_project() -> None:
@@ -274,7 +330,9 @@ def test_many_checks_are_written_quickly_and_stay_readable(count: int, bad: int)
     assert not found.wrong and not found.open
     targets = {attributes["id"] for _, attributes in found.elements if "id" in attributes}
     inner = {a["href"][1:] for tag, a in found.elements if tag == "a" and a["href"] and a["href"][0] == "#"}
-    assert inner <= targets and len(inner) == min(bad, page.OVERVIEW)
+    assert inner <= targets
+    assert len([link for link in inner if link[0] == "f"]) == min(bad, page.OVERVIEW)
+    assert len([link for link in inner if link[0] == "c"]) == min(bad, 12)
     assert f"What is wrong ({bad})" in found.text
     # The overview says what, where and how many before any detail.
     assert in_order(found.text, "What is wrong", "model_00.column_0", "1 of 1,234 rows", "What to do")
@@ -371,6 +429,37 @@ def test_junit_tells_errors_from_failures_and_holds_any_text() -> None:
         assert [root.get(key) for key in ("tests", "failures", "errors", "skipped")] == ["7", "1", "3", "1"]
 
 
+def test_results_are_in_great_expectations_own_shape_too() -> None:
+    """Great Expectations reads them again, and no value that is hidden elsewhere is in them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # its own imports' deprecations
+        from great_expectations.core.expectation_validation_result import expectationSuiteValidationResultSchema
+
+    rules = {"a": {"column": "order_total", "min_value": Decimal("0.5"), "max_value": {"$PARAMETER": "as_of"}}}
+    checks = (
+        check(check_id="b"), check("fail", 3, check_id="a", samples=("order_id=o1, email=***",)),
+        check("warn", 0, check_id="c", message="observed 0.25"), check("error", message="it raised", model="other"),
+    )  # fmt: skip
+    found = validation.documents(tick(checks=checks, published=False), rules)
+
+    assert list(found) == ["stg_orders", "other"]
+    mine = json.loads(found["stg_orders"])
+    assert mine["statistics"]["unsuccessful_expectations"] == 2 and mine["success"] is False
+    failed = mine["results"][1]
+    assert failed["expectation_config"]["kwargs"] == {
+        "column": "order_total", "min_value": "0.5", "max_value": {"$PARAMETER": "as_of"},
+    }  # fmt: skip
+    assert failed["result"]["unexpected_count"] == 3
+    assert failed["result"]["partial_unexpected_list"] == ["order_id=o1, email=***"]
+    assert mine["results"][2]["result"]["observed_value"] == "0.25"
+    raised = json.loads(found["other"])["results"][0]
+    assert raised["exception_info"]["exception_message"] == "it raised" and not raised["success"]
+    for text in found.values():
+        assert expectationSuiteValidationResultSchema.load(json.loads(text))["success"] is False
+    (text,) = validation.documents(hostile(HOSTILE)[0], {}).values()
+    assert json.loads(text)["suite_name"] == HOSTILE
+
+
 def test_the_files_are_whole_or_as_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert report_files.write(tmp_path, failing(), ABOUT) == tmp_path / "report.html"
     before = (tmp_path / "report.html").read_text()
@@ -385,10 +474,10 @@ def test_the_files_are_whole_or_as_they_were(tmp_path: Path, monkeypatch: pytest
             report_files.write(tmp_path, tick(), ABOUT)
 
     assert (tmp_path / "report.html").read_text() == before
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["junit.xml", "report.html", "report.md"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["checks", "junit.xml", "report.html", "report.md"]
     report_files.clear(tmp_path)
     report_files.clear(tmp_path)
-    assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
+    assert sorted(file.name for file in tmp_path.rglob("*")) == ["checks", "report.html"]
 
 
 @pytest.mark.slow
@@ -473,7 +562,11 @@ def test_a_real_build_writes_it_published_or_not(tmp_path: Path) -> None:
         "events.email: 1 of 2 rows (50 %) not as expected", "Nobody <b>evil</b> buys.",
         "Not brought up to date because of it: totals.", "email=***", "expectations/events.yml:3",
     )  # fmt: skip
-    assert "evil@z" not in "".join((target / name).read_text() for name in ("report.html", "report.md", "junit.xml"))
+    files = [*(target / name for name in ("report.html", "report.md", "junit.xml")), *(target / "checks").iterdir()]
+    assert "evil@z" not in "".join(file.read_text() for file in files)
+    assert in_order(text, "in which it ran", "with batch as", "_reason is null", "evil")
+    said_of = json.loads((target / "checks" / "events.json").read_text())
+    assert [r["expectation_config"]["kwargs"].get("regex") for r in said_of["results"] if not r["success"]] == ["evil"]
     assert next(ElementTree.parse(target / "junit.xml").iter("failure")).get("message", "").startswith("1 of 2 rows")
 
     with mock.patch("sqlrun.ticking.tick", side_effect=EngineError("the disk is full")), pytest.raises(EngineError):

@@ -1,0 +1,46 @@
+"""Rows of outcomes and of shares as the paths of small SVG pictures, which need no script. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+# What is worse is taller too: colour alone tells nothing to some, and nothing in print.
+HEIGHTS = (5, 8, 12, 12)
+TALL = 12
+BARS = 20
+
+
+def strip(ranks: Sequence[int | None]) -> tuple[str, ...]:
+    """Give one path for each rank, "" where it isn't there; a run of equal outcomes is one box.
+
+    >>> strip([0, 0, None, 2])
+    ('M0 7h2v5h-2z', '', 'M3 0h1v12h-1z', '')
+    """
+    paths = ["", "", "", ""]
+    place = 0
+    for rank, run in groupby(ranks):
+        length = len(list(run))
+        if rank is not None:
+            height = HEIGHTS[rank]
+            paths[rank] += f"M{place} {TALL - height}h{length}v{height}h-{length}z"
+        place += length
+    return tuple(paths)
+
+
+def bars(values: Sequence[float | None]) -> str:
+    """Give the path of one bar a column, the highest as tall as the picture; what is there is at least a line.
+
+    >>> bars([0.0, 0.5, None, 1.0])
+    'M1 10h1v10h-1zM3 0h1v20h-1z'
+    """
+    top = max((value for value in values if value is not None), default=0.0)
+    path = ""
+    place = 0
+    for value, run in groupby(values):
+        length = len(list(run))
+        if value and value > 0 and top > 0:
+            height = max(1, round(BARS * value / top))
+            path += f"M{place} {BARS - height}h{length}v{height}h-{length}z"
+        place += length
+    return path

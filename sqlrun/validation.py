@@ -1,0 +1,80 @@
+"""What the checks of a tick said, in the shape of Great Expectations' own validation results. Pure.
+
+Whoever reads those reads these: `ExpectationSuiteValidationResult` takes each. Rows are text in which columns tagged
+pii show `***`, as in every report; sqlrun keeps no values besides.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlrun.events import CheckResult, TickResult
+from sqlrun.findings import by_model
+from sqlrun.model import Value
+
+OBSERVED = "observed "
+
+
+def documents(result: TickResult, rules: Mapping[str, Mapping[str, Value]]) -> dict[str, str]:
+    """Write one JSON document for each model that had checks; `rules` are their arguments by the checks' ids."""
+    meta = {"tick": result.tick, "as_of": result.as_of.isoformat(), "published": result.published}
+    return {
+        model: json.dumps(_suite(model, checks, rules, meta), default=str) + "\n"
+        for model, checks in by_model(result.checks).items()
+    }
+
+
+def _suite(
+    model: str, checks: Sequence[CheckResult], rules: Mapping[str, Mapping[str, Value]], meta: Mapping[str, object]
+) -> dict[str, Any]:
+    passed = sum(1 for check in checks if check.status == "pass")
+    return {
+        "success": passed == len(checks),
+        "suite_name": model,
+        "suite_parameters": {},
+        "statistics": {
+            "evaluated_expectations": len(checks),
+            "successful_expectations": passed,
+            "unsuccessful_expectations": len(checks) - passed,
+            "success_percent": 100 * passed / len(checks),
+        },
+        "meta": {"sqlrun": dict(meta)},
+        "results": [_result(check, rules.get(check.check_id, {})) for check in checks],
+    }
+
+
+def _result(check: CheckResult, kwargs: Mapping[str, Value]) -> dict[str, Any]:
+    raised = check.status == "error"
+    about = {"check_id": check.check_id, "status": check.status, "place": str(check.place), "seconds": check.seconds}
+    return {
+        "success": check.status == "pass",
+        "expectation_config": {
+            "type": check.type,
+            "kwargs": dict(kwargs),
+            "severity": check.severity,
+            "description": check.description or None,
+            "meta": {"sqlrun": about},
+        },
+        "result": {} if raised else _details(check),
+        "meta": {},
+        "exception_info": {
+            "raised_exception": raised,
+            "exception_message": check.message if raised else None,
+            "exception_traceback": None,
+        },
+    }
+
+
+def _details(check: CheckResult) -> dict[str, Any]:
+    share = 100 * check.unexpected / check.evaluated if check.evaluated else 0.0
+    found: dict[str, Any] = {
+        "element_count": check.evaluated,
+        "unexpected_count": check.unexpected,
+        "unexpected_percent": share,
+        "partial_unexpected_list": list(check.samples),
+    }
+    if check.message.startswith(OBSERVED):
+        found["observed_value"] = check.message.removeprefix(OBSERVED)
+    return found
