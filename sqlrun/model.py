@@ -180,6 +180,19 @@ class Rendered:
 
 
 @dataclass(frozen=True, slots=True)
+class Alerts:
+    """Who is told when ticks stop being published and when they are again; neither `webhook` nor `command`: nobody.
+
+    The webhook's address and the command's words may be secrets: they show in no text. `timeout` is in seconds, for
+    all tries of one of them together.
+    """
+
+    webhook: str = field(default="", repr=False)
+    command: tuple[str, ...] = field(default=(), repr=False)
+    timeout: int = 20
+
+
+@dataclass(frozen=True, slots=True)
 class Profile:
     """Where and with what a project runs. `settings` go to the engine as they are.
 
@@ -193,3 +206,4 @@ class Profile:
     settings: Mapping[str, str]
     maintain_every: int = 288
     keep_ticks: int = 2016
+    alerts: Alerts = Alerts()
