@@ -28,7 +28,7 @@ class Request:
     """What a tick is asked to do; `clock` tells the time of the day, for records alone.
 
     `still` is asked before each write; it raises LockedError where another build has taken the warehouse over.
-    `say` takes what was healed.
+    `say` takes what was healed. A check that takes longer than `check_timeout` seconds is an error.
     """
 
     warehouse: str
@@ -41,6 +41,7 @@ class Request:
     accept_lost: bool = False  # land although files of a source are gone
     still: Callable[[], None] = alone
     say: Callable[[str], None] = lambda _: None
+    check_timeout: int = 60
 
 
 def tick(
@@ -79,7 +80,16 @@ def tick(
     states = {name: state for name, state in published.tables.items() if space.has(name)} if published else {}
     bases = recover(engine, plan, request.still)
     progress = Progress(
-        space, engine, reader or engine, plan, states, request.warehouse, bases, request.still, request.accept_lost
+        space,
+        engine,
+        reader or engine,
+        plan,
+        states,
+        request.warehouse,
+        bases,
+        request.still,
+        request.accept_lost,
+        request.check_timeout,
     )
     with Nodes(progress, tell, request.threads) as nodes:
         for name in plan.seeds:

@@ -54,7 +54,7 @@ def check(progress: Progress, model: Compiled) -> tuple[int, Reasons, tuple[Chec
         held = Relation("whole", table.spec.path, table.public, "new", version=after, where=table.where)
         return progress.reader.query("select * from whole", (held,))
 
-    results = run_checks(contract, expectations, changed, keyed, whole, progress.plan.as_of)
+    results = run_checks(contract, expectations, changed, keyed, whole, progress.plan.as_of, progress.check_timeout)
     return changed.num_rows, quarantined, results
 
 

@@ -128,7 +128,8 @@ class Expectation:
     """One declared check: Great Expectations' type and arguments, and what follows when it fails.
 
     `severity`: critical (the tick isn't published), warning or info (told). `on_fail`: fail, warn, or
-    quarantine (rows leave at landing). `kwargs` holds Great Expectations' own arguments, `mostly` included.
+    quarantine (rows leave at landing). `kwargs` holds Great Expectations' own arguments, `mostly` included. `name` is
+    that of a check of its own kind, "" for Great Expectations' own.
     """
 
     type: str
@@ -137,6 +138,7 @@ class Expectation:
     on_fail: str
     description: str
     place: Place
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +199,7 @@ class Profile:
     """Where and with what a project runs. `settings` go to the engine as they are.
 
     Every so many ticks a build looks after the tables (`maintain_every`, 0: never); `keep_ticks` of them stay whole.
+    A check that takes longer than `check_timeout` seconds is an error.
     """
 
     name: str
@@ -207,3 +210,4 @@ class Profile:
     maintain_every: int = 288
     keep_ticks: int = 2016
     alerts: Alerts = Alerts()
+    check_timeout: int = 60

@@ -11,12 +11,13 @@ from sqlrun.errors import Place, Problem, ProjectError
 from sqlrun.model import Alerts, Profile
 from sqlrun.yaml_values import Reader, did_you_mean
 
-KEYS = ("engine", "warehouse", "threads", "settings", "maintain_every", "keep_ticks", "alerts")
+KEYS = ("engine", "warehouse", "threads", "settings", "maintain_every", "keep_ticks", "check_timeout", "alerts")
 ALERT_KEYS = ("webhook", "command", "timeout")
 ENGINES = ("spark", "duckdb")
 MOST_THREADS = 256
 # A tick comes every few minutes; no alert may take longer.
 LONGEST_ALERT = 300
+LONGEST_CHECK = 86_400
 # A century of five-minute ticks.
 MOST_TICKS = 10_000_000
 # `$${` stands for `${` itself.
@@ -46,9 +47,10 @@ def load(root: Path, name: str) -> Profile:
     for key in raw or {}:
         settings[key] = _expanded(reader, raw, key)
     alerts = _alerts(reader, top)
+    check = _number(reader, top, "check_timeout", 60, (1, LONGEST_CHECK))
     if reader.problems:
         raise ProjectError(reader.problems)
-    return Profile(name, engine, warehouse, threads, settings, every, keep, alerts)
+    return Profile(name, engine, warehouse, threads, settings, every, keep, alerts, check)
 
 
 def _open(root: Path, name: str) -> Reader:

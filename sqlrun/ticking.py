@@ -167,6 +167,7 @@ class Session:
             accept,
             still,
             self._say,
+            target.check_timeout,
         )
         try:
             result = tick(self.prepared.space, engine, ledger, request, tell, self._reader)
