@@ -16,7 +16,7 @@ from sqlrun.maintain import Progress
 from sqlrun.nodes import Nodes
 from sqlrun.plan import TickPlan, Workspace, tick_plan
 from sqlrun.sharing import Around
-from sqlrun.ticks import Published
+from sqlrun.ticks import Published, TableState
 
 
 def alone() -> None:
@@ -79,18 +79,7 @@ def tick(
     # What the project no longer has isn't kept up to date, so it must not be published as if it were.
     states = {name: state for name, state in published.tables.items() if space.has(name)} if published else {}
     bases = recover(engine, plan, request.still)
-    progress = Progress(
-        space,
-        engine,
-        reader or engine,
-        plan,
-        states,
-        request.warehouse,
-        bases,
-        request.still,
-        request.accept_lost,
-        request.check_timeout,
-    )
+    progress = _progress(space, engine, reader, plan, states, request, bases)
     with Nodes(progress, tell, request.threads) as nodes:
         for name in plan.seeds:
             nodes.load(name)
@@ -107,6 +96,21 @@ def tick(
         ledger.publish(number, request.as_of, progress.states, request.clock(), request.holder, pinned)
     seconds = time.perf_counter() - started
     return TickResult(number, request.as_of, not nodes.failed, seconds, tuple(nodes.done), tuple(nodes.checks))
+
+
+def _progress(
+    space: Workspace,
+    engine: Engine,
+    reader: Engine | None,
+    plan: TickPlan,
+    states: dict[str, TableState],
+    request: Request,
+    bases: dict[str, int],
+) -> Progress:
+    accept, timeout = request.accept_lost, request.check_timeout
+    return Progress(
+        space, engine, reader or engine, plan, states, request.warehouse, bases, request.still, accept, timeout
+    )
 
 
 def _plan(space: Workspace, published: Published | None, number: int, request: Request, around: Around) -> TickPlan:

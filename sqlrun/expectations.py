@@ -80,11 +80,16 @@ def _unique(model: Model) -> Expectation:
     )
 
 
-def problems(suite: Suite, model: Model, *, lands: bool) -> tuple[Problem, ...]:
+def problems(suite: Suite, model: Model, *, lands: bool, is_view: bool = False) -> tuple[Problem, ...]:
     """Find the mistakes of a suite (SR7xx), which Great Expectations itself would partly pass over in silence.
 
-    `lands` says that the model reads a source, so that rows can be quarantined before they become part of it.
+    Of a view nothing is stored; its checks would never run. `lands` says that the model reads a source, so that rows
+    can be quarantined before they become part of it.
     """
+    if is_view and suite.expectations:
+        hint = "Check the models that read it, or materialize it as a table."
+        message = f"{model.name} is a view: nothing of it is stored, so nothing can be checked"
+        return (Problem("SR716", suite.expectations[0].place, message, hint),)
     found = [problem for expectation in suite.expectations for problem in _problems(expectation, model, lands)]
     return tuple(sorted(found, key=lambda problem: (problem.place, problem.code)))
 
