@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlrun.engines.protocol import Relation
 from sqlrun.events import CheckResult
-from sqlrun.expectations import from_contract, scope
+from sqlrun.expectations import of_model, scope
 from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.sql import identifier
 from sqlrun.landing import ORIGIN, REASON
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
 def expectations_of(space: Workspace, model: Compiled) -> tuple[Expectation, ...]:
     """List what is expected of a model: its contract's keys and nulls, then its suite."""
-    contract = model.query.rendered.model
-    suite = space.suites.get(model.name)
-    return (*from_contract(contract), *(suite.expectations if suite else ()))
+    return of_model(model.query.rendered.model, space.suites.get(model.name))
 
 
 # Lines that were quarantined, by reason.

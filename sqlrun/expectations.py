@@ -17,7 +17,7 @@ from sqlrun.expectation_values import (
 )
 from sqlrun.model import Expectation, Model, Suite, Value
 
-__all__ = ["from_contract", "passes", "problems", "scope", "split"]
+__all__ = ["from_contract", "of_model", "passes", "problems", "scope", "split"]
 
 SEVERITIES = ("critical", "warning", "info")
 ON_FAIL = ("fail", "warn", "quarantine")
@@ -63,6 +63,11 @@ def from_contract(model: Model) -> tuple[Expectation, ...]:
     if model.grain and not model.repeats:
         found.append(_unique(model))
     return tuple(found)
+
+
+def of_model(model: Model, suite: Suite | None) -> tuple[Expectation, ...]:
+    """List what is expected of a model: its contract's keys and nulls, then its suite."""
+    return (*from_contract(model), *(suite.expectations if suite else ()))
 
 
 def _unique(model: Model) -> Expectation:
