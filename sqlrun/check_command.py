@@ -26,7 +26,13 @@ from sqlrun.suggestions import suggest
 from sqlrun.ticks import Published
 from sqlrun.whole_check import Checked, check_table, declared
 
-WORDS: dict[CheckStatus, str] = {"pass": "passed", "warn": "warned", "fail": "failed", "error": "not evaluated"}
+WORDS: dict[CheckStatus, str] = {
+    "pass": "passed",
+    "warn": "warned",
+    "info": "noted",
+    "fail": "failed",
+    "error": "not evaluated",
+}
 
 
 def check_command(
@@ -121,6 +127,7 @@ def as_json(done: Sequence[Checked], published: Published, left: int) -> dict[st
         "as_of": json.loads(json_text(published.as_of)),
         "passed": counts["pass"],
         "warned": counts["warn"],
+        "noted": counts["info"],
         "failed": counts["fail"],
         "errors": counts["error"],
         "not_evaluated": left,

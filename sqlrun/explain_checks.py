@@ -70,7 +70,6 @@ def written(checks: Sequence[Mapping[str, Any]]) -> list[str]:
         lines.append(f"           {check['check']}{on}: {sees}; {check['severity']}, {check['place']}")
         if check["reads_whole_table"]:
             cost = "every row" if check["rows"] is None else f"about {check['rows']:,} rows"
-            lines.append(
-                f"             can't be evaluated on changes, as {check['why']}: reads {cost} in each tick that changes the table"
-            )
+            why = f"can't be evaluated on changes, as {check['why']}"
+            lines.append(f"             {why}: reads {cost} in each tick that changes the table")
     return lines

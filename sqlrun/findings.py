@@ -16,7 +16,7 @@ from sqlrun.events import CheckResult, NodeResult, TickResult
 from sqlrun.report import counted, subject
 from sqlrun.rows import escaped
 
-Kind = Literal["fail", "error", "warn", "broken", "stopped"]
+Kind = Literal["fail", "error", "warn", "info", "broken", "stopped"]
 # Samples and messages of what comes first get all the room that they need, those of the rest an equal part of what is
 # left, so that no number of them makes a file too big.
 FIRST, MOST = 20, 4_000
@@ -119,8 +119,11 @@ def headline(result: TickResult, about: About) -> str:
         readers = f"readers still see tick {about.before}" if about.before else "readers see nothing yet"
         return f"{name} is NOT published: {readers}, because {_because(result, about)}."
     warned = sum(1 for check in result.checks if check.status == "warn")
-    if warned:
-        return f"{name} is published, with {counted(warned, 'warning')} from {counted(len(result.checks), 'check')}."
+    noted = sum(1 for check in result.checks if check.status == "info")
+    if warned or noted:
+        parts = [counted(warned, "warning")] if warned else []
+        parts += [counted(noted, "note")] if noted else []
+        return f"{name} is published, with {' and '.join(parts)} from {counted(len(result.checks), 'check')}."
     if not result.checks:
         return f"{name} is published; no rows changed that a check looks at."
     which = "the check" if len(result.checks) == 1 else f"all {len(result.checks):,} checks"
@@ -161,6 +164,13 @@ def warnings(result: TickResult) -> tuple[Finding, ...]:
         "If it matters so much that readers should not see such rows: write `on_fail: fail` at the rule's place below."
     )
     return tuple(_finding(check, (), room, advice) for check, room in zip(warned, _rooms(len(warned)), strict=True))
+
+
+def notes(result: TickResult) -> tuple[Finding, ...]:
+    """List the checks that failed and are no more than worth knowing."""
+    noted = [check for check in result.checks if check.status == "info"]
+    advice = "Nothing has to be done. If it should be a warning: write `severity: warning` at the rule's place below."
+    return tuple(_finding(check, (), room, advice) for check, room in zip(noted, _rooms(len(noted)), strict=True))
 
 
 def _rooms(findings: int) -> list[int]:
@@ -208,7 +218,7 @@ def _finding(check: CheckResult, below: tuple[str, ...], room: int, advice: str)
         shown.append(text)
     said = "" if check.unexpected and check.status != "error" else message(check.message, min(room, LONGEST_MESSAGE))
     place = str(check.place)
-    kind: Kind = "warn" if check.status == "warn" else "error" if check.status == "error" else "fail"
+    kind: Kind = "fail" if check.status == "pass" else check.status
     return Finding(
         kind, clean(check.model), clean(subject(check)), clean(check.type), amount(check), description, said,
         clean(check.severity), clean(place), _link(check.place.file), tuple(shown), len(check.samples) - len(shown),

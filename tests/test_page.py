@@ -16,7 +16,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from sqlrun import findings, page, report_files, summaries
+from sqlrun import check_history, findings, page, report_files, summaries
+from sqlrun.check import blocks
 from sqlrun.console import Console
 from sqlrun.engines.protocol import Receipt
 from sqlrun.errors import EngineError, Place
@@ -24,6 +25,7 @@ from sqlrun.events import StageReceipt, TickResult
 from sqlrun.findings import About
 from sqlrun.model import Profile
 from sqlrun.pipeline import prepare
+from sqlrun.run_results import check_result
 from sqlrun.ticking import Session
 from tests import broken
 from tests.test_report import AS_OF, check, node, tick
@@ -480,3 +482,24 @@ def test_a_real_build_writes_it_published_or_not(tmp_path: Path) -> None:
         build(3)
     text = Reader((target / "report.html").read_text()).text
     assert in_order(text, "The tick is NOT published: readers still see tick 1", "the disk is full", "What to do")
+
+
+def test_what_is_only_worth_knowing_is_a_note_everywhere():
+    noted = check("info", 2, severity="info", samples=("order_id=o1",))
+    result = tick(node("merge", "orders", rows=5), checks=(noted, check()))
+    summary, cases = summaries.markdown(result, ABOUT), summaries.junit(result, ABOUT)
+
+    assert findings.headline(result, ABOUT) == "Tick 12 is published, with 1 note from 2 checks."
+    shown = Reader(page.html(TEMPLATE, result, ABOUT))
+    assert "Notes (1)" in shown.text and "Warnings" not in shown.text
+    classes = {attributes.get("class") for _, attributes in shown.elements}
+    assert {"good", "info", "tag info"} <= classes and not {"warn", "bad", "tag warn"} & classes
+    assert "## Notes (1)" in summary and "Warning" not in summary
+    assert "note: 2 of 1,234 rows" in cases and "<failure" not in cases and "warning" not in cases
+    both = tick(checks=(noted, check("warn", 1)))
+    assert findings.headline(both, ABOUT) == "Tick 12 is published, with 1 warning and 1 note from 2 checks."
+    told = check_result("shop", noted, 1, AS_OF)
+    assert (told["status"], told["adapter_response"]["_message"]) == ("warn", "info")
+    (row,) = check_history.rows_of(tick(checks=(noted,)), AS_OF)
+    assert (row["status"], row["severity"]) == ("info", "info")
+    assert not blocks((noted,))
