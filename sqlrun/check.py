@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sqlrun.engines.protocol import Relation
@@ -24,6 +26,8 @@ def expectations_of(space: Workspace, model: Compiled) -> tuple[Expectation, ...
     return of_model(model.query.rendered.model, space.suites.get(model.name))
 
 
+# So many changed rows are looked at in one piece.
+LARGE = 250_000
 # Lines that were quarantined, by reason.
 Reasons = tuple[tuple[str, int], ...]
 
@@ -36,24 +40,51 @@ def check(progress: Progress, model: Compiled) -> tuple[int, Reasons, tuple[Chec
     if not commits:
         return 0, (), ()
     expectations = expectations_of(progress.space, model)
-    changed = _changed(progress, model, commits, _columns(expectations, model))
+    names = ", ".join(identifier(c, progress.reader.dialect) for c in _columns(expectations, model))
+    feed = _feed(progress, model, commits, progress.plan.tables[model.name].where)
+    rows = f"select {names} from feed where _weight > 0"
+    changed = progress.reader.query(f"{rows} limit {LARGE + 1}", (feed,))
     quarantined = _quarantined(progress, model, commits)
-    if not changed.num_rows or not expectations:
-        return changed.num_rows, quarantined, ()
+    count = changed.num_rows
+    if count > LARGE:
+        (counted,) = progress.reader.query("select count(*) as n from feed where _weight > 0", (feed,)).to_pylist()
+        count = int(counted["n"])
+    if not count or not expectations:
+        return count, quarantined, ()
+    contract, as_of, seconds = model.query.rendered.model, progress.plan.as_of, progress.check_timeout
+    whole = partial(_whole, progress, model, after)
+    if count > LARGE:
+        return count, quarantined, _large(progress, model, commits, rows, count, whole)
     from sqlrun.quality import run_checks
 
-    contract = model.query.rendered.model
-    keyed = None
-    if any(scope(e) == "key" for e in expectations):
-        keyed = _keyed(progress, model, commits)
+    keyed = _keyed(progress, model, commits) if any(scope(e) == "key" for e in expectations) else None
+    return count, quarantined, run_checks(contract, expectations, changed, keyed, whole, as_of, seconds)
 
-    def whole() -> pa.Table:
-        table = progress.plan.tables[model.name]
-        held = Relation("whole", table.spec.path, table.public, "new", version=after, where=table.where)
-        return progress.reader.query("select * from whole", (held,))
 
-    results = run_checks(contract, expectations, changed, keyed, whole, progress.plan.as_of, progress.check_timeout)
-    return changed.num_rows, quarantined, results
+def _large(
+    progress: Progress, model: Compiled, commits: tuple[int, ...], rows: str, count: int, whole: Callable[[], pa.Table]
+) -> tuple[CheckResult, ...]:
+    """Check a change that is too large to be held in memory."""
+    from sqlrun.large_checks import Change, run_large
+
+    feed = _feed(progress, model, commits, progress.plan.tables[model.name].where)
+    query, held = _keyed_query(progress, model, commits)
+    change = Change(
+        count,
+        partial(progress.reader.parts, rows, (feed,), LARGE),
+        lambda asked: progress.reader.query(f"with keyed as ({query}) {asked}", held),
+        partial(_keyed, progress, model, commits),
+        whole,
+        progress.reader.dialect,
+    )
+    contract, expectations = model.query.rendered.model, expectations_of(progress.space, model)
+    return run_large(contract, expectations, change, progress.plan.as_of, progress.check_timeout)
+
+
+def _whole(progress: Progress, model: Compiled, version: int) -> pa.Table:
+    table = progress.plan.tables[model.name]
+    held = Relation("whole", table.spec.path, table.public, "new", version=version, where=table.where)
+    return progress.reader.query("select * from whole", (held,))
 
 
 def _columns(expectations: tuple[Expectation, ...], model: Compiled) -> tuple[str, ...]:
@@ -67,12 +98,6 @@ def _feed(progress: Progress, model: Compiled, commits: tuple[int, ...], where: 
     return Relation("feed", table.spec.path, table.public, "changes", commits=commits, where=where)
 
 
-def _changed(progress: Progress, model: Compiled, commits: tuple[int, ...], columns: tuple[str, ...]) -> pa.Table:
-    names = ", ".join(identifier(c, progress.reader.dialect) for c in columns)
-    feed = _feed(progress, model, commits, progress.plan.tables[model.name].where)
-    return progress.reader.query(f"select {names} from feed where _weight > 0", (feed,))
-
-
 def _quarantined(progress: Progress, model: Compiled, commits: tuple[int, ...]) -> Reasons:
     if model.source is None:
         return ()
@@ -83,6 +108,10 @@ def _quarantined(progress: Progress, model: Compiled, commits: tuple[int, ...]) 
 
 def _keyed(progress: Progress, model: Compiled, commits: tuple[int, ...]) -> pa.Table:
     """Read the rows of the table that share the grain with a changed row."""
+    return progress.reader.query(*_keyed_query(progress, model, commits))
+
+
+def _keyed_query(progress: Progress, model: Compiled, commits: tuple[int, ...]) -> tuple[str, tuple[Relation, ...]]:
     dialect = progress.reader.dialect
     table = progress.plan.tables[model.name]
     grain = model.query.rendered.model.grain
@@ -94,7 +123,7 @@ def _keyed(progress: Progress, model: Compiled, commits: tuple[int, ...]) -> pa.
     whole = Relation("held", table.spec.path, table.public, "new", version=version, where=table.where)
     feed = _feed(progress, model, commits, table.where)
     sql = f"select {names} from held as l {word} (select * from feed where _weight > 0) as r on {on}"
-    return progress.reader.query(sql, (whole, feed))
+    return sql, (whole, feed)
 
 
 def blocks(results: tuple[CheckResult, ...]) -> bool:

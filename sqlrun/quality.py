@@ -210,6 +210,20 @@ def not_evaluated(model: Model, expectation: Expectation, why: str) -> CheckResu
     return _result(model, expectation, _Outcome(None, message=why))
 
 
+def result_of(
+    model: Model,
+    expectation: Expectation,
+    success: bool,
+    evaluated: int,
+    unexpected: int,
+    samples: tuple[str, ...],
+    message: str,
+    seconds: float = 0.0,
+) -> CheckResult:
+    """Write down a check that was counted elsewhere."""
+    return _result(model, expectation, _Outcome(success, evaluated, unexpected, samples, message, seconds))
+
+
 def _result(model: Model, expectation: Expectation, outcome: _Outcome) -> CheckResult:
     kind = CATALOGUE.get(expectation.type)
     status: CheckStatus = "pass" if outcome.success else "error"
