@@ -30,10 +30,14 @@ def make_project(work: Path) -> None:
 
 
 class Ours:
-    """The whole of a tick: land, maintain, check, publish, receipts; a warm process."""
+    """The whole of a tick: land, maintain, check, publish, receipts; a warm process. `checks`: False leaves them out."""
 
-    def __init__(self, work: Path, engine: str, memory: str) -> None:
+    def __init__(self, work: Path, engine: str, memory: str, checks: bool = True) -> None:
+        from sqlrun import nodes
         from sqlrun.engines.duckdb import DuckDBEngine
+
+        if not checks:
+            nodes.check = lambda progress, model: (0, (), ())
 
         make_project(work)
         self.orders = work / "data" / "orders"

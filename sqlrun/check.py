@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from sqlrun import key_ranges
 from sqlrun.engines.protocol import Relation
 from sqlrun.events import CheckResult
 from sqlrun.expectations import of_model, scope
@@ -16,6 +16,8 @@ from sqlrun.landing import ORIGIN, REASON
 from sqlrun.maintain import Progress
 from sqlrun.model import Expectation
 from sqlrun.plan import QUARANTINED_ROWS, Workspace
+from sqlrun.promises import RELATIONSHIPS
+from sqlrun.relationships import of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,11 +39,12 @@ def check(progress: Progress, model: Compiled) -> tuple[int, Reasons, tuple[Chec
     before = progress.plan.tables[model.name].state
     after = progress.states[model.name].version
     commits = progress.commits(model.name, before.version if before else 0, after)
-    if not commits:
-        return 0, (), ()
-    expectations = expectations_of(progress.space, model)
+    feed = _feed(progress, model, commits, progress.plan.tables[model.name].where) if commits else None
+    related = _related(progress, model, feed)
+    if feed is None:
+        return 0, (), related
+    expectations = tuple(e for e in expectations_of(progress.space, model) if e.type != RELATIONSHIPS)
     names = ", ".join(identifier(c, progress.reader.dialect) for c in _columns(expectations, model))
-    feed = _feed(progress, model, commits, progress.plan.tables[model.name].where)
     rows = f"select {names} from feed where _weight > 0"
     changed = progress.reader.query(f"{rows} limit {LARGE + 1}", (feed,))
     quarantined = _quarantined(progress, model, commits)
@@ -50,19 +53,36 @@ def check(progress: Progress, model: Compiled) -> tuple[int, Reasons, tuple[Chec
         (counted,) = progress.reader.query("select count(*) as n from feed where _weight > 0", (feed,)).to_pylist()
         count = int(counted["n"])
     if not count or not expectations:
-        return count, quarantined, ()
-    contract, as_of, seconds = model.query.rendered.model, progress.plan.as_of, progress.check_timeout
-    whole = partial(_whole, progress, model, after)
+        return count, quarantined, related
     if count > LARGE:
-        return count, quarantined, _large(progress, model, commits, rows, count, whole)
+        results = _large(progress, model, commits, expectations, rows, count)
+    else:
+        results = _small(progress, model, commits, expectations, changed)
+    return count, quarantined, (*results, *related)
+
+
+def _small(
+    progress: Progress,
+    model: Compiled,
+    commits: tuple[int, ...],
+    expectations: tuple[Expectation, ...],
+    changed: pa.Table,
+) -> tuple[CheckResult, ...]:
+    """Check a change in one piece."""
     from sqlrun.quality import run_checks
 
-    keyed = _keyed(progress, model, commits) if any(scope(e) == "key" for e in expectations) else None
-    return count, quarantined, run_checks(contract, expectations, changed, keyed, whole, as_of, seconds)
+    contract, as_of, seconds = model.query.rendered.model, progress.plan.as_of, progress.check_timeout
+    keyed = _keyed(progress, model, commits, changed) if any(scope(e) == "key" for e in expectations) else None
+    return run_checks(contract, expectations, changed, keyed, partial(_whole, progress, model), as_of, seconds)
 
 
 def _large(
-    progress: Progress, model: Compiled, commits: tuple[int, ...], rows: str, count: int, whole: Callable[[], pa.Table]
+    progress: Progress,
+    model: Compiled,
+    commits: tuple[int, ...],
+    expectations: tuple[Expectation, ...],
+    rows: str,
+    count: int,
 ) -> tuple[CheckResult, ...]:
     """Check a change that is too large to be held in memory."""
     from sqlrun.large_checks import Change, run_large
@@ -73,18 +93,27 @@ def _large(
         count,
         partial(progress.reader.parts, rows, (feed,), LARGE),
         lambda asked: progress.reader.query(f"with keyed as ({query}) {asked}", held),
-        partial(_keyed, progress, model, commits),
-        whole,
+        partial(progress.reader.query, query, held),
+        partial(_whole, progress, model),
         progress.reader.dialect,
     )
-    contract, expectations = model.query.rendered.model, expectations_of(progress.space, model)
+    contract = model.query.rendered.model
     return run_large(contract, expectations, change, progress.plan.as_of, progress.check_timeout)
 
 
-def _whole(progress: Progress, model: Compiled, version: int) -> pa.Table:
-    table = progress.plan.tables[model.name]
+def _whole(progress: Progress, model: Compiled) -> pa.Table:
+    table, version = progress.plan.tables[model.name], progress.states[model.name].version
     held = Relation("whole", table.spec.path, table.public, "new", version=version, where=table.where)
     return progress.reader.query("select * from whole", (held,))
+
+
+def _related(progress: Progress, model: Compiled, feed: Relation | None) -> tuple[CheckResult, ...]:
+    """Evaluate relationships, which a table that hasn't changed can break too: the other table may have."""
+    if not of(model.query.rendered.model):
+        return ()
+    from sqlrun.related import in_tick
+
+    return in_tick(progress, model, feed)
 
 
 def _columns(expectations: tuple[Expectation, ...], model: Compiled) -> tuple[str, ...]:
@@ -106,12 +135,16 @@ def _quarantined(progress: Progress, model: Compiled, commits: tuple[int, ...]) 
     return tuple(sorted((str(row["reason"]), int(row["n"])) for row in counted.to_pylist()))
 
 
-def _keyed(progress: Progress, model: Compiled, commits: tuple[int, ...]) -> pa.Table:
-    """Read the rows of the table that share the grain with a changed row."""
-    return progress.reader.query(*_keyed_query(progress, model, commits))
+def _keyed(progress: Progress, model: Compiled, commits: tuple[int, ...], changed: pa.Table) -> pa.Table:
+    """Read the rows of the table that share the grain with a changed row, from files that can hold one."""
+    parts = progress.plan.tables[model.name].spec.partition_by
+    near = key_ranges.of(changed, model.query.rendered.model.grain, parts)
+    return progress.reader.query(*_keyed_query(progress, model, commits, near))
 
 
-def _keyed_query(progress: Progress, model: Compiled, commits: tuple[int, ...]) -> tuple[str, tuple[Relation, ...]]:
+def _keyed_query(
+    progress: Progress, model: Compiled, commits: tuple[int, ...], near: key_ranges.Ranges = ()
+) -> tuple[str, tuple[Relation, ...]]:
     dialect = progress.reader.dialect
     table = progress.plan.tables[model.name]
     grain = model.query.rendered.model.grain
@@ -120,7 +153,7 @@ def _keyed_query(progress: Progress, model: Compiled, commits: tuple[int, ...]) 
     on = " and ".join(f"l.{identifier(k, dialect)} {same} r.{identifier(k, dialect)}" for k in grain)
     names = ", ".join(f"l.{identifier(k, dialect)}" for k in grain)
     version = progress.states[model.name].version
-    whole = Relation("held", table.spec.path, table.public, "new", version=version, where=table.where)
+    whole = Relation("held", table.spec.path, table.public, "new", version=version, where=table.where, ranges=near)
     feed = _feed(progress, model, commits, table.where)
     sql = f"select {names} from held as l {word} (select * from feed where _weight > 0) as r on {on}"
     return sql, (whole, feed)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from sqlrun.errors import Place
 from sqlrun.model import Column, Config, Source
+from sqlrun.promises import promises
 from sqlrun.yaml_values import Reader, did_you_mean
 
 MODEL_KEYS = ("name", "description", "config", "grain", "repeats", "columns")
@@ -81,33 +82,20 @@ def columns(reader: Reader, node: Any, what: str, grain: tuple[str, ...] = ()) -
             reader.problem("SR109", place, f"column `{name}` stands twice in {what}", hint)
             continue
         names.add(name.lower())
-        promises = set(_promises(reader, item, name, grain))
-        nullable = reader.flag(item, "nulls", True) and "not_null" not in promises
+        words, checks = promises(reader, item, name, grain)
+        nullable = reader.flag(item, "nulls", True) and "not_null" not in words
         kind = re.sub(r"\s*([(),<>:])\s*", r"\1", " ".join(reader.text(item, "data_type", "string").lower().split()))
         unit, description = reader.text(item, "unit"), reader.text(item, "description")
-        found.append(Column(name, kind, description, place, unit, nullable, reader.texts(item, "tags")))
+        found.append(Column(name, kind, description, place, unit, nullable, reader.texts(item, "tags"), checks))
     return tuple(found)
 
 
-def _promises(reader: Reader, item: Any, column: str, grain: tuple[str, ...]) -> Iterator[str]:
-    """Read dbt's `constraints:` and `data_tests:` of a column; what sqlrun can't hold is never dropped silently."""
-    for key in ("constraints", "data_tests"):
-        if isinstance(item.get(key), str):
-            entries = [(item[key], reader.value_place(item, key))]
-        else:
-            entries = reader.items(item, key, f"column `{column}`")
-        for entry, place in entries:
-            if isinstance(entry, Mapping):
-                if key == "constraints":
-                    reader.mapping(entry, place, "a constraint", ("type", "name"), ("type",))
-                entry = reader.text(entry, "type") if key == "constraints" else next(iter(entry), "")
-            if entry in ("unique", "primary_key") and grain != (column,):
-                hint = f"Write `grain: [{column}]` above the columns: rows are unique by their grain."
-                reader.problem("SR110", place, f"`{entry}` of column `{column}` is not what the grain says", hint)
-            elif entry not in ("not_null", "unique", "primary_key"):
-                hint = "Here stand not_null and unique; other checks stand in expectations/, under the model's path."
-                reader.problem("SR110", place, f"`{entry}` is not for `{key}` of a contract", hint)
-            yield "not_null" if entry in ("not_null", "primary_key") else str(entry)
+def unchecked(reader: Reader, found: tuple[Column, ...], what: str) -> None:
+    """Refuse what columns promise whose rows no check sees."""
+    for column in found:
+        for one in column.promises:
+            hint = "Put the check on the model that reads it."
+            reader.problem("SR110", one.place, f"`data_tests` of {what}'s column: its rows aren't checked", hint)
 
 
 def config_values(reader: Reader, node: Any) -> dict[str, object]:
@@ -180,6 +168,7 @@ def sources(reader: Reader) -> tuple[Source, ...]:
             kind = reader.choice(table, "format", ("json",), "json")
             one, two = reader.text(group, "name"), reader.text(table, "name")
             fields = columns(reader, table, f"source {one}.{two}")
+            unchecked(reader, fields, "a source")
             if table.get("columns") == []:
                 reader.problem("SR104", reader.place(table, "columns"), f"source {one}.{two} has no columns", NAME_ALL)
             path, description = reader.text(table, "path"), reader.text(table, "description")

@@ -47,7 +47,7 @@ def split(
 
 
 def from_contract(model: Model) -> tuple[Expectation, ...]:
-    """Write the expectations that a contract implies: not-null columns, and the grain unless rows repeat."""
+    """Write the checks that a contract implies: not-null columns, the grain unless rows repeat, dbt's `data_tests`."""
     found = [
         Expectation(
             "expect_column_values_to_not_be_null",
@@ -62,6 +62,7 @@ def from_contract(model: Model) -> tuple[Expectation, ...]:
     ]
     if model.grain and not model.repeats:
         found.append(_unique(model))
+    found.extend(one for column in model.columns for one in column.promises)
     return tuple(found)
 
 
@@ -94,9 +95,14 @@ def problems(suite: Suite, model: Model, *, lands: bool, is_view: bool = False) 
     if is_view and suite.expectations:
         hint = "Check the models that read it, or materialize it as a table."
         message = f"{model.name} is a view: nothing of it is stored, so nothing can be checked"
-        return (Problem("SR716", suite.expectations[0].place, message, hint),)
+        return (Problem("SR719", suite.expectations[0].place, message, hint),)
     found = [problem for expectation in suite.expectations for problem in _problems(expectation, model, lands)]
     return tuple(sorted(found, key=lambda problem: (problem.place, problem.code)))
+
+
+def promised_problems(expectation: Expectation, model: Model) -> tuple[Problem, ...]:
+    """Find the mistakes of one check that a contract asks for."""
+    return tuple(_problems(expectation, model, False))
 
 
 def _problems(expectation: Expectation, model: Model, lands: bool) -> list[Problem]:

@@ -32,10 +32,12 @@ def listed(space: Workspace, model: Compiled, rows: int | None) -> list[dict[str
 
 
 def _described(check: Expectation, rows: int | None) -> dict[str, Any]:
-    sees = scope(check)
+    kind = CATALOGUE.get(check.type)
+    # A relationship is no kind of Great Expectations': it looks at what changed in either of two tables.
+    sees: Scope = scope(check) if kind else "row"
     return {
         "check": check.name or check.type,
-        "columns": list(columns_of(check, CATALOGUE[check.type].columns)),
+        "columns": list(columns_of(check, kind.columns if kind else ("column",))),
         "scope": sees,
         "severity": check.severity,
         "on_fail": check.on_fail,

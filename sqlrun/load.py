@@ -21,6 +21,7 @@ from sqlrun.contract import (
     contract,
     skeleton,
     sources,
+    unchecked,
 )
 from sqlrun.errors import Place, Problem, ProjectError
 from sqlrun.folder import Folder, one_line_end
@@ -268,6 +269,8 @@ def _entry(reader: Reader, key: str, stem: str, known: Iterable[str], also: tupl
     if not node:
         return None
     made = contract(reader, node)
+    if key == "seeds":
+        unchecked(reader, made.columns, "a seed")
     if made.name and made.name != stem:
         message = f"the contract is for `{made.name}`, the file is called {stem}"
         hint = f"Write `name: {stem}`, or rename the files."

@@ -13,8 +13,29 @@ Row = Mapping[str, Value]
 
 
 @dataclass(frozen=True, slots=True)
+class Expectation:
+    """One declared check: Great Expectations' type and arguments, and what follows when it fails.
+
+    `severity`: critical (the tick isn't published), warning or info (told). `on_fail`: fail, warn, or
+    quarantine (rows leave at landing). `kwargs` holds Great Expectations' own arguments, `mostly` included. `name` is
+    that of a check of its own kind, "" for Great Expectations' own.
+    """
+
+    type: str
+    kwargs: Mapping[str, Value]
+    severity: str
+    on_fail: str
+    description: str
+    place: Place
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a contract. `type` is Spark SQL's type text in lower case; `nullable` is the contract's word."""
+    """One column of a contract. `type` is Spark SQL's type text in lower case; `nullable` is the contract's word.
+
+    `promises` are the checks that dbt's `data_tests:` and `constraints:` ask for.
+    """
 
     name: str
     type: str
@@ -23,6 +44,7 @@ class Column:
     unit: str = ""
     nullable: bool = True
     tags: tuple[str, ...] = ()
+    promises: tuple[Expectation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,24 +143,6 @@ class Macro:
     name: str
     file: str
     text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Expectation:
-    """One declared check: Great Expectations' type and arguments, and what follows when it fails.
-
-    `severity`: critical (the tick isn't published), warning or info (told). `on_fail`: fail, warn, or
-    quarantine (rows leave at landing). `kwargs` holds Great Expectations' own arguments, `mostly` included. `name` is
-    that of a check of its own kind, "" for Great Expectations' own.
-    """
-
-    type: str
-    kwargs: Mapping[str, Value]
-    severity: str
-    on_fail: str
-    description: str
-    place: Place
-    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

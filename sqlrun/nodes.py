@@ -23,6 +23,7 @@ from sqlrun.events import CheckResult, Listener, NodeResult, StageReceipt, Start
 from sqlrun.incremental.compile import Compiled
 from sqlrun.land import land
 from sqlrun.maintain import Progress, load_seed, maintain
+from sqlrun.relationships import of, target
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,11 @@ class _Node:
     kept: Future[_Kept] | None = None
     checked: Future[tuple[NodeResult, tuple[CheckResult, ...]]] | None = None
     told: bool = False
+
+    @property
+    def related(self) -> set[str]:
+        """The tables that its relationships lead to."""
+        return {target(one) for one in of(self.model.query.rendered.model)} - {self.model.name}
 
 
 class Nodes:
@@ -92,7 +98,8 @@ class Nodes:
         self._nodes[model.name] = node
         node.kept = Future()
         node.kept.set_result(_guarded("landing", lambda: (land(self.progress, model, warehouse, at),)))
-        self._check(node)
+        if not node.related:
+            self._check(node)
         self._settle()
 
     def add_models(self) -> None:
@@ -122,7 +129,7 @@ class Nodes:
             if node.kept is None and not node.told and self._may_begin(node):
                 node.index = self._start(f"{node.kind} model {node.model.name}")
                 node.kept = self._workers.submit(_guarded, node.kind, partial(maintain, self.progress, node.model))
-            if node.kept is not None and node.kept.done() and node.checked is None:
+            if node.kept is not None and node.kept.done() and node.checked is None and self._may_be_checked(node):
                 self._check(node)
         self._settle()
 
@@ -132,6 +139,11 @@ class Nodes:
             return False
         above = [self._nodes[name].kept for name in node.above if name in self._nodes]
         return all(kept is not None and kept.done() and kept.result().message is None for kept in above)
+
+    def _may_be_checked(self, node: _Node) -> bool:
+        """Tell whether the tables that relationships lead to are kept, or never will be; none waits for this one."""
+        others = [self._nodes[name] for name in node.related if name in self._nodes]
+        return all(other.told or (other.kept is not None and other.kept.done()) for other in others)
 
     def _check(self, node: _Node) -> None:
         """Start the checks of a step that is done; one that failed has nothing to check."""

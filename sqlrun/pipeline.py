@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlrun import again, expectations, graph, load, parse, plan, profile, render, spark_alone
+from sqlrun import again, expectations, graph, load, parse, plan, profile, relationships, render, spark_alone
 from sqlrun.cache import Cache
 from sqlrun.errors import Problem, ProjectError
 from sqlrun.graph import Graph
@@ -39,7 +39,7 @@ def _prepared(loaded: Loaded, cache: Cache | None) -> Prepared:
     quick = again.prepare(loaded, cache) if cache is not None else None
     if cache is not None and quick is not None:
         cache.save()
-        return Prepared(nouns, *quick)
+        return _promised(Prepared(nouns, *quick))
     rendered, problems = render.attempt(nouns)
     problems = (*loaded.problems, *problems)
     queries, wrong = parse.attempt(rendered, nouns)
@@ -58,7 +58,18 @@ def _prepared(loaded: Loaded, cache: Cache | None) -> Prepared:
         space = plan.workspace(nouns, compiled, {m.name: plan.rules_of(nouns, m) for m in compiled})
     except parse.TOO_DEEP_ERRORS:
         raise ProjectError([parse.deepest(ordered)]) from None
-    return Prepared(nouns, made, ordered, space)
+    return _promised(Prepared(nouns, made, ordered, space))
+
+
+def _promised(prepared: Prepared) -> Prepared:
+    """Look at what contracts promise of other tables, which takes all of them.
+
+    Raises: ProjectError.
+    """
+    problems = relationships.problems(prepared.nouns, prepared.graph, prepared.space.views)
+    if problems:
+        raise ProjectError(problems)
+    return prepared
 
 
 def prepare_to_build(root: Path, name: str | None, cache: Cache | None = None) -> tuple[Prepared, Profile]:

@@ -224,6 +224,14 @@ def result_of(
     return _result(model, expectation, _Outcome(success, evaluated, unexpected, samples, message, seconds))
 
 
+def counted(
+    model: Model, expectation: Expectation, evaluated: int, unexpected: int, samples: tuple[str, ...], seconds: float
+) -> CheckResult:
+    """Write down a check that an engine has counted: it passes where no row is unexpected."""
+    message = f"{unexpected} unexpected of {evaluated} rows" if unexpected else ""
+    return _result(model, expectation, _Outcome(not unexpected, evaluated, unexpected, samples, message, seconds))
+
+
 def _result(model: Model, expectation: Expectation, outcome: _Outcome) -> CheckResult:
     kind = CATALOGUE.get(expectation.type)
     status: CheckStatus = "pass" if outcome.success else "error"
@@ -232,7 +240,7 @@ def _result(model: Model, expectation: Expectation, outcome: _Outcome) -> CheckR
     return CheckResult(
         model=model.name,
         type=expectation.name or expectation.type,
-        columns=columns_of(expectation, kind.columns) if kind else (),
+        columns=columns_of(expectation, kind.columns if kind else ("column",)),
         severity=expectation.severity,
         status=status,
         evaluated=outcome.evaluated,

@@ -79,7 +79,7 @@ def _model(nouns: Project, rendered: Rendered) -> Model:
     line = next((n for n, text in enumerate(lines, 1) if word and word in text and "{{" in text), 1)
     column = lines[line - 1].find(word) + 1 if word else 1
     place = Place(file, line, max(1, column))
-    raise ProjectError([Problem("SR715", place, message, ONE, lines[line - 1] if word else "")])
+    raise ProjectError([Problem("SR718", place, message, ONE, lines[line - 1] if word else "")])
 
 
 def _elsewhere(rendered: Rendered, node: exp.Expr, why: str, instead: str) -> Problem:

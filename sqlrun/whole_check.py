@@ -16,7 +16,9 @@ from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.sql import identifier
 from sqlrun.model import Column, Expectation, Model
 from sqlrun.plan import Workspace
+from sqlrun.promises import RELATIONSHIPS
 from sqlrun.readers import relation
+from sqlrun.related import over_whole
 from sqlrun.sharing import print_of
 from sqlrun.ticks import Published, TableState
 
@@ -68,8 +70,12 @@ def check_table(
             found[id(expectation)] = _errors(contract, (expectation,), why)[0]
     rows = 0
     if known:
-        rows, results = _evaluated(engine, warehouse, published, contract, state, known, seconds)
-        found |= {id(e): result for e, result in zip(known, results, strict=True)}
+        ours = [e for e in known if e.type != RELATIONSHIPS]
+        rows, results = _evaluated(engine, warehouse, published, contract, state, ours, seconds)
+        found |= {id(e): result for e, result in zip(ours, results, strict=True)}
+        for one in known:
+            if one.type == RELATIONSHIPS:
+                found[id(one)] = over_whole(engine, warehouse, published, _guarded(contract, state), one, rows)
     return Checked(model.name, rows, tuple(found[id(e)] for e in expectations), edited)
 
 
@@ -104,7 +110,8 @@ def _errors(contract: Model, expectations: tuple[Expectation, ...], why: str) ->
 
 def _named(expectation: Expectation) -> set[str]:
     """Name the columns that have to be there for an expectation to mean anything."""
-    return set(columns_of(expectation, CATALOGUE[expectation.type].columns))
+    kind = CATALOGUE.get(expectation.type)
+    return set(columns_of(expectation, kind.columns if kind else ("column",)))
 
 
 def _needed(contract: Model, state: TableState, expectations: list[Expectation]) -> Iterator[str]:

@@ -90,11 +90,11 @@ def test_what_config_says_wins(root):
 @pytest.mark.parametrize(
     ("text", "code", "line"),
     [
-        ("select 1 as a", "SR715", 1),
-        ("select *\nfrom {{ source('shops', 'lines') }}", "SR715", 2),
+        ("select 1 as a", "SR718", 1),
+        ("select *\nfrom {{ source('shops', 'lines') }}", "SR718", 2),
         ("select * from {{ ref('stg_sales') }}; drop table x", "SR302", 1),
-        ("drop table x", "SR715", 1),
-        ("-- nothing", "SR715", 1),
+        ("drop table x", "SR718", 1),
+        ("-- nothing", "SR718", 1),
         ("select * from {{ ref('stg_sales') }}\nwhere uuid() = id", "SR501", 2),
         ("select * from {{ ref('stg_sales') }}\nwhere java_method('a') = id", "SR305", 2),
         ("select * from {{ ref('stg_sales') }}\nwhere amout < 0", "SR304", 2),

@@ -48,9 +48,15 @@ def overlapping(relation: Relation) -> Callable[[dict[str, Any]], bool]:
 
     def keep(row: dict[str, Any]) -> bool:
         for column, low, high in relation.ranges:
-            least, greatest = comparable(row.get(f"min.{column}")), comparable(row.get(f"max.{column}"))
+            if f"partition.{column}" in row:
+                least = greatest = comparable(row[f"partition.{column}"])
+            else:
+                least, greatest = comparable(row.get(f"min.{column}")), comparable(row.get(f"max.{column}"))
+            if least is None or greatest is None:
+                return True
             # Statistics of times are cut to milliseconds: the greatest may be almost one more.
-            if least is None or greatest is None or (least <= high and low <= greatest + MILLISECOND):
+            greatest = greatest + MILLISECOND if isinstance(greatest, datetime) else greatest
+            if least <= comparable(high) and comparable(low) <= greatest:
                 return True
         return False
 

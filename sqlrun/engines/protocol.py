@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,7 +52,7 @@ class Relation:
     version: int = 0
     commits: tuple[int, ...] = ()
     where: str = ""
-    ranges: tuple[tuple[str, datetime, datetime], ...] = ()
+    ranges: tuple[tuple[str, Any, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,53 @@
+"""Between which values the keys of changed rows lie, so that files without such a key need not be opened. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# One range more is one comparison more for each file.
+MOST = 1000
+Ranges = tuple[tuple[str, Any, Any], ...]
+
+
+def of(rows: pa.Table, key: Sequence[str], partition_by: Sequence[str]) -> Ranges:
+    """Give (column, least, greatest) of one key column, so that every row with a key of `rows` lies in one of them.
+
+    A partition column that is part of the key gives its values; else the first key column gives a range for each value
+    of the first partition column, as keys that come together are often near each other. Empty where nothing can be
+    said: a NULL among the keys, a column of floats.
+
+    >>> import pyarrow as pa
+    >>> of(pa.table({"id": ["a", "c", "x"], "day": [1, 1, 2]}), ["id"], ["day"])
+    (('id', 'a', 'c'), ('id', 'x', 'x'))
+    """
+    parts = [name for name in key if name in partition_by]
+    if not key or not rows.num_rows:
+        return ()
+    name = (parts or list(key))[0]
+    column = rows.column(name)
+    if column.null_count or not _ordered(column.type):
+        return ()
+    if parts:
+        return _few(tuple((name, value, value) for value in sorted(column.unique().to_pylist())), name)
+    groups = [group for group in partition_by[:1] if group in rows.column_names]
+    found = rows.select([name, *groups]).group_by(groups).aggregate([(name, "min"), (name, "max")]).to_pylist()
+    ends = sorted((row[f"{name}_min"], row[f"{name}_max"]) for row in found)
+    return _few(tuple((name, low, high) for low, high in ends), name)
+
+
+def _few(ranges: Ranges, name: str) -> Ranges:
+    if len(ranges) <= MOST:
+        return ranges
+    return ((name, min(low for _, low, _ in ranges), max(high for _, _, high in ranges)),)
+
+
+def _ordered(kind: pa.DataType) -> bool:
+    """Tell whether statistics of such a column are in the order of its values."""
+    import pyarrow.types as is_a
+
+    tests = (is_a.is_integer, is_a.is_string, is_a.is_large_string, is_a.is_date, is_a.is_timestamp)
+    return any(test(kind) for test in tests)

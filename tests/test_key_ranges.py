@@ -1,0 +1,77 @@
+"""A key is looked for where it can be: no row that shares a key with a changed one is ever missed."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timezone
+from pathlib import Path
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sqlrun import key_ranges
+from sqlrun.engines.duckdb import DuckDBEngine
+from sqlrun.engines.duckdb_files import overlapping
+from sqlrun.engines.protocol import Append, Relation, StoredColumn, TableSpec, Write
+
+rows = st.lists(st.tuples(st.text(max_size=3), st.integers(0, 3)), min_size=1)
+
+
+@settings(deadline=None, max_examples=50)
+@given(rows)
+def test_every_key_lies_in_a_range(found: list[tuple[str, int]]) -> None:
+    table = pa.table({"id": [name for name, _ in found], "day": [day for _, day in found]})
+
+    for partition_by in ((), ("day",), ("id",)):
+        ranges = key_ranges.of(table, ["id"], partition_by)
+        assert all(any(low <= name <= high for _, low, high in ranges) for name, _ in found)
+
+
+def test_nothing_is_said_of_nulls_and_floats() -> None:
+    assert key_ranges.of(pa.table({"id": ["a", None]}), ["id"], ()) == ()
+    assert key_ranges.of(pa.table({"id": [1.5]}), ["id"], ()) == ()
+    assert key_ranges.of(pa.table({"id": pa.array([], pa.int64())}), ["id"], ()) == ()
+
+
+def test_many_ranges_become_one() -> None:
+    many = key_ranges.MOST + 1
+
+    assert key_ranges.of(pa.table({"id": list(range(many))}), ["id"], ["id"]) == (("id", 0, many - 1),)
+
+
+def test_files_are_kept_by_partition_or_statistics() -> None:
+    """Where nothing is known of a file, it is opened."""
+    at = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    held = Relation(
+        "held", "t", (), "new", ranges=(("id", "b", "d"), ("at", at, at), ("day", date(2026, 1, 2), date(2026, 1, 2)))
+    )
+    keep = overlapping(held)
+
+    assert [keep({"min.id": low, "max.id": high, "min.at": at.replace(year=2027), "max.at": at.replace(year=2028),
+                  "partition.day": date(2026, 1, 1)})
+            for low, high in (("a", "a"), ("a", "b"), ("e", "f"))] == [False, True, False]  # fmt: skip
+    assert keep({"min.id": "e", "max.id": "f", "min.at": at, "max.at": at, "partition.day": date(2026, 1, 1)})
+    assert keep({"min.id": "e", "max.id": "f", "min.at": at.replace(year=2027), "max.at": at.replace(year=2028),
+                 "partition.day": date(2026, 1, 2)})  # fmt: skip
+    assert keep({})
+
+
+def test_only_such_files_are_opened(tmp_path: Path) -> None:
+    """Two days of keys that don't overlap, and a third file in which a key of the second stands again."""
+    columns = (StoredColumn("id", "string"), StoredColumn("day", "date"))
+    table = TableSpec("t", str(tmp_path / "t"), columns, ("day",))
+    engine = DuckDBEngine()
+    engine.create(table)
+    for number, (name, day) in enumerate((("a", 1), ("m", 2), ("m", 3))):
+        engine.write(
+            Write(table, number, number + 1, "t", (), Append(f"select '{name}' as id, date '2026-01-0{day}' as day"))
+        )
+    changed = pa.table({"id": ["m"], "day": [date(2026, 1, 3)]})
+    ranges = key_ranges.of(changed, ["id"], ["day"])
+
+    found = engine.query(
+        "select * from held order by day", (Relation("held", table.path, columns, "new", 3, ranges=ranges),)
+    )
+
+    assert found.to_pylist() == [{"id": "m", "day": date(2026, 1, 2)}, {"id": "m", "day": date(2026, 1, 3)}]
+    engine.close()
