@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from sqlrun import key_ranges
 from sqlrun.engines.protocol import Relation
 from sqlrun.events import CheckResult
+from sqlrun.expectation_catalogue import CATALOGUE
+from sqlrun.expectation_values import columns_of
 from sqlrun.expectations import of_model, scope
 from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.sql import identifier
@@ -54,11 +56,33 @@ def check(progress: Progress, model: Compiled) -> tuple[int, Reasons, tuple[Chec
         count = int(counted["n"])
     if not count or not expectations:
         return count, quarantined, related
-    if count > LARGE:
-        results = _large(progress, model, commits, expectations, rows, count)
-    else:
-        results = _small(progress, model, commits, expectations, changed)
-    return count, quarantined, (*results, *related)
+    found: dict[int, CheckResult] = {}
+    for key, lot in _by_key(expectations, model.query.rendered.model.grain).items():
+        asked = tuple(lot.values())
+        if count > LARGE:
+            results = _large(progress, model, commits, asked, key, rows, count)
+        else:
+            results = _small(progress, model, commits, asked, key, changed)
+        found |= dict(zip(lot, results, strict=True))
+    return count, quarantined, (*(found[index] for index in range(len(expectations))), *related)
+
+
+Key = tuple[str, ...]
+
+
+def _by_key(expectations: tuple[Expectation, ...], grain: Key) -> dict[Key, dict[int, Expectation]]:
+    """Group checks of keys by the columns that they look at: who may repeat a changed row's key differs with them.
+
+    All others go with the grain.
+    """
+    lots: dict[Key, dict[int, Expectation]] = {}
+    for index, expectation in enumerate(expectations):
+        key = grain
+        if scope(expectation) == "key":
+            named = columns_of(expectation, CATALOGUE[expectation.type].columns)
+            key = grain if set(named) == set(grain) else named
+        lots.setdefault(key, {})[index] = expectation
+    return lots
 
 
 def _small(
@@ -66,13 +90,17 @@ def _small(
     model: Compiled,
     commits: tuple[int, ...],
     expectations: tuple[Expectation, ...],
+    key: Key,
     changed: pa.Table,
 ) -> tuple[CheckResult, ...]:
     """Check a change in one piece."""
     from sqlrun.quality import run_checks
 
     contract, as_of, seconds = model.query.rendered.model, progress.plan.as_of, progress.check_timeout
-    keyed = _keyed(progress, model, commits, changed) if any(scope(e) == "key" for e in expectations) else None
+    keyed = None
+    if any(scope(e) == "key" for e in expectations):
+        near = key_ranges.of(changed, key, progress.plan.tables[model.name].spec.partition_by)
+        keyed = progress.reader.query(*_keyed(progress, model, commits, expectations, key, near))
     return run_checks(contract, expectations, changed, keyed, partial(_whole, progress, model), as_of, seconds)
 
 
@@ -81,6 +109,7 @@ def _large(
     model: Compiled,
     commits: tuple[int, ...],
     expectations: tuple[Expectation, ...],
+    key: Key,
     rows: str,
     count: int,
 ) -> tuple[CheckResult, ...]:
@@ -88,7 +117,7 @@ def _large(
     from sqlrun.large_checks import Change, run_large
 
     feed = _feed(progress, model, commits, progress.plan.tables[model.name].where)
-    query, held = _keyed_query(progress, model, commits)
+    query, held = _keyed(progress, model, commits, expectations, key)
     change = Change(
         count,
         partial(progress.reader.parts, rows, (feed,), LARGE),
@@ -135,23 +164,25 @@ def _quarantined(progress: Progress, model: Compiled, commits: tuple[int, ...]) 
     return tuple(sorted((str(row["reason"]), int(row["n"])) for row in counted.to_pylist()))
 
 
-def _keyed(progress: Progress, model: Compiled, commits: tuple[int, ...], changed: pa.Table) -> pa.Table:
-    """Read the rows of the table that share the grain with a changed row, from files that can hold one."""
-    parts = progress.plan.tables[model.name].spec.partition_by
-    near = key_ranges.of(changed, model.query.rendered.model.grain, parts)
-    return progress.reader.query(*_keyed_query(progress, model, commits, near))
-
-
-def _keyed_query(
-    progress: Progress, model: Compiled, commits: tuple[int, ...], near: key_ranges.Ranges = ()
+def _keyed(
+    progress: Progress,
+    model: Compiled,
+    commits: tuple[int, ...],
+    expectations: tuple[Expectation, ...],
+    key: Key,
+    near: key_ranges.Ranges = (),
 ) -> tuple[str, tuple[Relation, ...]]:
+    """Write the query for the rows of the table that share a key with a changed row, from files that can hold one."""
     dialect = progress.reader.dialect
     table = progress.plan.tables[model.name]
     grain = model.query.rendered.model.grain
     word = "left semi join" if dialect == "spark" else "semi join"
     same = "<=>" if dialect == "spark" else "is not distinct from"
-    on = " and ".join(f"l.{identifier(k, dialect)} {same} r.{identifier(k, dialect)}" for k in grain)
-    names = ", ".join(f"l.{identifier(k, dialect)}" for k in grain)
+    on = " and ".join(f"l.{identifier(k, dialect)} {same} r.{identifier(k, dialect)}" for k in key)
+    shown = list(dict.fromkeys((*grain, *key)))
+    if any(e.kwargs.get("row_condition") is not None for e in expectations):
+        shown = [column.name for column in table.public]  # a condition may name any
+    names = ", ".join(f"l.{identifier(k, dialect)}" for k in shown)
     version = progress.states[model.name].version
     whole = Relation("held", table.spec.path, table.public, "new", version=version, where=table.where, ranges=near)
     feed = _feed(progress, model, commits, table.where)

@@ -15,7 +15,7 @@ from sqlrun.plan import Workspace
 
 SEES: Mapping[Scope, str] = {
     "row": "changed rows",
-    "key": "rows that share the grain with changed ones",
+    "key": "rows that share the key of changed ones",
     "table": "the whole table",
     "schema": "names alone",
 }

@@ -39,7 +39,7 @@ def test_what_each_sees_and_what_it_costs(root, capsys):
     explain_model(root, "stg_sales", "local", False, START)
     said = capsys.readouterr().out
 
-    assert "checks     1 on changed rows, 1 on rows that share the grain with changed ones" in said
+    assert "checks     1 on changed rows, 1 on rows that share the key of changed ones" in said
     assert "2 on the whole table, 1 on names alone" in said
     assert "expect_table_row_count_to_be_between: the whole table; warning, expectations/stg_sales.yml:4:5" in said
     assert "as it counts all rows: reads every row in each tick that changes the table" in said

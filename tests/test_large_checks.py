@@ -18,7 +18,7 @@ from sqlrun.events import CheckResult
 from sqlrun.large_checks import Change, run_large
 from sqlrun.quality import run_checks
 from tests.projects import Site
-from tests.script import START
+from tests.script import FIVE, START
 from tests.test_check_command import SUITES, sale, write
 from tests.test_machine import project
 from tests.test_quality import (
@@ -185,3 +185,33 @@ def test_memory_stays_flat_when_all_rows_fail():
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     assert int(ran.stdout) < 150, "MB more than for the first part"
+
+
+KEYS = """\
+expectations:
+  - type: expect_column_values_to_be_unique
+    kwargs: {column: amount}
+  - type: expect_compound_columns_to_be_unique
+    kwargs: {column_list: [shop, amount], row_condition: "version = 1"}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("large", [250_000, 1])
+def test_a_key_beside_the_grain_is_looked_for_in_the_whole_table(tmp_path, monkeypatch, large):
+    """A row of an earlier tick that has the value of a new one is no change, and is found all the same."""
+    monkeypatch.setattr(checking, "LARGE", large)
+    root = project(tmp_path / "shops")
+    write(root, "profiles/local.yml", "engine: duckdb\nwarehouse: warehouse\n")
+    write(root, "expectations/stg_sales.yml", KEYS)
+    site = Site(root, DuckDBEngine())
+    site.write("1.jsonl", [sale("a", 1, 3), sale("b", 1, 4), sale("c", 1, 5)])
+    first = site.tick(START)
+    site.write("2.jsonl", [sale("d", 1, 6), sale("e", 1, 4)])
+    second = site.tick(START + FIVE)
+    site.engine.close()
+
+    assert first.published and not second.published
+    found = [(c.status, c.unexpected) for c in second.checks if c.model == "stg_sales"]
+    assert found == [("pass", 0), ("fail", 2), ("fail", 2)]
+    assert all("id=b" in str(c.samples) for c in second.checks if c.status == "fail")
