@@ -48,6 +48,7 @@ def test_a_table_that_only_grows_has_no_choice() -> None:
     assert [costs.has_choice(stage(m)) for m in ("land", "append", "full", "newest")] == [False, False, False, True]
 
 
+@pytest.mark.slow
 def test_commits_count_their_rows(tmp_path: Path) -> None:
     """Appends by added rows, merges by what they inserted, updated and deleted."""
     site = site_of_orders(tmp_path)
@@ -88,6 +89,7 @@ def test_a_tick_that_changes_most_rows_computes_tables_whole(
     assert differences(site, START + 2 * FIVE) == {}
 
 
+@pytest.mark.slow
 def test_a_table_that_reads_too_much_fails_the_tick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`max_read_amplification` is held in each tick; what was published stays."""
     monkeypatch.setattr(costs, "FEW", 100)
@@ -119,6 +121,7 @@ def test_rows_are_counted_by_statistics(tmp_path: Path) -> None:
     assert delta_files.rows_changed(spec.path, (2, 3)) == 5
 
 
+@pytest.mark.slow
 def test_past_ticks_are_read_by_table_and_strategy(tmp_path: Path) -> None:
     site = site_of_orders(tmp_path)
     receipts.write(site.warehouse, site.tick(START), "duckdb", START)
@@ -128,6 +131,7 @@ def test_past_ticks_are_read_by_table_and_strategy(tmp_path: Path) -> None:
     assert receipts.read_for_changes(site.warehouse, "stg_orders", "full") == []
 
 
+@pytest.mark.slow
 def test_explain_names_the_other_ways_and_their_cost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Before a build in words, after it by the sizes of the tables; as text and as JSON."""
     from sqlrun.commands import explain_model

@@ -108,6 +108,7 @@ def test_a_written_case_is_read_back(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_failing_example_is_made_small() -> None:
     """The search finds a fault that only some examples have, and brings it down to a small one."""
 

@@ -20,6 +20,8 @@ from sqlrun.expectations import from_contract, passes, problems
 from sqlrun.model import Column, Config, Expectation, Model, Suite
 from sqlrun.quality import run_checks
 
+# Great Expectations takes seconds to import.
+pytestmark = pytest.mark.slow
 PLACE = Place("expectations/t.yml", 3, 5)
 AS_OF = datetime(2024, 5, 1, 12, tzinfo=timezone.utc)
 UTC = timezone.utc

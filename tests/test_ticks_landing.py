@@ -17,6 +17,7 @@ from sqlrun.readers import find, query
 from tests.projects import Site, copy_project
 from tests.script import FIVE, START, order
 
+pytestmark = pytest.mark.slow
 LANDING = ("stg_order_events",)
 
 
