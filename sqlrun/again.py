@@ -218,13 +218,14 @@ def _check_types(nouns: Project, cache: Cache) -> None:
 def _check_suites(loaded: Loaded, rendered: list[Rendered], cache: Cache) -> None:
     items = {item.model.name: item for item in rendered}
     for suite in loaded.project.suites:
-        model, lands = items[suite.model].model, bool(items[suite.model].sources)
-        source = [_written(suite), loaded.contracts[suite.model], lands]
-        _sure(cache.kept("checks", source, bool, partial(_fine, suite, model, lands)))
+        item = items[suite.model]
+        lands, is_view = bool(item.sources), item.config.materialized == "view"
+        source = [_written(suite), loaded.contracts[suite.model], lands, is_view]
+        _sure(cache.kept("checks", source, bool, partial(_fine, suite, item.model, lands, is_view)))
 
 
-def _fine(suite: Suite, model: Model, lands: bool) -> bool | None:
-    return None if expectations.problems(suite, model, lands=lands) else True
+def _fine(suite: Suite, model: Model, lands: bool, is_view: bool) -> bool | None:
+    return None if expectations.problems(suite, model, lands=lands, is_view=is_view) else True
 
 
 def _written(suite: Suite) -> object:

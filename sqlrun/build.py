@@ -16,7 +16,7 @@ from sqlrun.maintain import Progress
 from sqlrun.nodes import Nodes
 from sqlrun.plan import NOTHING, TickPlan, Workspace, tick_plan
 from sqlrun.sharing import Around
-from sqlrun.ticks import Published
+from sqlrun.ticks import Published, TableState
 
 
 def alone() -> None:
@@ -28,7 +28,7 @@ class Request:
     """What a tick is asked to do; `clock` tells the time of the day, for records alone.
 
     `still` is asked before each write; it raises LockedError where another build has taken the warehouse over.
-    `say` takes what was healed.
+    `say` takes what was healed. A check that takes longer than `check_timeout` seconds is an error.
     """
 
     warehouse: str
@@ -41,6 +41,7 @@ class Request:
     accept_lost: bool = False  # land although files of a source are gone
     still: Callable[[], None] = alone
     say: Callable[[str], None] = lambda _: None
+    check_timeout: int = 60
 
 
 def tick(
@@ -79,9 +80,7 @@ def tick(
     # What the project no longer has isn't kept up to date, so it must not be published as if it were.
     states = {name: state for name, state in published.tables.items() if space.has(name)} if published else {}
     bases = recover(engine, plan, request.still)
-    progress = Progress(
-        space, engine, reader or engine, plan, states, request.warehouse, bases, request.still, request.accept_lost
-    )
+    progress = _progress(space, engine, reader, plan, states, request, bases)
     with Nodes(progress, tell, request.threads) as nodes:
         for name in plan.seeds:
             nodes.load(name)
@@ -99,6 +98,21 @@ def tick(
     seconds = time.perf_counter() - started
     return TickResult(
         number, request.as_of, not nodes.failed, seconds, tuple(nodes.done), tuple(nodes.checks), tuple(nodes.measures)
+    )
+
+
+def _progress(
+    space: Workspace,
+    engine: Engine,
+    reader: Engine | None,
+    plan: TickPlan,
+    states: dict[str, TableState],
+    request: Request,
+    bases: dict[str, int],
+) -> Progress:
+    accept, timeout = request.accept_lost, request.check_timeout
+    return Progress(
+        space, engine, reader or engine, plan, states, request.warehouse, bases, request.still, accept, timeout
     )
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sqlrun import key_ranges, quarantine_limit
 from sqlrun.engines.protocol import Relation
 from sqlrun.events import CheckResult, Measure
-from sqlrun.expectations import from_contract, scope
+from sqlrun.expectation_catalogue import CATALOGUE
+from sqlrun.expectation_values import columns_of
+from sqlrun.expectations import of_model, scope
 from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.sql import identifier
 from sqlrun.landing import ORIGIN, REASON
@@ -25,11 +28,11 @@ if TYPE_CHECKING:
 
 def expectations_of(space: Workspace, model: Compiled) -> tuple[Expectation, ...]:
     """List what is expected of a model: its contract's keys and nulls, then its suite."""
-    contract = model.query.rendered.model
-    suite = space.suites.get(model.name)
-    return (*from_contract(contract), *(suite.expectations if suite else ()))
+    return of_model(model.query.rendered.model, space.suites.get(model.name))
 
 
+# So many changed rows are looked at in one piece.
+LARGE = 250_000
 # Lines that were quarantined, by reason.
 Reasons = tuple[tuple[str, int], ...]
 
@@ -55,13 +58,22 @@ def check(progress: Progress, model: Compiled) -> Checked:
         measured, told = measure(progress, model, Changed((), None, 0))
         return Checked(0, (), (*related, *told), measured)
     expectations = tuple(e for e in expectations_of(progress.space, model) if e.type != RELATIONSHIPS)
-    changed = _changed(progress, model, commits, _columns(expectations, model))
+    names = ", ".join(identifier(c, progress.reader.dialect) for c in _columns(expectations, model))
+    rows = f"select {names} from feed where _weight > 0"
+    changed = progress.reader.query(f"{rows} limit {LARGE + 1}", (feed,))
     quarantined = _quarantined(progress, model, commits)
+    count = changed.num_rows
+    if count > LARGE:
+        (counted,) = progress.reader.query("select count(*) as n from feed where _weight > 0", (feed,)).to_pylist()
+        count = int(counted["n"])
+    results = _run(progress, model, expectations, changed, commits, rows, count) if count and expectations else ()
     limited = quarantine_limit.judged(progress, model, commits)
-    results = _run(progress, model, expectations, changed, commits) if changed.num_rows and expectations else ()
-    aside = sum(count for _, count in quarantined)
-    measured, told = measure(progress, model, Changed(commits, changed, aside))
-    return Checked(changed.num_rows, quarantined, (*results, *related, *limited, *told), measured)
+    aside = sum(number for _, number in quarantined)
+    measured, told = measure(progress, model, Changed(commits, changed if count <= LARGE else None, aside, count))
+    return Checked(count, quarantined, (*results, *related, *limited, *told), measured)
+
+
+Key = tuple[str, ...]
 
 
 def _run(
@@ -70,21 +82,85 @@ def _run(
     expectations: tuple[Expectation, ...],
     changed: pa.Table,
     commits: tuple[int, ...],
+    rows: str,
+    count: int,
 ) -> tuple[CheckResult, ...]:
+    """Evaluate expectations on `count` rows that came or changed; `changed` are the first of them, `rows` is all."""
+    found: dict[int, CheckResult] = {}
+    for key, lot in _by_key(expectations, model.query.rendered.model.grain).items():
+        asked = tuple(lot.values())
+        if count > LARGE:
+            results = _large(progress, model, commits, asked, key, rows, count)
+        else:
+            results = _small(progress, model, commits, asked, key, changed)
+        found |= dict(zip(lot, results, strict=True))
+    return tuple(found[index] for index in range(len(expectations)))
+
+
+def _by_key(expectations: tuple[Expectation, ...], grain: Key) -> dict[Key, dict[int, Expectation]]:
+    """Group checks of keys by the columns that they look at: who may repeat a changed row's key differs with them.
+
+    All others go with the grain.
+    """
+    lots: dict[Key, dict[int, Expectation]] = {}
+    for index, expectation in enumerate(expectations):
+        key = grain
+        if scope(expectation) == "key":
+            named = columns_of(expectation, CATALOGUE[expectation.type].columns)
+            key = grain if set(named) == set(grain) else named
+        lots.setdefault(key, {})[index] = expectation
+    return lots
+
+
+def _small(
+    progress: Progress,
+    model: Compiled,
+    commits: tuple[int, ...],
+    expectations: tuple[Expectation, ...],
+    key: Key,
+    changed: pa.Table,
+) -> tuple[CheckResult, ...]:
+    """Check a change in one piece."""
     from sqlrun.quality import run_checks
 
-    contract = model.query.rendered.model
+    contract, as_of, seconds = model.query.rendered.model, progress.plan.as_of, progress.check_timeout
     keyed = None
     if any(scope(e) == "key" for e in expectations):
-        keyed = _keyed(progress, model, commits, changed)
+        near = key_ranges.of(changed, key, progress.plan.tables[model.name].spec.partition_by)
+        keyed = progress.reader.query(*_keyed(progress, model, commits, expectations, key, near))
+    return run_checks(contract, expectations, changed, keyed, partial(_whole, progress, model), as_of, seconds)
 
-    def whole() -> pa.Table:
-        table = progress.plan.tables[model.name]
-        version = progress.states[model.name].version
-        held = Relation("whole", table.spec.path, table.public, "new", version=version, where=table.where)
-        return progress.reader.query("select * from whole", (held,))
 
-    return run_checks(contract, expectations, changed, keyed, whole, progress.plan.as_of)
+def _large(
+    progress: Progress,
+    model: Compiled,
+    commits: tuple[int, ...],
+    expectations: tuple[Expectation, ...],
+    key: Key,
+    rows: str,
+    count: int,
+) -> tuple[CheckResult, ...]:
+    """Check a change that is too large to be held in memory."""
+    from sqlrun.large_checks import Change, run_large
+
+    feed = _feed(progress, model, commits, progress.plan.tables[model.name].where)
+    query, held = _keyed(progress, model, commits, expectations, key)
+    change = Change(
+        count,
+        partial(progress.reader.parts, rows, (feed,), LARGE),
+        lambda asked: progress.reader.query(f"with keyed as ({query}) {asked}", held),
+        partial(progress.reader.query, query, held),
+        partial(_whole, progress, model),
+        progress.reader.dialect,
+    )
+    contract = model.query.rendered.model
+    return run_large(contract, expectations, change, progress.plan.as_of, progress.check_timeout)
+
+
+def _whole(progress: Progress, model: Compiled) -> pa.Table:
+    table, version = progress.plan.tables[model.name], progress.states[model.name].version
+    held = Relation("whole", table.spec.path, table.public, "new", version=version, where=table.where)
+    return progress.reader.query("select * from whole", (held,))
 
 
 def _related(progress: Progress, model: Compiled, feed: Relation | None) -> tuple[CheckResult, ...]:
@@ -107,12 +183,6 @@ def _feed(progress: Progress, model: Compiled, commits: tuple[int, ...], where: 
     return Relation("feed", table.spec.path, table.public, "changes", commits=commits, where=where)
 
 
-def _changed(progress: Progress, model: Compiled, commits: tuple[int, ...], columns: tuple[str, ...]) -> pa.Table:
-    names = ", ".join(identifier(c, progress.reader.dialect) for c in columns)
-    feed = _feed(progress, model, commits, progress.plan.tables[model.name].where)
-    return progress.reader.query(f"select {names} from feed where _weight > 0", (feed,))
-
-
 def _quarantined(progress: Progress, model: Compiled, commits: tuple[int, ...]) -> Reasons:
     if model.source is None:
         return ()
@@ -123,21 +193,30 @@ def _quarantined(progress: Progress, model: Compiled, commits: tuple[int, ...]) 
     return tuple(sorted((str(row["reason"]), int(row["n"])) for row in counted.to_pylist()))
 
 
-def _keyed(progress: Progress, model: Compiled, commits: tuple[int, ...], changed: pa.Table) -> pa.Table:
-    """Read the rows of the table that share the grain with a changed row, from files that can hold one."""
+def _keyed(
+    progress: Progress,
+    model: Compiled,
+    commits: tuple[int, ...],
+    expectations: tuple[Expectation, ...],
+    key: Key,
+    near: key_ranges.Ranges = (),
+) -> tuple[str, tuple[Relation, ...]]:
+    """Write the query for the rows of the table that share a key with a changed row, from files that can hold one."""
     dialect = progress.reader.dialect
     table = progress.plan.tables[model.name]
     grain = model.query.rendered.model.grain
     word = "left semi join" if dialect == "spark" else "semi join"
     same = "<=>" if dialect == "spark" else "is not distinct from"
-    on = " and ".join(f"l.{identifier(k, dialect)} {same} r.{identifier(k, dialect)}" for k in grain)
-    names = ", ".join(f"l.{identifier(k, dialect)}" for k in grain)
+    on = " and ".join(f"l.{identifier(k, dialect)} {same} r.{identifier(k, dialect)}" for k in key)
+    shown = list(dict.fromkeys((*grain, *key)))
+    if any(e.kwargs.get("row_condition") is not None for e in expectations):
+        shown = [column.name for column in table.public]  # a condition may name any
+    names = ", ".join(f"l.{identifier(k, dialect)}" for k in shown)
     version = progress.states[model.name].version
-    near = key_ranges.of(changed, grain, table.spec.partition_by)
     whole = Relation("held", table.spec.path, table.public, "new", version=version, where=table.where, ranges=near)
     feed = _feed(progress, model, commits, table.where)
     sql = f"select {names} from held as l {word} (select * from feed where _weight > 0) as r on {on}"
-    return progress.reader.query(sql, (whole, feed))
+    return sql, (whole, feed)
 
 
 def blocks(results: tuple[CheckResult, ...]) -> bool:

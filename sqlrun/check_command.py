@@ -12,7 +12,7 @@ from typing import Any
 from sqlrun import pipeline, report
 from sqlrun.cache import Cache
 from sqlrun.check import blocks, expectations_of
-from sqlrun.commands import chosen, ledger_of
+from sqlrun.commands import chosen, ledger_of, profile_of
 from sqlrun.console import Console
 from sqlrun.engines.duckdb import DuckDBEngine
 from sqlrun.errors import UsageError
@@ -26,7 +26,13 @@ from sqlrun.suggestions import suggest
 from sqlrun.ticks import Published
 from sqlrun.whole_check import Checked, check_table, declared
 
-WORDS: dict[CheckStatus, str] = {"pass": "passed", "warn": "warned", "fail": "failed", "error": "not evaluated"}
+WORDS: dict[CheckStatus, str] = {
+    "pass": "passed",
+    "warn": "warned",
+    "info": "noted",
+    "fail": "failed",
+    "error": "not evaluated",
+}
 
 
 def check_command(
@@ -41,6 +47,7 @@ def check_command(
     started = time.perf_counter()
     prepared = pipeline.prepare(root, Cache.of(root))
     ledger = ledger_of(root, prepared, name, env)
+    seconds = profile_of(root, prepared, name).check_timeout
     published = tick_of(ledger, options["tick"])
     if options["suggest"]:
         return _suggest(prepared, ledger.warehouse, published, options["suggest"])
@@ -50,7 +57,7 @@ def check_command(
     try:
         for model, expectations in todo:
             meaning = prepared.space.prints[model.name]
-            done.append(check_table(engine, ledger.warehouse, published, model, expectations, meaning))
+            done.append(check_table(engine, ledger.warehouse, published, model, expectations, meaning, seconds))
             if not options["as_json"]:
                 console.lines(told(done[-1], published))
             if options["fail_fast"] and blocks(done[-1].results):
@@ -120,6 +127,7 @@ def as_json(done: Sequence[Checked], published: Published, left: int) -> dict[st
         "as_of": json.loads(json_text(published.as_of)),
         "passed": counts["pass"],
         "warned": counts["warn"],
+        "noted": counts["info"],
         "failed": counts["fail"],
         "errors": counts["error"],
         "not_evaluated": left,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
+import time
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
+# What a check may take where the profile says nothing.
+CHECK_SECONDS = 60
 _LOCK = threading.Lock()
 
 
@@ -35,17 +38,24 @@ def _connection() -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def unexpected(rows: pa.Table, query: str, as_of: datetime, samples: int) -> tuple[int, list[dict[str, object]]]:
+def unexpected(
+    rows: pa.Table, query: str, as_of: datetime, samples: int, seconds: float = CHECK_SECONDS
+) -> tuple[int, list[dict[str, object]]]:
     """Run an unexpected_rows_query over the rows: how many it returns, and the first few. Raises: ValueError."""
+    end = time.monotonic() + seconds
     sql = _duckdb(batch_query(query), as_of)
-    counted = _fetch(rows, f"SELECT count(*) AS n FROM ({sql}) AS q").column("n")[0].as_py()
-    few = _fetch(rows, f"SELECT * FROM ({sql}) AS q LIMIT {samples}").to_pylist() if counted else []
+    counted = _fetch(rows, f"SELECT count(*) AS n FROM ({sql}) AS q", seconds).column("n")[0].as_py()
+    few = (
+        _fetch(rows, f"SELECT * FROM ({sql}) AS q LIMIT {samples}", end - time.monotonic()).to_pylist()
+        if counted
+        else []
+    )
     return int(counted), few
 
 
-def kept(rows: pa.Table, condition: str, as_of: datetime) -> pa.Table:
+def kept(rows: pa.Table, condition: str, as_of: datetime, seconds: float = CHECK_SECONDS) -> pa.Table:
     """Keep the rows for which a `row_condition` is true. Raises: ValueError."""
-    return _fetch(rows, f"SELECT * FROM {BATCH} WHERE {_duckdb(condition_tree(condition), as_of)}")
+    return _fetch(rows, f"SELECT * FROM {BATCH} WHERE {_duckdb(condition_tree(condition), as_of)}", seconds)
 
 
 def _duckdb(tree: exp.Expr, as_of: datetime) -> str:
@@ -62,17 +72,24 @@ def _duckdb(tree: exp.Expr, as_of: datetime) -> str:
     return sql.expression(tree.transform(clock), "duckdb")
 
 
-def _fetch(rows: pa.Table, sql: str) -> pa.Table:
+def _fetch(rows: pa.Table, sql: str, seconds: float) -> pa.Table:
     import duckdb
 
     with _LOCK:
         connection = _connection()
         connection.register(BATCH, rows)
+        timer = threading.Timer(max(0.0, seconds), connection.interrupt)
+        timer.start()
         try:
             return connection.sql(sql).to_arrow_table()
         except (duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException) as error:
             raise ValueError(str(error).splitlines()[0]) from error
+        except duckdb.InterruptException:
+            raise ValueError(f"it ran longer than {seconds:g} s and was stopped") from None
         except duckdb.Error as error:
             raise OfAValue(str(error).splitlines()[0]) from error
         finally:
+            # An interrupt that comes late must not hit the next check.
+            timer.cancel()
+            timer.join()
             connection.unregister(BATCH)

@@ -10,17 +10,18 @@ from typing import Literal
 from sqlrun.engines.protocol import Receipt
 from sqlrun.errors import Place
 
-Status = Literal["success", "error", "skipped", "no-op", "pass", "warn", "fail"]
+Status = Literal["success", "error", "skipped", "no-op", "pass", "info", "warn", "fail"]
 
 
-CheckStatus = Literal["pass", "fail", "warn", "error"]
+CheckStatus = Literal["pass", "fail", "warn", "info", "error"]
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
     """What one check said. `unexpected` counts rows (0 where a statistic failed); samples are rows as text.
 
-    fail: a critical check failed, the tick isn't published. warn: it failed and is told. error: it could not be
+    fail: a critical check failed, the tick isn't published. warn: it failed and is told; info: so it did, and is
+    no more than worth knowing. error: it could not be
     evaluated, which is never a pass. `seconds` is the check's share of the run that it was part of. `check_id` stays
     the same as long as the model, the type and the arguments do.
     """

@@ -17,7 +17,7 @@ from sqlrun.expectation_values import (
 )
 from sqlrun.model import Expectation, Model, Suite, Value
 
-__all__ = ["from_contract", "passes", "problems", "scope", "split"]
+__all__ = ["from_contract", "of_model", "passes", "problems", "scope", "split"]
 
 SEVERITIES = ("critical", "warning", "info")
 ON_FAIL = ("fail", "warn", "quarantine")
@@ -66,6 +66,11 @@ def from_contract(model: Model) -> tuple[Expectation, ...]:
     return tuple(found)
 
 
+def of_model(model: Model, suite: Suite | None) -> tuple[Expectation, ...]:
+    """List what is expected of a model: its contract's keys and nulls, then its suite."""
+    return (*from_contract(model), *(suite.expectations if suite else ()))
+
+
 def _unique(model: Model) -> Expectation:
     compound = len(model.grain) > 1
     kind = "compound_columns" if compound else "column_values"
@@ -81,11 +86,16 @@ def _unique(model: Model) -> Expectation:
     )
 
 
-def problems(suite: Suite, model: Model, *, lands: bool) -> tuple[Problem, ...]:
+def problems(suite: Suite, model: Model, *, lands: bool, is_view: bool = False) -> tuple[Problem, ...]:
     """Find the mistakes of a suite (SR7xx), which Great Expectations itself would partly pass over in silence.
 
-    `lands` says that the model reads a source, so that rows can be quarantined before they become part of it.
+    Of a view nothing is stored; its checks would never run. `lands` says that the model reads a source, so that rows
+    can be quarantined before they become part of it.
     """
+    if is_view and suite.expectations:
+        hint = "Check the models that read it, or materialize it as a table."
+        message = f"{model.name} is a view: nothing of it is stored, so nothing can be checked"
+        return (Problem("SR719", suite.expectations[0].place, message, hint),)
     found = [problem for expectation in suite.expectations for problem in _problems(expectation, model, lands)]
     if suite.max_quarantined is not None and not lands:
         message = f"{model.name} reads no source, so none of its rows can be quarantined"

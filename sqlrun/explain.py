@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlglot
 
-from sqlrun import costs, landing
+from sqlrun import costs, explain_checks, landing
 from sqlrun.engines.protocol import Append, Dialect, Merge, Overwrite, Replace, Statement
 from sqlrun.graph import Graph
 from sqlrun.incremental import ranges
@@ -67,6 +67,7 @@ def described(space: Workspace, model: Compiled, dialect: Dialect, now: datetime
         "max_read_amplification": config.max_read_amplification,
         "meaning": space.prints[model.name],
         "tables": [_table(space, model, stage, dialect, now, known) for stage in model.stages],
+        "checks": explain_checks.listed(space, model, known.rows.get(model.name)),
     }
 
 
@@ -133,7 +134,7 @@ def explained(about: Mapping[str, Any]) -> list[str]:
     lines.append(f"meaning    {about['meaning']}")
     for table in about["tables"]:
         lines += ["", *_table_lines(table, about), "", *_indented(table["statement"])]
-    return lines
+    return [*lines, "", *explain_checks.written(about["checks"])]
 
 
 def _reason_lines(reason: Mapping[str, Any]) -> list[str]:

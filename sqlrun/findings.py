@@ -17,7 +17,7 @@ from sqlrun.model import Value
 from sqlrun.report import counted, subject
 from sqlrun.rows import escaped
 
-Kind = Literal["fail", "error", "warn", "broken", "stopped"]
+Kind = Literal["fail", "error", "warn", "info", "broken", "stopped"]
 # Samples and messages of what comes first get all the room that they need, those of the rest an equal part of what is
 # left, so that no number of them makes a file too big.
 FIRST, MOST = 20, 4_000
@@ -141,8 +141,11 @@ def headline(result: TickResult, about: About) -> str:
         readers = f"readers still see tick {about.before}" if about.before else "readers see nothing yet"
         return f"{name} is NOT published: {readers}, because {_because(result, about)}."
     warned = sum(1 for check in result.checks if check.status == "warn")
-    if warned:
-        return f"{name} is published, with {counted(warned, 'warning')} from {counted(len(result.checks), 'check')}."
+    noted = sum(1 for check in result.checks if check.status == "info")
+    if warned or noted:
+        parts = [counted(warned, "warning")] if warned else []
+        parts += [counted(noted, "note")] if noted else []
+        return f"{name} is published, with {' and '.join(parts)} from {counted(len(result.checks), 'check')}."
     if not result.checks:
         return f"{name} is published; no rows changed that a check looks at."
     which = "the check" if len(result.checks) == 1 else f"all {len(result.checks):,} checks"
@@ -199,6 +202,14 @@ def _if_it_matters(check: CheckResult) -> str:
     )
 
 
+def notes(result: TickResult, about: About | None = None) -> tuple[Finding, ...]:
+    """List the checks that failed and are no more than worth knowing."""
+    noted = [check for check in result.checks if check.status == "info"]
+    advice = "Nothing has to be done. If it should be a warning: write `severity: warning` at the rule's place below."
+    pairs, known = zip(noted, _rooms(len(noted)), strict=True), about.evidence if about else {}
+    return tuple(_finding(check, (), room, advice, known) for check, room in pairs)
+
+
 def _rooms(findings: int) -> list[int]:
     rest = max(0, findings - FIRST)
     return [MOST] * (findings - rest) + [max(LEAST, min(MOST, ROOM // max(rest, 1)))] * rest
@@ -246,7 +257,7 @@ def _finding(
         shown.append(text)
     said = "" if check.unexpected and check.status != "error" else message(check.message, min(room, LONGEST_MESSAGE))
     place = str(check.place)
-    kind: Kind = "warn" if check.status == "warn" else "error" if check.status == "error" else "fail"
+    kind: Kind = "fail" if check.status == "pass" else check.status
     return Finding(
         kind, clean(check.model), clean(subject(check)), clean(check.type), amount(check), description, said,
         clean(check.severity), clean(place), _link(check.place.file), tuple(shown), len(check.samples) - len(shown),

@@ -29,7 +29,7 @@ OPEN, FOLDED, UNUSUAL = 20, 200, 12
 OPEN_MODELS = 6
 # Charts beyond these would make a page that no browser opens quickly.
 MOST_LINES = 240
-CLASSES = ("pass", "warn", "fail", "error")
+CLASSES = ("pass", "info", "warn", "fail", "error")
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,20 +172,23 @@ def headline(grid: Grid, failing: Sequence[CheckPast]) -> str:
 
 
 def _now(failing: Sequence[CheckPast]) -> str:
-    critical = [row for row in failing if row.last != "warn"]
+    critical = [row for row in failing if row.last not in ("warn", "info")]
     if critical:
         names = ", ".join(clean(row.subject, 60) for row in critical[:2])
         more = f" and {len(critical) - 2:,} more" if len(critical) > 2 else ""
         return f"{counted(len(critical), 'check')} failed when last run: {names}{more}"
+    warned = [row for row in failing if row.last == "warn"]
+    if warned:
+        return f"{counted(len(warned), 'check')} warned when last run"
     if failing:
-        return f"{counted(len(failing), 'check')} warned when last run"
+        return f"{counted(len(failing), 'check')} had something to note when last run"
     return "every check passed when last run"
 
 
 def _status(grid: Grid, failing: Sequence[CheckPast]) -> str:
-    if not grid.moments or not grid.moments[-1].published or any(row.last != "warn" for row in failing):
+    if not grid.moments or not grid.moments[-1].published or any(row.last not in ("warn", "info") for row in failing):
         return "bad"
-    return "warn" if failing else "good"
+    return "warn" if any(row.last == "warn" for row in failing) else "good"
 
 
 def facts(grid: Grid, about: Subject) -> list[tuple[str, str]]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sqlrun import declared_tests, halves, seed_fields, settings, suites
 from sqlrun.cache import Cache, digest
@@ -28,9 +29,17 @@ from sqlrun.model import Macro, Model, Project, Seed, Source, Suite, UnitTest
 from sqlrun.settings import Settings
 from sqlrun.yaml_values import Reader, did_you_mean
 
+if TYPE_CHECKING:
+    from sqlrun.sql_checks import SqlCheck
+
 # What a template sees under its own name; a macro of that name would hide it.
 TEMPLATE_NAMES = ("ref", "source", "var", "config", "this", "is_incremental", "env_var", "range", "namespace")
-SUFFIXES = {"models": (".sql", ".yml"), "macros": (".sql",), "seeds": (".csv", ".yml"), "expectations": (".yml",)}
+SUFFIXES = {
+    "models": (".sql", ".yml"),
+    "macros": (".sql",),
+    "seeds": (".csv", ".yml"),
+    "expectations": (".yml", ".sql"),
+}
 PLAIN = frozenset({str, int, bool, float, type(None)})
 LOOKALIKES = (".sql", ".yml", ".yaml", ".csv", ".j2", ".jinja")  # what is none of these needs no word
 
@@ -79,6 +88,7 @@ def read(root: Path, cache: Cache | None = None) -> Loaded:
     _unique(folder, nouns)
     tested = tuple(_with_tests(folder, nouns, contracts))
     nouns = replace(nouns, models=tested, suites=tuple(_suites(folder, nouns.models)))
+    nouns = replace(nouns, suites=_with_sql_checks(folder, nouns))
     _unread(folder)
     return Loaded(nouns, tuple(folder.problems), folder.facts)
 
@@ -399,6 +409,37 @@ def _suites(folder: Folder, models: tuple[Model, ...]) -> Iterator[Suite]:
 def _suite(folder: Folder, file: Path, text: str, model: str) -> Suite | None:
     reader = folder.yaml(file, text)
     return None if reader is None else suites.suite(reader, model)
+
+
+def _with_sql_checks(folder: Folder, nouns: Project) -> tuple[Suite, ...]:
+    """Add the checks that are queries to the suites of the models that they are of."""
+    found = {suite.model: suite for suite in nouns.suites}
+    # All that a template and its query can ask for; what contracts say is hashed.
+    around = [nouns.vars, nouns.functions, [(macro.name, macro.text) for macro in nouns.macros], folder.facts]
+    around.append([source.table for source in nouns.sources])
+    for file in folder.files("expectations", ".sql"):
+        _check_name(folder, file, "a check")
+        text, name = folder.text(file), folder.name(file)
+        if text is None:
+            continue
+        from sqlrun.sql_checks import SqlCheck
+
+        make = partial(_sql_check, folder, nouns, file.stem, name, text)
+        check = folder.kept("sql check", [name, text, *around], SqlCheck | None, make)
+        if check is not None:
+            suite = found.get(check.model) or Suite(check.model, name, ())
+            found[check.model] = replace(suite, expectations=(*suite.expectations, check.expectation))
+    return tuple(found.values())
+
+
+def _sql_check(folder: Folder, nouns: Project, name: str, file: str, text: str) -> SqlCheck | None:
+    from sqlrun import sql_checks
+
+    try:
+        return sql_checks.read(nouns, name, file, text)
+    except ProjectError as error:
+        folder.problems.extend(error.problems)
+        return None
 
 
 def _unread(folder: Folder) -> None:

@@ -44,6 +44,7 @@ class Progress:
     bases: Mapping[str, int]
     still: Callable[[], None]
     accept_lost: bool = False  # land although files of the source are gone
+    check_timeout: int = 60
     lock: threading.Lock = field(default_factory=threading.Lock)
     history: History = field(init=False)
 

@@ -37,11 +37,15 @@ Found = tuple[tuple[Measure, ...], tuple[CheckResult, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """What a tick changed in a model's table: its commits, the rows as they are now, how many lines were set aside."""
+    """What a tick changed in a model's table: its commits, the rows as they are now, how many lines were set aside.
+
+    `rows` is None where they are too many to be held at once, `count` says how many there are.
+    """
 
     commits: tuple[int, ...]
     rows: pa.Table | None
     quarantined: int
+    count: int = 0
 
 
 def measure(progress: Progress, model: Compiled, changed: Changed) -> Found:
@@ -60,7 +64,7 @@ def _measures(progress: Progress, model: Compiled, changed: Changed) -> Iterator
     interval = _interval(progress, model)
     if model.source is not None:
         source = f"{model.source.group}.{model.source.name}"
-        landed = {"rows": float(rows.num_rows) if rows else 0.0, "quarantined": float(changed.quarantined)}
+        landed = {"rows": float(changed.count), "quarantined": float(changed.quarantined)}
         landed |= _landed(progress, model, changed.commits) | _lateness(progress, model, rows)
         for what, value in landed.items():
             yield Measure(name, what, value, source, interval)
@@ -113,15 +117,14 @@ def _compared(progress: Progress, model: Compiled, found: list[Measure], changed
     kept, told = [], []
     for each in found:
         started = time.perf_counter()
-        count = changed.rows.num_rows if changed.rows else 0
         try:
-            judged, band = _judged(progress, each, count)
+            judged, band = _judged(progress, each, changed.count)
         except EngineError as error:
             told.append(_untold(model, f"not compared with the past: {error}"))
             judged, band = each, None
         kept.append(judged)
         if band is not None:
-            told.append(_check(model, judged, band, count, time.perf_counter() - started))
+            told.append(_check(model, judged, band, changed.count, time.perf_counter() - started))
     return tuple(kept), tuple(told)
 
 

@@ -17,7 +17,8 @@ class Expectation:
     """One declared check: Great Expectations' type and arguments, and what follows when it fails.
 
     `severity`: critical (the tick isn't published), warning or info (told). `on_fail`: fail, warn, or
-    quarantine (rows leave at landing). `kwargs` holds Great Expectations' own arguments, `mostly` included.
+    quarantine (rows leave at landing). `kwargs` holds Great Expectations' own arguments, `mostly` included. `name` is
+    that of a check of its own kind, "" for Great Expectations' own.
     """
 
     type: str
@@ -26,6 +27,7 @@ class Expectation:
     on_fail: str
     description: str
     place: Place
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,10 +208,24 @@ class Rendered:
 
 
 @dataclass(frozen=True, slots=True)
+class Alerts:
+    """Who is told when ticks stop being published and when they are again; neither `webhook` nor `command`: nobody.
+
+    The webhook's address and the command's words may be secrets: they show in no text. `timeout` is in seconds, for
+    all tries of one of them together.
+    """
+
+    webhook: str = field(default="", repr=False)
+    command: tuple[str, ...] = field(default=(), repr=False)
+    timeout: int = 20
+
+
+@dataclass(frozen=True, slots=True)
 class Profile:
     """Where and with what a project runs. `settings` go to the engine as they are.
 
     Every so many ticks a build looks after the tables (`maintain_every`, 0: never); `keep_ticks` of them stay whole.
+    A check that takes longer than `check_timeout` seconds is an error.
     """
 
     name: str
@@ -219,3 +235,5 @@ class Profile:
     settings: Mapping[str, str]
     maintain_every: int = 288
     keep_ticks: int = 2016
+    alerts: Alerts = Alerts()
+    check_timeout: int = 60

@@ -21,7 +21,7 @@ OVERVIEW = 8
 INDEX = 60
 WORDS = {
     "success": "up to date", "error": "failed", "skipped": "skipped", "no-op": "nothing to do", "pass": "passed",
-    "fail": "failed", "warn": "warning",
+    "fail": "failed", "warn": "warning", "info": "note",
 }  # fmt: skip
 
 
@@ -76,6 +76,7 @@ def html(template: str, result: TickResult, about: About) -> str:
         project=clean(about.project),
         failures=_parted(failed),
         warnings=_parted(warned),
+        notes=_parted(findings.notes(result, about)),
         quarantined=findings.quarantined(result.nodes),
         published=result.published,
         options=clean(about.options),
@@ -161,6 +162,7 @@ def _group(model: str, checks: Sequence[CheckResult]) -> Group:
     parts = [f"{tally['fail']:,} failed"] if tally["fail"] else []
     parts += [f"{tally['error']:,} could not be evaluated"] if tally["error"] else []
     parts += [counted(tally["warn"], "warning")] if tally["warn"] else []
+    parts += [counted(tally["info"], "note")] if tally["info"] else []
     parts += [f"{tally['pass']:,} passed"] if tally["pass"] else []
     told = [_check_row(check) for check in checks if check.status != "pass"]
     passed = tuple(_check_row(check) for check in checks if check.status == "pass")

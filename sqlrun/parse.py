@@ -129,6 +129,16 @@ def query(rendered: Rendered, schema: Schema, admitted: tuple[str, ...] = ()) ->
     return Query(rendered, cast(exp.Expression, tree), columns)
 
 
+def check(rendered: Rendered, schema: Schema, admitted: tuple[str, ...] = ()) -> exp.Query:
+    """Parse a check's query, which has no contract, as it is written; raise `ProjectError` with its problems."""
+    tree = _parse(rendered)
+    problems = [*_constructs(tree, rendered), *_tables(tree, rendered, schema), *_functions(tree, rendered, admitted)]
+    if problems:
+        raise ProjectError(problems)
+    _qualify(tree.copy(), rendered, schema)
+    return tree
+
+
 class _Unknowable(Exception):
     """A contract is missing, which was told already: what a query gives can't be known without it."""
 

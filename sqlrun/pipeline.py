@@ -47,9 +47,10 @@ def _prepared(loaded: Loaded, cache: Cache | None) -> Prepared:
     try:
         made = graph.build(nouns, rendered)
     except ProjectError as error:
-        raise ProjectError([*problems, *error.problems]) from None
+        raise ProjectError(dict.fromkeys([*problems, *error.problems])) from None
     if problems:
-        raise ProjectError(problems)
+        # A macro's mistake shows in the models and in the checks that call it.
+        raise ProjectError(dict.fromkeys(problems))
     by_name = {query.name: query for query in queries}
     ordered = tuple(by_name[name] for name in made.order if name in by_name)
     try:
@@ -116,11 +117,14 @@ def _engine_problems(prepared: Prepared, target: Profile, cache: Cache | None = 
 def _suite_problems(nouns: Project, queries: tuple[Query, ...]) -> tuple[Problem, ...]:
     parsed = {query.name for query in queries}
     lands = {query.name for query in queries if query.rendered.sources}
+    views = {query.name for query in queries if query.rendered.config.materialized == "view"}
     models = {model.name: model for model in nouns.models}
     found: list[Problem] = []
     for suite in nouns.suites:
         if models[suite.model].columns:
             # Of a query that is wrong it can't be said that it lands nothing.
             may_land = suite.model in lands or suite.model not in parsed
-            found.extend(expectations.problems(suite, models[suite.model], lands=may_land))
+            found.extend(
+                expectations.problems(suite, models[suite.model], lands=may_land, is_view=suite.model in views)
+            )
     return tuple(found)

@@ -5,14 +5,19 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from sqlrun.errors import Place, Problem, ProjectError
-from sqlrun.model import Profile
+from sqlrun.model import Alerts, Profile
 from sqlrun.yaml_values import Reader, did_you_mean
 
-KEYS = ("engine", "warehouse", "threads", "settings", "maintain_every", "keep_ticks")
+KEYS = ("engine", "warehouse", "threads", "settings", "maintain_every", "keep_ticks", "check_timeout", "alerts")
+ALERT_KEYS = ("webhook", "command", "timeout")
 ENGINES = ("spark", "duckdb")
 MOST_THREADS = 256
+# A tick comes every few minutes; no alert may take longer.
+LONGEST_ALERT = 300
+LONGEST_CHECK = 86_400
 # A century of five-minute ticks.
 MOST_TICKS = 10_000_000
 # `$${` stands for `${` itself.
@@ -41,9 +46,11 @@ def load(root: Path, name: str) -> Profile:
         raw = None
     for key in raw or {}:
         settings[key] = _expanded(reader, raw, key)
+    alerts = _alerts(reader, top)
+    check = _number(reader, top, "check_timeout", 60, (1, LONGEST_CHECK))
     if reader.problems:
         raise ProjectError(reader.problems)
-    return Profile(name, engine, warehouse, threads, settings, every, keep)
+    return Profile(name, engine, warehouse, threads, settings, every, keep, alerts, check)
 
 
 def _open(root: Path, name: str) -> Reader:
@@ -87,6 +94,32 @@ def _warehouse(reader: Reader, top: dict[str, object], root: Path) -> str:
     return str(folder)
 
 
+def _alerts(reader: Reader, top: dict[str, object]) -> Alerts:
+    """Read who is told; the file's own text alone is shown, as an address holds a secret."""
+    if top.get("alerts") is None:
+        return Alerts()
+    node = reader.mapping(top["alerts"], reader.value_place(top, "alerts"), "alerts", ALERT_KEYS)
+    webhook = _expanded(reader, node, "webhook")
+    place = reader.value_place(node, "command")
+    command = tuple(_filled(reader, word, place) for word in reader.texts(node, "command"))
+    if webhook and not _is_address(webhook):
+        message = f"the webhook `{reader.text(node, 'webhook')}` is no http(s) address without a user's name"
+        reader.problem("SR131", reader.value_place(node, "webhook"), message, "webhook: ${ALERT_URL}")
+    if command and not command[0]:
+        reader.problem("SR131", place, "the command of `alerts` has no name", "command: [notify, --quiet]")
+    return Alerts(webhook, command, _number(reader, node, "timeout", 20, (1, LONGEST_ALERT)))
+
+
+def _is_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        parts.port  # noqa: B018  a port that is none raises
+    except ValueError:
+        return False
+    sound = parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in parts.netloc
+    return sound and text.isascii() and text.isprintable() and " " not in text
+
+
 def _number(reader: Reader, top: dict[str, object], key: str, default: int, limits: tuple[int, int]) -> int:
     text = _expanded(reader, top, key) or str(default)
     least, most = limits
@@ -99,11 +132,14 @@ def _number(reader: Reader, top: dict[str, object], key: str, default: int, limi
 
 def _expanded(reader: Reader, node: object, key: str) -> str:
     """Read a text and put the environment's values in."""
+    return _filled(reader, reader.text(node, key), reader.value_place(node, key))
 
+
+def _filled(reader: Reader, text: str, place: Place) -> str:
     def value(found: re.Match[str]) -> str:
         if found[0] == "$${":
             return "${"
-        name, place = found[1], reader.value_place(node, key)
+        name = found[1]
         if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) or not found[0].endswith("}"):
             hint = "Write ${NAME}; $${ stands for ${ itself."
             reader.problem("SR132", place, f"`{found[0]}` does not name an environment variable", hint)
@@ -114,4 +150,4 @@ def _expanded(reader: Reader, node: object, key: str) -> str:
             return ""
         return os.environ[name]
 
-    return VARIABLE.sub(value, reader.text(node, key))
+    return VARIABLE.sub(value, text)

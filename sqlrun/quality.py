@@ -14,7 +14,8 @@ from decimal import Context, Decimal
 from typing import TYPE_CHECKING, Any, cast
 
 from sqlrun.check_columns import FLOAT, UNITS, Prepared, prepare
-from sqlrun.check_queries import OfAValue, kept, unexpected
+from sqlrun.check_queries import CHECK_SECONDS, OfAValue, kept, unexpected
+from sqlrun.check_regexes import stoppable
 from sqlrun.check_samples import masked, sample_rows, sampled_columns
 from sqlrun.errors import SqlrunError
 from sqlrun.events import CheckResult, CheckStatus
@@ -22,6 +23,7 @@ from sqlrun.expectation_catalogue import CATALOGUE, QUERY
 from sqlrun.expectation_values import columns_of, identity, number, resolved
 from sqlrun.expectations import scope
 from sqlrun.model import Expectation, Model
+from sqlrun.time_limit import OutOfTimeError, within
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,8 +68,11 @@ def run_checks(
     keyed: pa.Table | None,
     whole: Callable[[], pa.Table] | None,
     as_of: datetime,
+    seconds: float = CHECK_SECONDS,
 ) -> tuple[CheckResult, ...]:
     """Evaluate expectations on the rows that each has to see; one result for each, in their order.
+
+    One that takes longer than so many `seconds` is stopped, and is an error.
 
     `rows`: the changed rows as they are now. `keyed`: the table's rows that share a key with them (None: `rows`
     are enough). `whole`: gives the whole table, called once at most and only when a check needs it.
@@ -79,11 +84,11 @@ def run_checks(
         table = tables.get(rows_of) if rows_of != "table" else get_whole and get_whole()
         try:
             if table is not None and condition is not None:
-                table = kept(table, condition, as_of)
+                table = kept(table, condition, as_of, seconds)
         except ValueError as error:
             outcomes |= dict.fromkeys(lot, _Outcome(None, message=f"row_condition: {_shown(model, error)}"))
             continue
-        outcomes |= _lot(model, lot, table, rows_of, as_of)
+        outcomes |= _lot(model, lot, table, rows_of, as_of, seconds)
     if set(outcomes) != set(range(len(expectations))):
         raise SqlrunError(f"{model.name}: {len(expectations)} checks declared, {len(outcomes)} evaluated")
     return tuple(_result(model, expectation, outcomes[index]) for index, expectation in enumerate(expectations))
@@ -109,7 +114,12 @@ def _lots(
 
 
 def _lot(
-    model: Model, lot: Mapping[int, Expectation], table: pa.Table | None, rows_of: str, as_of: datetime
+    model: Model,
+    lot: Mapping[int, Expectation],
+    table: pa.Table | None,
+    rows_of: str,
+    as_of: datetime,
+    seconds: float,
 ) -> dict[int, _Outcome]:
     """Evaluate the expectations that look at the same rows."""
     if table is None:
@@ -120,44 +130,47 @@ def _lot(
     asked: list[_Asked] = []
     for index, expectation in lot.items():
         if expectation.type == QUERY:
-            outcomes[index] = _custom(model, expectation, table, as_of)
+            outcomes[index] = _custom(model, expectation, table, as_of, seconds)
             continue
         try:
             prepared = prepare(expectation.type, resolved(expectation.kwargs, as_of), table)
+            prepared = stoppable(expectation.type, prepared, seconds)
             asked.append(_Asked(index, expectation, prepared))
         except Exception as error:  # Arrow's errors are of many classes; each is this check's error
-            text = _HIDDEN if _private(model, expectation) else _said(error)
+            hidden = _private(model, expectation) and not isinstance(error, OutOfTimeError)
+            text = _HIDDEN if hidden else _said(error)
             outcomes[index] = _Outcome(None, table.num_rows, message=text)
-    return outcomes | _evaluated(model, asked, table)
+    return outcomes | _evaluated(model, asked, table, seconds)
 
 
-def _custom(model: Model, expectation: Expectation, table: pa.Table, as_of: datetime) -> _Outcome:
+def _custom(model: Model, expectation: Expectation, table: pa.Table, as_of: datetime, seconds: float) -> _Outcome:
     started = time.perf_counter()
     query = str(expectation.kwargs["unexpected_rows_query"])
     try:
-        count, few = unexpected(table, query, as_of, SAMPLES)
+        count, few = unexpected(table, query, as_of, SAMPLES, seconds)
     except ValueError as error:
         return _Outcome(None, table.num_rows, message=_shown(model, error))
     samples = tuple(masked(model, row, query) for row in few)
-    seconds = time.perf_counter() - started
-    return _Outcome(count == 0, table.num_rows, count, samples, _rows(count, table), seconds)
+    took = time.perf_counter() - started
+    return _Outcome(count == 0, table.num_rows, count, samples, _rows(count, table), took)
 
 
 def _rows(count: int, table: pa.Table) -> str:
     return f"{count} unexpected of {table.num_rows} rows" if count else ""
 
 
-def _evaluated(model: Model, asked: Sequence[_Asked], table: pa.Table) -> dict[int, _Outcome]:
+def _evaluated(model: Model, asked: Sequence[_Asked], table: pa.Table, limit: float) -> dict[int, _Outcome]:
     """Ask for yes or no first, which is half the work; then for counts and places, of what failed alone."""
     if not asked:
         return {}
     started = time.perf_counter()
     with _LOCK:
+        _batch_definition()  # importing it for the first time is no check's time
         frame = _frame(asked, table.num_rows)
-        quick = _validated(frame, [item for item in asked if not item.must_count], "BOOLEAN_ONLY")
+        quick = _validated(frame, [item for item in asked if not item.must_count], "BOOLEAN_ONLY", limit)
         again = [item for item in asked if quick.get(item.number, False) is not True]
         again = [item for item in again if not isinstance(quick.get(item.number), str)]
-        found = quick | _validated(frame, again, "SUMMARY")
+        found = quick | _validated(frame, again, "SUMMARY", limit)
     seconds = (time.perf_counter() - started) / len(asked)
     return {item.number: _outcome(model, item, found[item.number], table, seconds) for item in asked}
 
@@ -197,6 +210,20 @@ def not_evaluated(model: Model, expectation: Expectation, why: str) -> CheckResu
     return _result(model, expectation, _Outcome(None, message=why))
 
 
+def result_of(
+    model: Model,
+    expectation: Expectation,
+    success: bool,
+    evaluated: int,
+    unexpected: int,
+    samples: tuple[str, ...],
+    message: str,
+    seconds: float = 0.0,
+) -> CheckResult:
+    """Write down a check that was counted elsewhere."""
+    return _result(model, expectation, _Outcome(success, evaluated, unexpected, samples, message, seconds))
+
+
 def counted(
     model: Model, expectation: Expectation, evaluated: int, unexpected: int, samples: tuple[str, ...], seconds: float
 ) -> CheckResult:
@@ -209,11 +236,10 @@ def _result(model: Model, expectation: Expectation, outcome: _Outcome) -> CheckR
     kind = CATALOGUE.get(expectation.type)
     status: CheckStatus = "pass" if outcome.success else "error"
     if outcome.success is False:
-        told = expectation.severity != "critical" or expectation.on_fail == "warn"
-        status = "warn" if told else "fail"
+        status = _failed(expectation)
     return CheckResult(
         model=model.name,
-        type=expectation.type,
+        type=expectation.name or expectation.type,
         columns=columns_of(expectation, kind.columns if kind else ("column",)),
         severity=expectation.severity,
         status=status,
@@ -226,6 +252,14 @@ def _result(model: Model, expectation: Expectation, outcome: _Outcome) -> CheckR
         place=expectation.place,
         check_id=identity(model.name, expectation),
     )
+
+
+def _failed(expectation: Expectation) -> CheckStatus:
+    """Say what a failure is: `on_fail` decides, but of rules of quarantine, that `sqlrun check` looks at, severity."""
+    held_back = expectation.on_fail == "quarantine" and expectation.severity == "critical"
+    if held_back or expectation.on_fail == "fail":
+        return "fail"
+    return "info" if expectation.severity == "info" else "warn"
 
 
 def _private(model: Model, expectation: Expectation) -> bool:
@@ -302,16 +336,16 @@ def _series(name: str, array: pa.Array) -> Any:
     return array.to_pandas(integer_object_nulls=True)
 
 
-def _validated(frame: Any, asked: Sequence[_Asked], form: str) -> dict[int, _Said]:
+def _validated(frame: Any, asked: Sequence[_Asked], form: str, limit: float) -> dict[int, _Said]:
     """Run Great Expectations; what can't be run together is run one by one, so that one culprit is named."""
     if not asked:
         return {}
     try:
-        return _run(frame, asked, form)
+        return within(limit, lambda: _run(frame, asked, form))
     except Exception as error:  # its validation errors, and pandas' own: this check's error, never a pass
         if len(asked) == 1:
             return {asked[0].number: _said(error)}
-        return {key: said for item in asked for key, said in _validated(frame, [item], form).items()}
+        return {key: said for item in asked for key, said in _validated(frame, [item], form, limit).items()}
 
 
 def _run(frame: Any, asked: Sequence[_Asked], form: str) -> dict[int, _Said]:

@@ -13,7 +13,7 @@ from sqlrun.line_marks import unmarked
 from sqlrun.model import Config, Model, Project, Rendered
 from sqlrun.plain_templates import fill
 from sqlrun.sandbox import MOST_TEXT, SHORTEN, Budget, environment
-from sqlrun.template_calls import Calls, Chain, Known, Mistake
+from sqlrun.template_calls import CHECK_CHOICES, Calls, Chain, Known, Mistake
 from sqlrun.yaml_values import did_you_mean
 
 # What is not closed reaches to the end: else a text of `{#` alone would be read again from each of them.
@@ -76,19 +76,32 @@ def with_vars(nouns: Project, model: Model, values: Mapping[str, object]) -> Ren
     return rendered
 
 
+def check(nouns: Project, text: Model) -> tuple[Rendered, Mapping[str, object]]:
+    """Render a check's text, given as a model's; give what its config() says too.
+
+    Raises: ProjectError.
+    """
+    engine = _Engine(nouns, nouns.vars, text.file)
+    rendered = engine.render(text)
+    if rendered is None:
+        raise ProjectError(engine.problems)
+    return rendered, engine.config
+
+
 class _Engine:
     """Jinja's sandbox with the project's macros in it, and the problems found so far.
 
     The sandbox is made by `start`, or when a template first needs it or calls a macro: most don't.
     """
 
-    def __init__(self, nouns: Project, values: Mapping[str, object]) -> None:
+    def __init__(self, nouns: Project, values: Mapping[str, object], check: str = "") -> None:
         names = dict.fromkeys((*(model.name for model in nouns.models), *(seed.name for seed in nouns.seeds)))
         known = Known(tuple(names), tuple((source.group, source.name) for source in nouns.sources), values)
         self.problems: list[Problem] = []
-        self._calls = Calls(known)
+        self._calls = Calls(known, CHECK_CHOICES if check else None)
+        self.config: Mapping[str, object] = {}
         self._texts = {macro.file: macro.text for macro in nouns.macros}
-        self._models = {model.file for model in nouns.models}
+        self._models = {check} if check else {model.file for model in nouns.models}
         self._budget = Budget()
         self._listed = nouns.macros
         # Found when they are called, so that macros may call each other whatever their files' order.
@@ -145,6 +158,9 @@ class _Engine:
             return None
         sql, lines = unmarked(text)
         refs, sources = dict.fromkeys(self._calls.refs), dict.fromkeys(self._calls.sources)
+        if self._calls.of_check:
+            self.config = dict(self._calls.config)
+            return Rendered(model, sql, tuple(refs), tuple(sources), lines, model.config)
         before = {one.name: getattr(model.config, one.name) for one in fields(Config)}
         config = configured(before, self._calls.config)
         if model.freshness is not None and config.materialized == "view":

@@ -133,7 +133,7 @@ def subject(check: CheckResult) -> str:
 
 def _check_line(check: CheckResult) -> Line:
     word = check.status.upper() + (f" {check.unexpected:,}" if check.unexpected and check.status != "pass" else "")
-    styles: dict[str, Style] = {"pass": "good", "warn": "warning"}
+    styles: dict[str, Style] = {"pass": "good", "warn": "warning", "info": "plain"}
     text = f"{word} {check.type} {subject(check)}"
     return Line(text, f"[{word} in {check.seconds:.2f}s]", styles.get(check.status, "error"))
 
@@ -176,13 +176,14 @@ def closing(result: TickResult, before: int | None = None) -> list[Line]:
         if before is not None:
             readers = f"readers still see tick {before}" if before else "readers see nothing yet"
         lines.append(Line(f"Tick {result.tick} is not published; {readers}.", style="error"))
-    done = " ".join(f"{word}={tally[word]}" for word in ("PASS", "WARN", "ERROR", "SKIP", "NO-OP"))
+    words = ("PASS", "WARN", *(["INFO"] if tally["INFO"] else []), "ERROR", "SKIP", "NO-OP")
+    done = " ".join(f"{word}={tally[word]}" for word in words)
     style: Style = "error" if tally["ERROR"] else "plain"
     return [*lines, Line(""), Line(f"Done. {done} TOTAL={sum(tally.values())}", style=style)]
 
 
 def _tally(result: TickResult) -> Counter[str]:
-    words = {"success": "PASS", "pass": "PASS", "warn": "WARN", "skipped": "SKIP", "no-op": "NO-OP"}
+    words = {"success": "PASS", "pass": "PASS", "warn": "WARN", "info": "INFO", "skipped": "SKIP", "no-op": "NO-OP"}
     said = [*(node.status for node in result.nodes), *(check.status for check in result.checks)]
     return Counter(words.get(status, "ERROR") for status in said)
 
@@ -207,7 +208,9 @@ def _completed(tally: Counter[str]) -> Line:
     parts += [f"{tally['SKIP']:,} skipped"] if tally["SKIP"] else []
     parts += [counted(tally["WARN"], "warning")] if tally["WARN"] else []
     if not parts:
-        return Line("Completed successfully", style="good")
+        noted = f", with {counted(tally['INFO'], 'note')}:" if tally["INFO"] else ""
+        return Line(f"Completed successfully{noted}", style="good")
+    parts += [counted(tally["INFO"], "note")] if tally["INFO"] else []
     style: Style = "error" if tally["ERROR"] else "warning"
     return Line(f"Completed with {_listed(parts)}{':' if tally['ERROR'] or tally['WARN'] else ''}", style=style)
 
@@ -222,7 +225,8 @@ def failures(result: TickResult) -> list[Line]:
     for node in result.nodes:
         if node.status == "error":
             lines += [Line(""), Line(f"Error in {_named(node)}", style="error"), *_message(node.message)]
-    for check in sorted(result.checks, key=lambda check: check.status == "warn"):
+    last = {"warn": 1, "info": 2}
+    for check in sorted(result.checks, key=lambda check: last.get(check.status, 0)):
         if check.status != "pass":
             lines += [Line(""), *_check_details(check)]
     return lines
@@ -240,6 +244,7 @@ def _check_details(check: CheckResult) -> Iterator[Line]:
     words: dict[str, tuple[str, Style, Style]] = {
         "fail": ("Failure in", "error", "detail"),
         "warn": ("Warning in", "warning", "plain"),
+        "info": ("Note of", "plain", "plain"),
     }
     word, style, inner = words.get(check.status, ("Error in", "error", "detail"))
     yield Line(f"{word} check {check.type} of {subject(check)} ({check.place})", style=style)

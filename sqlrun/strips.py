@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 # What is worse is taller too: colour alone tells nothing to some, and nothing in print.
-HEIGHTS = (5, 8, 12, 12)
+HEIGHTS = (5, 6, 8, 12, 12)
 TALL = 12
 BARS = 20
 
@@ -14,10 +14,10 @@ BARS = 20
 def strip(ranks: Sequence[int | None]) -> tuple[str, ...]:
     """Give one path for each rank, "" where it isn't there; a run of equal outcomes is one box.
 
-    >>> strip([0, 0, None, 2])
-    ('M0 7h2v5h-2z', '', 'M3 0h1v12h-1z', '')
+    >>> strip([0, 0, None, 3])
+    ('M0 7h2v5h-2z', '', '', 'M3 0h1v12h-1z', '')
     """
-    paths = ["", "", "", ""]
+    paths = [""] * len(HEIGHTS)
     place = 0
     for rank, run in groupby(ranks):
         length = len(list(run))

@@ -25,6 +25,7 @@ def markdown(result: TickResult, about: About) -> str:
     lines = [f"# {plain(findings.headline(result, about))}", "", ", ".join(told)]
     lines += _table("What is wrong", findings.failures(result, about))
     lines += _table("Warnings", findings.warnings(result, about))
+    lines += _table("Notes", findings.notes(result, about))
     aside = findings.quarantined(result.nodes)
     if aside:
         lines += ["", "## Quarantined lines", "", "| model | reason | lines |", "|---|---|---:|"]
@@ -117,9 +118,9 @@ def _check(suite: ElementTree.Element, check: CheckResult, name: str) -> None:
     samples = [clean(sample, findings.LONGEST_SAMPLE) for sample in check.samples[:FEW]]
     amount = findings.amount(check)
     text = "\n".join(filter(None, [clean(check.description, findings.LONGEST_SAMPLE), place, *samples]))
-    if check.status == "warn":
+    if check.status in ("warn", "info"):
         said = f"{amount} not as expected" if amount else message(check.message)
-        ElementTree.SubElement(case, "system-out").text = f"warning: {said}\n{text}"
+        ElementTree.SubElement(case, "system-out").text = f"{page.WORDS[check.status]}: {said}\n{text}"
         return
     tag = "error" if check.status == "error" else "failure"
     said = f"{findings.NEVER_PASS}: {message(check.message)}" if tag == "error" else message(check.message)

@@ -9,10 +9,13 @@ from typing import Any, NoReturn
 
 from sqlrun.contract import CHOICES, CONFIG_KEYS, FLAGS, NUMBERS, enforced, is_number
 from sqlrun.model import Model
+from sqlrun.suites import ON_FAIL, SEVERITIES
 from sqlrun.yaml_values import did_you_mean, listed
 
 # Templates are short: whoever gets here loops without end.
 MOST_STEPS = 100_000
+# What config() says of a check, and the words that may stand there; none: any text.
+CHECK_CHOICES: Mapping[str, tuple[str, ...]] = {"severity": SEVERITIES, "on_fail": ON_FAIL, "description": ()}
 # Where a call stands: the file and line of each template on the way to it, the innermost first.
 Chain = tuple[tuple[str, int], ...]
 
@@ -41,8 +44,8 @@ class Calls:
     An unknown ref, source or config is noted and rendering goes on, so that all of them are told at once.
     """
 
-    def __init__(self, known: Known) -> None:
-        self._known = known
+    def __init__(self, known: Known, of_check: Mapping[str, tuple[str, ...]] | None = None) -> None:
+        self._known, self.of_check = known, of_check
         self.begin(None)
 
     def begin(self, model: Model | None) -> None:
@@ -104,9 +107,11 @@ class Calls:
         if positional:
             self.mistakes.append(Mistake("SR205", "config() takes names", "config(materialized='view')", "config"))
         for key, value in values.items():
-            wrong = self._misfit(key, value)
+            wrong = self._misfit(key, value) if self.of_check is None else _check_misfit(self.of_check, key, value)
             if wrong:
                 self.mistakes.append(Mistake("SR205", *wrong, f"{key}="))
+            elif self.of_check is not None:
+                self.config[key] = value
             elif key == "contract":
                 self.config["enforced"] = enforced(value)
             elif key in CHOICES or key in NUMBERS or key in FLAGS:
@@ -154,6 +159,20 @@ class Calls:
             message = f"loops over range() take more than {MOST_STEPS:,} steps"
             raise Mistake("SR208", message, "Keep loops short, or put the numbers in a seed.", "range")
         return found
+
+
+def _check_misfit(known: Mapping[str, tuple[str, ...]], key: str, value: object) -> tuple[str, str] | None:
+    """Say what is wrong with a setting of a check, and what to do."""
+    if key not in known:
+        return f"unknown config `{key}` of a check", f"Known keys: {', '.join(known)}.{did_you_mean(key, known)}"
+    if not isinstance(value, str):
+        return f"config `{key}` must be a text", f"config({key}='...')"
+    if known[key] and value not in known[key]:
+        return (
+            f"config `{key}` can't be `{value}`",
+            f"Choose one of {', '.join(known[key])}.{did_you_mean(value, known[key])}",
+        )
+    return None
 
 
 class This:

@@ -15,6 +15,7 @@ from shlex import quote
 from typing import Any
 
 from sqlrun import (
+    alerting,
     check_evidence,
     check_history,
     doctor,
@@ -179,6 +180,7 @@ class Session:
             accept,
             still,
             self._say,
+            target.check_timeout,
         )
         try:
             result = tick(self.prepared.space, engine, ledger, request, tell, self._reader)
@@ -186,7 +188,10 @@ class Session:
             broken = TickResult(0, as_of, False, (self.clock() - started).total_seconds(), ())
             # A build that was overtaken writes nothing: the report is the other one's.
             if not isinstance(error, LockedError):
-                self._report(broken, replace(about, problem=str(error) or "The build was stopped by a second Ctrl-C."))
+                about = replace(about, problem=str(error) or "The build was stopped by a second Ctrl-C.")
+                self._report(broken, about)
+                if isinstance(error, SqlrunError) and error.exit_code == 1:
+                    self._alert(broken, about, still)
             if isinstance(error, KeyboardInterrupt) or not options["every"] or error.exit_code != 1:
                 raise
             self.console.problem(error)
@@ -197,7 +202,21 @@ class Session:
             self.console.lines(report.receipts_table(result))
         self._report(result, about)
         self._write_down(result, ledger, still)
+        self._alert(result, about, still)
         return result
+
+    def _alert(self, result: TickResult, about: About, still: Callable[[], None]) -> None:
+        """Tell whom the profile names, once; the tick is what it is, whatever comes of it."""
+        tables = tuple(model.name for model in self.prepared.space.tables) + tuple(
+            s.name for s in self.prepared.nouns.seeds
+        )
+        try:
+            still()
+            alerting.send(self.target.alerts, self.root, self.target.warehouse, result, about, tables, self._say)
+        except LockedError:
+            self._say("Nobody was told of this tick: another build has taken the warehouse over.")
+        except KeyboardInterrupt:
+            self._say("The alert was stopped; it is sent after the next tick.")
 
     def _write_down(self, result: TickResult, ledger: Ledger, still: Callable[[], None]) -> None:
         """Keep what the tick cost, what was checked and measured; the tick is what it is, whatever comes of it."""

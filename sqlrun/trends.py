@@ -21,8 +21,8 @@ from sqlrun.report import counted
 WIDEST, NARROWEST = 336, 168
 MANY_CHECKS = 100
 # How bad a check's outcome is; the worst of a column's ticks is shown.
-RANKS = ("pass", "warn", "fail", "error")
-WORDS = ("passed", "warned", "failed", "could not be evaluated")
+RANKS = ("pass", "info", "warn", "fail", "error")
+WORDS = ("passed", "noted", "warned", "failed", "could not be evaluated")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Moment:
     @property
     def rank(self) -> int:
         """Say how bad it was, as the outcome of a check is."""
-        return 2 if not self.published else 1 if self.warned else 0
+        return 3 if not self.published else 2 if self.warned else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +138,9 @@ def filled(columns: int, cells: Iterable[tuple[int, int, float | None]]) -> tupl
 def streak(first: int, ranks: Sequence[int | None]) -> str:
     """Say since which tick a check hasn't passed, and how often it didn't before; `first` is the tick of the first.
 
-    >>> streak(7, [0, None, 0, 1, 2])
+    >>> streak(7, [0, None, 0, 2, 3])
     'It has not passed since tick 10; it passed in 2 of the 4 ticks since tick 7 in which it ran.'
-    >>> streak(7, [None, 2])
+    >>> streak(7, [None, 3])
     'It ran in no other tick that is kept.'
     """
     ran = [(first + place, rank) for place, rank in enumerate(ranks) if rank is not None]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from sqlrun.check import expectations_of
+from sqlrun.check_queries import CHECK_SECONDS
 from sqlrun.engines.protocol import Engine
 from sqlrun.errors import EngineError, Place
 from sqlrun.events import CheckResult
@@ -48,10 +49,11 @@ def check_table(
     model: Compiled,
     expectations: tuple[Expectation, ...],
     meaning: str,
+    seconds: float = CHECK_SECONDS,
 ) -> Checked:
     """Evaluate a model's checks on all public rows of its table at a tick; what can't be evaluated is an error.
 
-    `meaning` is the model's hash now.
+    `meaning` is the model's hash now. A check that takes longer than so many `seconds` is an error.
     """
     contract, state = model.query.rendered.model, published.tables.get(model.name)
     if state is None:
@@ -69,7 +71,7 @@ def check_table(
     rows = 0
     if known:
         ours = [e for e in known if e.type != RELATIONSHIPS]
-        rows, results = _evaluated(engine, warehouse, published, contract, state, ours)
+        rows, results = _evaluated(engine, warehouse, published, contract, state, ours, seconds)
         found |= {id(e): result for e, result in zip(ours, results, strict=True)}
         for one in known:
             if one.type == RELATIONSHIPS:
@@ -84,6 +86,7 @@ def _evaluated(
     contract: Model,
     state: TableState,
     expectations: list[Expectation],
+    seconds: float,
 ) -> tuple[int, tuple[CheckResult, ...]]:
     """Read what the checks look at, once, and evaluate them; each scope is the whole table."""
     from sqlrun.quality import run_checks
@@ -94,7 +97,8 @@ def _evaluated(
         rows = engine.query(f"select {names} from held", (held,))
     except EngineError as error:
         return 0, _errors(contract, tuple(expectations), f"the table can't be read: {error}")
-    results = run_checks(_guarded(contract, state), tuple(expectations), rows, None, lambda: rows, published.as_of)
+    contract, asked = _guarded(contract, state), tuple(expectations)
+    results = run_checks(contract, asked, rows, None, lambda: rows, published.as_of, seconds)
     return rows.num_rows, results
 
 

@@ -18,7 +18,8 @@ HOMES = {
     "ruamel": {"yaml_values", "source_yaml"},
     "yaml": {"yaml_plain"},
     "sqlglot": {
-        "bad_rows", "parse", "constructs", "functions", "where", "landing", "explain", "incremental", "unit_tests",
+        "bad_rows", "parse", "constructs", "functions", "where", "landing", "sql_checks", "explain", "incremental",
+        "unit_tests",
         "engines.delta_files", "expectation_sql", "expectation_catalogue", "check_queries", "spark_sql", "spark_alone",
         "column_types", "row_text", "lineage", "lineage_walk", "rescue", "scopes", "spark_types", "typed_functions",
     },

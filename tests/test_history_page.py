@@ -23,7 +23,7 @@ from sqlrun.history_page import Subject, html
 from sqlrun.history_rows import Books
 from sqlrun.ledger import Ledger
 from sqlrun.strips import bars, strip
-from sqlrun.trends import NARROWEST, WIDEST, CheckPast, Grid, Line, Moment, amount, filled, grid, streak, why
+from sqlrun.trends import NARROWEST, RANKS, WIDEST, CheckPast, Grid, Line, Moment, amount, filled, grid, streak, why
 from tests.test_check_history import Shops, sale
 from tests.test_page import HOSTILE, Reader, in_order
 
@@ -40,8 +40,8 @@ def moments(count: int, *unpublished: int, why: str = "1 check failed in m") -> 
     ]
 
 
-def past(name: str = "m", ranks: tuple[int | None, ...] = (0, 2, 0), **more: Any) -> CheckPast:
-    said = {"pass": ranks.count(0), "warn": ranks.count(1), "fail": ranks.count(2), "error": ranks.count(3)}
+def past(name: str = "m", ranks: tuple[int | None, ...] = (0, 3, 0), **more: Any) -> CheckPast:
+    said = {status: ranks.count(rank) for rank, status in enumerate(RANKS)}
     shares = tuple(None if rank is None else 0.25 if rank else 0.0 for rank in ranks)
     values: dict[str, Any] = {
         "check_id": name, "model": name, "expectation": "expect_it", "columns": ("amount",), "severity": "critical",
@@ -92,18 +92,18 @@ def test_no_ticks_make_no_column() -> None:
 def test_a_column_shows_the_worst_of_its_ticks() -> None:
     drawn = grid(moments(2 * WIDEST, 10))
 
-    assert drawn.ranks()[4] == 2 and sum(drawn.ranks()) == 2
+    assert drawn.ranks()[4] == 3 and sum(drawn.ranks()) == 3
     assert drawn.label(4) == "ticks 9–10, until 2026-01-10 12:50"
     assert drawn.label(0) == "ticks 1–2, until 2026-01-10 12:10"
     warned = [replace(moment, warned=1) if moment.tick == 3 else moment for moment in moments(5)]
-    assert grid(warned).ranks() == [0, 0, 1, 0, 0]
+    assert grid(warned).ranks() == [0, 0, 2, 0, 0]
 
 
 def test_boxes_are_as_long_as_their_runs_and_taller_where_it_is_worse() -> None:
-    assert strip([0, 0, 1, 2, 2, 3, None, None, 0]) == (
-        "M0 7h2v5h-2zM8 7h1v5h-1z", "M2 4h1v8h-1z", "M3 0h2v12h-2z", "M5 0h1v12h-1z",
+    assert strip([0, 0, 2, 3, 3, 4, None, None, 0]) == (
+        "M0 7h2v5h-2zM8 7h1v5h-1z", "", "M2 4h1v8h-1z", "M3 0h2v12h-2z", "M5 0h1v12h-1z",
     )  # fmt: skip
-    assert strip([]) == strip([None, None]) == ("", "", "", "")
+    assert strip([]) == strip([None, None]) == ("",) * 5
 
 
 def test_bars_show_the_least_share_and_nothing_for_none() -> None:
@@ -115,7 +115,7 @@ def test_a_check_says_how_often_when_and_how_many() -> None:
     assert past().told() == "failed in 1 of 3 ticks, last in tick 2: 3 of 12 rows (25 %)"
     assert past(ranks=(0, 0)).told() == "passed in all 2 ticks in which it ran"
     assert past(ranks=(0,)).told() == "passed in the one tick in which it ran"
-    told = past(ranks=(1, 2, 3, 0), unexpected=7, evaluated=0).told()
+    told = past(ranks=(2, 3, 4, 0), unexpected=7, evaluated=0).told()
     assert told == "warned in 1, failed in 1, could not be evaluated in 1 of 4 ticks, last in tick 2: 7 rows"
 
 
@@ -129,11 +129,11 @@ def test_why_a_tick_was_not_published() -> None:
 @pytest.mark.parametrize(
     ("ranks", "told"),
     [
-        ([None, 2], "It ran in no other tick that is kept."),
-        ([2, 2, 1], "It passed in none of the 3 ticks since tick 7 in which it ran."),
-        ([0, None, 0, 1, 2],
+        ([None, 3], "It ran in no other tick that is kept."),
+        ([3, 3, 2], "It passed in none of the 3 ticks since tick 7 in which it ran."),
+        ([0, None, 0, 2, 3],
          "It has not passed since tick 10; it passed in 2 of the 4 ticks since tick 7 in which it ran."),
-        ([2, 0], "It passed in 1 of the 2 ticks since tick 7 in which it ran."),
+        ([3, 0], "It passed in 1 of the 2 ticks since tick 7 in which it ran."),
     ],
 )  # fmt: skip
 def test_a_failure_says_since_when(ranks: list[int | None], told: str) -> None:
@@ -276,7 +276,7 @@ def test_the_largest_history_is_written_quickly_and_stays_small() -> None:
     """A week of five minutes in which 500 checks fail every other time, and as many numbers as are drawn."""
     drawn = grid(moments(2016, *range(1, 2016, 3)), 500)
     width = len(drawn.columns)
-    ranks = tuple(2 * (n % 2) for n in range(width))
+    ranks = tuple(3 * (n % 2) for n in range(width))
     checks = [past(f"model_{n}", ranks, last="fail") for n in range(500)]
     lines = [
         line(width, subject=f"model_{n // 8}", what=str(n), values=tuple(n + 0.123456789 * m for m in range(width)))
@@ -338,8 +338,8 @@ def test_what_the_books_hold_is_what_is_drawn(ledger: Ledger) -> None:
         (4, False, "the build ended before its end", 0), (5, True, "", 0),
     ]  # fmt: skip
     assert [(c.check_id, c.ranks, c.shares, c.last, c.worst_tick) for c in found.checks] == [
-        ("id_n", (1, None, 3, None, 0), (0.1, None, 0.0, None, 0.0), "pass", 3),
-        ("id_m", (0, 0, 2, None, 0), (0.0, 0.0, 0.5, None, 0.0), "pass", 3),
+        ("id_n", (2, None, 4, None, 0), (0.1, None, 0.0, None, 0.0), "pass", 3),
+        ("id_m", (0, 0, 3, None, 0), (0.0, 0.0, 0.5, None, 0.0), "pass", 3),
     ]
     assert [c.told() for c in found.checks] == [
         "warned in 1, could not be evaluated in 1 of 3 ticks, last in tick 3",

@@ -19,7 +19,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from sqlrun import findings, page, report_files, summaries, validation
+from sqlrun import check_history, findings, page, report_files, summaries, validation
+from sqlrun.check import blocks
 from sqlrun.console import Console
 from sqlrun.engines.protocol import Receipt
 from sqlrun.errors import EngineError, Place
@@ -27,6 +28,7 @@ from sqlrun.events import Measure, StageReceipt, TickResult
 from sqlrun.findings import About, Evidence
 from sqlrun.model import Profile
 from sqlrun.pipeline import prepare
+from sqlrun.run_results import check_result
 from sqlrun.ticking import Session
 from tests import broken
 from tests.test_report import AS_OF, check, node, tick
@@ -274,7 +276,7 @@ def test_sql_that_has_no_room_is_left_out_not_cut() -> None:
     assert "yyy" not in text and "SQL that finds" not in text
     assert "xxx…" in text
     many = tuple(check("fail", 3, check_id="a") for _ in range(500))
-    about = replace(ABOUT, evidence={"a": replace(long, sql="y" * 3000, ranks=(0, 2) * 24, shares=(0.0, 0.5) * 24)})
+    about = replace(ABOUT, evidence={"a": replace(long, sql="y" * 3000, ranks=(0, 3) * 24, shares=(0.0, 0.5) * 24)})
     assert len(page.html(TEMPLATE, tick(checks=many, published=False), about)) < 2_000_000
 
 
@@ -573,3 +575,24 @@ def test_a_real_build_writes_it_published_or_not(tmp_path: Path) -> None:
         build(3)
     text = Reader((target / "report.html").read_text()).text
     assert in_order(text, "The tick is NOT published: readers still see tick 1", "the disk is full", "What to do")
+
+
+def test_what_is_only_worth_knowing_is_a_note_everywhere():
+    noted = check("info", 2, severity="info", samples=("order_id=o1",))
+    result = tick(node("merge", "orders", rows=5), checks=(noted, check()))
+    summary, cases = summaries.markdown(result, ABOUT), summaries.junit(result, ABOUT)
+
+    assert findings.headline(result, ABOUT) == "Tick 12 is published, with 1 note from 2 checks."
+    shown = Reader(page.html(TEMPLATE, result, ABOUT))
+    assert "Notes (1)" in shown.text and "Warnings" not in shown.text
+    classes = {attributes.get("class") for _, attributes in shown.elements}
+    assert {"good", "info", "tag info"} <= classes and not {"warn", "bad", "tag warn"} & classes
+    assert "## Notes (1)" in summary and "Warning" not in summary
+    assert "note: 2 of 1,234 rows" in cases and "<failure" not in cases and "warning" not in cases
+    both = tick(checks=(noted, check("warn", 1)))
+    assert findings.headline(both, ABOUT) == "Tick 12 is published, with 1 warning and 1 note from 2 checks."
+    told = check_result("shop", noted, 1, AS_OF)
+    assert (told["status"], told["adapter_response"]["_message"]) == ("warn", "info")
+    (row,) = check_history.rows_of(tick(checks=(noted,)), AS_OF)
+    assert (row["status"], row["severity"]) == ("info", "info")
+    assert not blocks((noted,))

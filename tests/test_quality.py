@@ -357,8 +357,12 @@ def test_pairs_agree(first, second, ignored):
         ("critical", "fail", "fail"),
         ("critical", "quarantine", "fail"),
         ("critical", "warn", "warn"),
-        ("warning", "fail", "warn"),
-        ("info", "fail", "warn"),
+        ("warning", "fail", "fail"),
+        ("info", "fail", "fail"),
+        ("warning", "warn", "warn"),
+        ("info", "warn", "info"),
+        ("warning", "quarantine", "warn"),
+        ("info", "quarantine", "info"),
     ],
 )
 def test_severity_decides_what_a_failure_means(severity, on_fail, status):

@@ -130,6 +130,21 @@ Done. PASS=5 WARN=0 ERROR=0 SKIP=0 NO-OP=1 TOTAL=6"""
     )
 
 
+def test_what_is_only_worth_knowing_is_no_warning() -> None:
+    noted = check("info", 2, severity="info")
+    lines = report.closing(tick(node("merge", "orders", rows=5), checks=(noted, check())))
+    said = texts(lines)
+
+    assert "Completed successfully, with 1 note:" in said and "Warning" not in said
+    assert "Note of check expect_column_values_to_be_between of stg_orders" in said and "(severity info)" in said
+    assert "Done. PASS=2 WARN=0 INFO=1 ERROR=0 SKIP=0 NO-OP=0 TOTAL=3" in said
+    assert "INFO 2 expect_column_values_to_be_between" in str(report.checks([noted])[0])
+    assert not {line.style for line in lines} & {"warning", "error"}
+    both = texts(report.closing(tick(checks=(noted, check("warn", 1)))))
+    assert "Completed with 1 warning and 1 note:" in both
+    assert both.index("Warning in") < both.index("Note of")
+
+
 def test_a_failed_tick_tells_what_where_and_what_follows() -> None:
     bad = check("fail", 3, samples=(*(f"order_id=o{n}, order_total=-1.00" for n in range(6)), "order_id=o9"))
     result = tick(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from sqlrun.engines import delta_files, duckdb_files, duckdb_landing, duckdb_merge, landed_elsewhere
@@ -155,6 +156,20 @@ class DuckDBEngine:
         try:
             duckdb_files.register(session, relations, duckdb_files.Reads())
             return session.sql(sql).to_arrow_table()
+        except self._errors() as error:
+            raise self._wrapped(error, "", sql) from error
+        finally:
+            session.close()
+
+    def parts(self, sql: str, relations: tuple[Relation, ...], rows: int) -> Iterator[pa.Table]:
+        """Run a SELECT over the relations and return its rows, so many at a time; only those are in memory."""
+        import pyarrow as pa
+
+        session = self._session()
+        try:
+            duckdb_files.register(session, relations, duckdb_files.Reads())
+            for batch in session.sql(sql).to_arrow_reader(rows):
+                yield pa.Table.from_batches([batch])
         except self._errors() as error:
             raise self._wrapped(error, "", sql) from error
         finally:

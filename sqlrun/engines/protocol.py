@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -215,6 +215,9 @@ class Engine(Protocol):
 
     def query(self, sql: str, relations: tuple[Relation, ...]) -> pa.Table:
         """Run a SELECT over the relations and return its rows (timestamps are UTC microseconds)."""
+
+    def parts(self, sql: str, relations: tuple[Relation, ...], rows: int) -> Iterator[pa.Table]:
+        """Run a SELECT over the relations and return its rows, so many at a time; none where there are none."""
 
     def close(self) -> None:
         """Let go of everything."""

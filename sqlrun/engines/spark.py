@@ -166,6 +166,12 @@ class SparkEngine:
         with self._session() as session, self._explained("", sql), _views(session, relations):
             return session.sql(sql).toArrow()
 
+    def parts(self, sql: str, relations: tuple[Relation, ...], rows: int) -> Iterator[pa.Table]:
+        """Run a SELECT over the relations and return its rows, so many at a time; all of them are in memory."""
+        found = self.query(sql, relations)
+        for start in range(0, found.num_rows, rows):
+            yield found.slice(start, rows)
+
     def close(self) -> None:
         """Stop Spark and its JVM."""
         with self._lock:

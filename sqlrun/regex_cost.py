@@ -1,0 +1,58 @@
+"""How long a regular expression may search in the worst case, read from its shape. Pure.
+
+Python's own searches backtrack, and nothing in the same process can stop one; so those that could take for ever are
+searched elsewhere.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import sys
+from typing import Any
+
+# So many steps take some ten seconds.
+MOST_STEPS = 1e9
+_NEVER = 1e6  # a power of ten that no computer reaches
+
+
+def may_run_away(pattern: str, longest: int, count: int) -> bool:
+    """Tell whether a search in `count` texts of at most `longest` letters may take more than some seconds.
+
+    >>> may_run_away("^[A-Z]{2}-[0-9]+$", 30, 1000), may_run_away("^([a-z]+)*$", 30, 1)
+    (False, True)
+    """
+    parser: Any = importlib.import_module("re._parser" if sys.version_info >= (3, 11) else "sre_parse")
+    try:
+        power = _power(parser.parse(pattern), max(longest, 1))
+    except RecursionError:
+        return True
+    return power + math.log10(max(longest, 1)) + math.log10(max(count, 1)) > math.log10(MOST_STEPS)
+
+
+def _power(nodes: Any, longest: int) -> float:
+    """Count in powers of ten in how many ways a sequence can be tried."""
+    return min(_NEVER, sum(_ways(str(op), args, longest) for op, args in nodes))
+
+
+def _ways(op: str, args: Any, longest: int) -> float:
+    match op:
+        case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
+            low, high, body = int(args[0]), int(args[1]), args[2]
+            inner, most = _power(body, longest), min(int(high), longest)
+            if low == high:
+                return min(_NEVER, inner * low)
+            # Each time around, what is repeated may be tried in each of its ways.
+            return min(_NEVER, math.log10(max(most - low, 1) + 1) + inner * max(most, 1))
+        case "BRANCH":
+            return math.log10(max(2, len(args[1]))) + max(_power(part, longest) for part in args[1])
+        case "SUBPATTERN":
+            return _power(args[3], longest)
+        case "ASSERT" | "ASSERT_NOT":
+            return _power(args[1], longest)
+        case "ATOMIC_GROUP":
+            return _power(args, longest)
+        case "GROUPREF_EXISTS":
+            return max(_power(part, longest) for part in args[1:] if part is not None)
+        case _:
+            return 0.0

@@ -1,0 +1,2 @@
+{{ config(severity='fatal') }}
+select * from {{ ref('menu') }} where price = 0

@@ -1,0 +1,4 @@
+-- No dish is free.
+select *
+from {{ ref('menu') }}
+where prize = 0

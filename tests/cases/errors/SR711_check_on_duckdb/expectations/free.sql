@@ -1,0 +1,3 @@
+select *
+from {{ ref('menu') }}
+where hash(price) = 0

@@ -1,0 +1,2 @@
+{{ config(materialized='view') }}
+select dish_id, price from {{ ref('dishes') }}
