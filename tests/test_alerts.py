@@ -184,6 +184,7 @@ def test_nobody_listens(tmp_path):
     assert line.endswith("Connection refused (try 3 of 3)") and SECRET not in line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("letters", [b"", b"H"], ids=["silent", "letter by letter"])
 def test_one_that_hangs_is_left(tmp_path, letters):
     with socket.socket() as server:
@@ -219,6 +220,7 @@ def test_a_command_gets_it_as_its_input(tmp_path):
     assert [body["state"] for body in bodies] == ["broken", "healed"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "why"),
     [

@@ -6,6 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from threading import Barrier
 
+import pytest
+
 from sqlrun.events import CheckResult
 from sqlrun.quality import run_checks
 from tests.test_quality import AS_OF, BETWEEN, IN_SET, NOT_NULL, QUERY, UNIQUE, expect, model, table
@@ -37,6 +39,7 @@ def suite(number: int) -> tuple[CheckResult, ...]:
     return tuple(replace(result, seconds=0.0, samples=tuple(sorted(result.samples))) for result in found)
 
 
+@pytest.mark.slow
 def test_a_dozen_suites_at_once_count_as_one_by_one():
     one_by_one = [suite(number) for number in range(DOZEN)]
     counts = [results[0].unexpected for results in one_by_one]

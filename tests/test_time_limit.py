@@ -56,6 +56,7 @@ def test_patterns_that_do_not_are_too(pattern):
     assert not may_run_away(pattern, 30, 100)
 
 
+@pytest.mark.slow
 def test_a_regex_that_runs_away_is_an_error_and_stops_nothing_else():
     rows = table(id=[1, 2], status=[TRAP, "ok"], qty=[1, -1])
     asked = (
@@ -123,6 +124,7 @@ def test_a_process_that_searches_is_killed():
     assert searched(["a", "^$"], ["", "a"], 10) == [[False, True], [True, False]]
 
 
+@pytest.mark.slow
 def test_sql_that_runs_for_ever_is_stopped_and_the_next_is_not():
     rows = table(id=range(200_000))
     endless = "select a.* from {batch} a, {batch} b, {batch} c where a.id + b.id + c.id = -1"
@@ -139,6 +141,7 @@ def test_sql_that_runs_for_ever_is_stopped_and_the_next_is_not():
     assert [result.status for result in others] == ["pass", "pass"]
 
 
+@pytest.mark.slow
 def test_python_that_runs_for_long_is_stopped():
     rows = table(id=range(30_000), status=["January 31st, 2024 at 12:05:06 PM"] * 30_000)
     asked = (
