@@ -29,6 +29,9 @@ from tests.test_quality import (
     table,
 )  # fmt: skip
 
+# Great Expectations takes seconds to import.
+pytestmark = pytest.mark.slow
+
 COLUMNS = model().columns
 ROWS = table(
     id=[1, 2, 2, None],

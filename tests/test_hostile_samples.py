@@ -22,6 +22,9 @@ from sqlrun.summaries import junit, markdown
 from tests.test_page import ABOUT, TEMPLATE, Reader
 from tests.test_quality import AS_OF, IN_SET, QUERY, expect, model, table
 
+# Great Expectations takes seconds to import.
+pytestmark = pytest.mark.slow
+
 HOSTILE = {
     "html": "<script>alert(1)</script><img src=http://evil.example onerror=alert(1)></bdi></li>",
     "quotes": "\"'`\\ '' \"\" {{ 7 * 7 }} {% x %} ${HOME} %s {0}",

@@ -38,6 +38,9 @@ from tests.test_quality import (
     table,
 )  # fmt: skip
 
+# Great Expectations takes seconds to import.
+pytestmark = pytest.mark.slow
+
 
 def change(rows: pa.Table, size: int) -> Change:
     def parts() -> Iterator[pa.Table]:

@@ -250,7 +250,7 @@ def test_the_page_loads_nothing_and_runs_nothing() -> None:
 
 def test_a_failure_shows_its_past_its_arguments_and_its_sql() -> None:
     known = Evidence(
-        '{"min_value": 0}', "with batch\nselect 1", "It has not passed since tick 3.", (0, None, 2), (0.0, None, 0.5)
+        '{"min_value": 0}', "with batch\nselect 1", "It has not passed since tick 3.", (0, None, 3), (0.0, None, 0.5)
     )
     checks = (check("fail", 3, check_id="a"), check("warn", 1, check_id="b"))
     found = read(tick(checks=checks, published=False), replace(ABOUT, evidence={"a": known}))

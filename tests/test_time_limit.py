@@ -15,6 +15,9 @@ from sqlrun.regex_cost import may_run_away
 from sqlrun.time_limit import OutOfTimeError, searched, within
 from tests.test_quality import AS_OF, BETWEEN, NOT_NULL, QUERY, check, expect, model, table
 
+# Great Expectations takes seconds to import.
+pytestmark = pytest.mark.slow
+
 EVIL = r"^(\w+\s?)*$"
 TRAP = "a" * 40 + "!"
 
