@@ -56,6 +56,16 @@ def test_files_are_kept_by_partition_or_statistics() -> None:
     assert keep({})
 
 
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 5)), min_size=1), st.integers(0, 20), st.integers(0, 5))
+def test_a_file_is_kept_where_it_overlaps_any_range(ranges: list[tuple[int, int]], least: int, length: int) -> None:
+    held = Relation("held", "t", (), "new", ranges=tuple(("n", low, low + more) for low, more in ranges))
+
+    kept = overlapping(held)({"min.n": least, "max.n": least + length})
+
+    assert kept == any(low <= least + length and least <= low + more for low, more in ranges)
+
+
 def test_only_such_files_are_opened(tmp_path: Path) -> None:
     """Two days of keys that don't overlap, and a third file in which a key of the second stands again."""
     columns = (StoredColumn("id", "string"), StoredColumn("day", "date"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
@@ -44,10 +45,14 @@ def _rows(session: Any, relation: Relation, reads: Reads) -> str:
 
 
 def overlapping(relation: Relation) -> Callable[[dict[str, Any]], bool]:
-    """Tell by a file's statistics whether it can hold a row in one of the ranges that are needed."""
+    """Tell by a file's partition or statistics whether it can hold a row in one of the ranges that are needed."""
+    found: dict[str, list[tuple[Any, Any]]] = {}
+    for column, low, high in relation.ranges:
+        found.setdefault(column, []).append((comparable(low), comparable(high)))
+    merged = {column: _merged(ends) for column, ends in found.items()}
 
     def keep(row: dict[str, Any]) -> bool:
-        for column, low, high in relation.ranges:
+        for column, (lows, highs) in merged.items():
             if f"partition.{column}" in row:
                 least = greatest = comparable(row[f"partition.{column}"])
             else:
@@ -56,11 +61,29 @@ def overlapping(relation: Relation) -> Callable[[dict[str, Any]], bool]:
                 return True
             # Statistics of times are cut to milliseconds: the greatest may be almost one more.
             greatest = greatest + MILLISECOND if isinstance(greatest, datetime) else greatest
-            if least <= comparable(high) and comparable(low) <= greatest:
+            place = bisect_right(lows, greatest) - 1
+            if place >= 0 and least <= highs[place]:
                 return True
         return False
 
     return keep
+
+
+def _merged(ends: list[tuple[Any, Any]]) -> tuple[list[Any], list[Any]]:
+    """Put ranges that overlap together: their lower ends in order, and the upper end of each.
+
+    >>> _merged([(5, 6), (1, 3), (2, 4)])
+    ([1, 5], [4, 6])
+    """
+    lows: list[Any] = []
+    highs: list[Any] = []
+    for low, high in sorted(ends):
+        if highs and low <= highs[-1]:
+            highs[-1] = max(highs[-1], high)
+        else:
+            lows.append(low)
+            highs.append(high)
+    return lows, highs
 
 
 def comparable(value: Any) -> Any:
