@@ -45,6 +45,7 @@ class TickCost:
     tables: dict[str, Cost] = field(default_factory=dict)
     steps: dict[str, float] = field(default_factory=dict)
     cpu: float = 0.0
+    checks: tuple[float, float] = (0.0, 0.0)  # seconds and processor seconds, where they ran after the tick
 
 
 def cpu_seconds() -> float:

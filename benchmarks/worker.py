@@ -119,10 +119,10 @@ def contender_of(run: Run, work: Path) -> Any:
         from benchmarks.ours import Ours
 
         return Ours(work, run.engine, run.memory)
-    if run.contender == "unchecked":
+    if run.contender == "checks_apart":
         from benchmarks.ours import Ours
 
-        return Ours(work, run.engine, run.memory, checks=False)
+        return Ours(work, run.engine, run.memory, apart=True)
     if run.contender == "by_hand":
         from benchmarks.by_hand import ByHand
 
