@@ -58,7 +58,8 @@ def check(progress: Progress, model: Compiled) -> Checked:
         measured, told = measure(progress, model, Changed((), None, 0))
         return Checked(0, (), (*related, *told), measured)
     expectations = tuple(e for e in expectations_of(progress.space, model) if e.type != RELATIONSHIPS)
-    names = ", ".join(identifier(c, progress.reader.dialect) for c in _columns(expectations, model))
+    # All columns, as samples show whole rows.
+    names = ", ".join(identifier(column.name, progress.reader.dialect) for column in model.own.public)
     rows = f"select {names} from feed where _weight > 0"
     changed = progress.reader.query(f"{rows} limit {LARGE + 1}", (feed,))
     quarantined = _quarantined(progress, model, commits)
@@ -170,12 +171,6 @@ def _related(progress: Progress, model: Compiled, feed: Relation | None) -> tupl
     from sqlrun.related import in_tick
 
     return in_tick(progress, model, feed)
-
-
-def _columns(expectations: tuple[Expectation, ...], model: Compiled) -> tuple[str, ...]:
-    """Name the columns that the checks look at: all, as samples show whole rows."""
-    del expectations
-    return tuple(column.name for column in model.own.public)
 
 
 def _feed(progress: Progress, model: Compiled, commits: tuple[int, ...], where: str) -> Relation:

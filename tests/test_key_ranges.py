@@ -45,7 +45,7 @@ def test_files_are_kept_by_partition_or_statistics() -> None:
     held = Relation(
         "held", "t", (), "new", ranges=(("id", "b", "d"), ("at", at, at), ("day", date(2026, 1, 2), date(2026, 1, 2)))
     )
-    keep = overlapping(held)
+    keep = overlapping(held.ranges)
 
     assert [keep({"min.id": low, "max.id": high, "min.at": at.replace(year=2027), "max.at": at.replace(year=2028),
                   "partition.day": date(2026, 1, 1)})
@@ -61,7 +61,7 @@ def test_files_are_kept_by_partition_or_statistics() -> None:
 def test_a_file_is_kept_where_it_overlaps_any_range(ranges: list[tuple[int, int]], least: int, length: int) -> None:
     held = Relation("held", "t", (), "new", ranges=tuple(("n", low, low + more) for low, more in ranges))
 
-    kept = overlapping(held)({"min.n": least, "max.n": least + length})
+    kept = overlapping(held.ranges)({"min.n": least, "max.n": least + length})
 
     assert kept == any(low <= least + length and least <= low + more for low, more in ranges)
 

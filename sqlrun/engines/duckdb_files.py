@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -40,14 +40,14 @@ def names(columns: tuple[StoredColumn, ...]) -> str:
 
 def _rows(session: Any, relation: Relation, reads: Reads) -> str:
     table = delta_files.open_table(relation.path, relation.version)
-    keep = overlapping(relation) if relation.ranges else None
+    keep = overlapping(relation.ranges) if relation.ranges else None
     return scan(session, table, relation.columns, reads, relation.name, relation.where, keep)
 
 
-def overlapping(relation: Relation) -> Callable[[dict[str, Any]], bool]:
-    """Tell by a file's partition or statistics whether it can hold a row in one of the ranges that are needed."""
+def overlapping(ranges: Iterable[tuple[str, Any, Any]]) -> Callable[[dict[str, Any]], bool]:
+    """Tell by a file's partition or statistics whether it can hold a row in one of (column, least, greatest)."""
     found: dict[str, list[tuple[Any, Any]]] = {}
-    for column, low, high in relation.ranges:
+    for column, low, high in ranges:
         found.setdefault(column, []).append((comparable(low), comparable(high)))
     merged = {column: _merged(ends) for column, ends in found.items()}
 

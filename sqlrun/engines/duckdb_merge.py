@@ -138,18 +138,13 @@ def _partitions(session: Any, statement: Merge) -> dict[str, set[Any]]:
 
 def _keeper(partitions: dict[str, set[Any]], ranges: Ranges) -> Any:
     """Tell by partition values and statistics whether a file can hold a touched row."""
+    near = duckdb_files.overlapping(ranges) if ranges else None
 
     def keep(row: dict[str, Any]) -> bool:
         for column, values in partitions.items():
             if duckdb_files.comparable(row.get(f"partition.{column}")) not in values:
                 return False
-        if not ranges:
-            return True
-        for key, low, high in ranges:
-            least, greatest = row.get(f"min.{key}"), row.get(f"max.{key}")
-            if least is None or greatest is None or (least <= high and low <= greatest):
-                return True
-        return False
+        return near is None or near(row)
 
     return keep
 

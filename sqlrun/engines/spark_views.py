@@ -46,7 +46,7 @@ def _rows(session: Any, relation: Relation) -> tuple[Any, int]:
     table = delta_files.open_table(relation.path, relation.version)
     files = delta_files.files_at(table)
     if relation.ranges:
-        keep = overlapping(relation)
+        keep = overlapping(relation.ranges)
         files = [file for file in files if keep(file)]
     if len(files) > MOST_FILES or not relation.path.startswith("/") or delta_files.has_deletion_vectors(table):
         frame = session.read.format("delta").option("versionAsOf", relation.version).load(relation.path)
