@@ -11,7 +11,6 @@ from datetime import datetime
 from typing import Any
 
 from sqlrun import receipts
-from sqlrun.engines import delta_files
 from sqlrun.engines.protocol import StoredColumn, TableSpec
 from sqlrun.events import TickResult
 from sqlrun.sharing import books
@@ -46,7 +45,11 @@ def write(warehouse: str, result: TickResult, at: datetime, env: str = "") -> No
     """
     rows = rows_of(result, at)
     if rows:
-        receipts.append(TableSpec("checks", path_of(warehouse, env), COLUMNS), rows, result.tick)
+        receipts.append(_spec(warehouse, env), rows, result.tick)
+
+
+def _spec(warehouse: str, env: str) -> TableSpec:
+    return TableSpec("checks", path_of(warehouse, env), COLUMNS)
 
 
 def recent(warehouse: str, env: str, since: int, checks: Collection[str]) -> list[dict[str, Any]]:
@@ -54,18 +57,13 @@ def recent(warehouse: str, env: str, since: int, checks: Collection[str]) -> lis
 
     Raises: EngineError if they can't be read.
     """
-    import pyarrow as pa
-
-    path = path_of(warehouse, env)
-    if delta_files.head(path) is None or not checks:
+    if not checks:
         return []
     # Thousands of checks pass where a few fail: the rows of others never become Python's.
     ids = ", ".join("'" + each.replace("'", "''") + "'" for each in sorted(checks))
     columns = ["tick", "check_id", "status", "evaluated", "unexpected"]
-    with delta_files.explained(f"the checks at {path} can't be read"):
-        scan = delta_files.open_table(path).scan(columns=columns, predicate=f"tick >= {since} and check_id in ({ids})")
-        rows: list[dict[str, Any]] = pa.table(scan.read_all()).to_pylist()
-    return rows
+    found = receipts.scan(_spec(warehouse, env), columns, f"tick >= {since} and check_id in ({ids})")
+    return [] if found is None else list(found.to_pylist())
 
 
 def rows_of(result: TickResult, at: datetime) -> list[dict[str, Any]]:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from sqlrun import receipts
 from sqlrun.engines import delta_files
 from sqlrun.engines.protocol import StoredColumn, TableSpec
-from sqlrun.errors import EngineError, first_line
 from sqlrun.events import TickResult
 from sqlrun.sharing import books
 
@@ -54,7 +53,11 @@ def write(warehouse: str, result: TickResult, at: datetime, env: str = "") -> No
     """
     rows = rows_of(result, at)
     if rows:
-        receipts.append(TableSpec("measures", path_of(warehouse, env), COLUMNS, ("hour",)), rows, result.tick)
+        receipts.append(_spec(warehouse, env), rows, result.tick)
+
+
+def _spec(warehouse: str, env: str) -> TableSpec:
+    return TableSpec("measures", path_of(warehouse, env), COLUMNS, ("hour",))
 
 
 def rows_of(result: TickResult, at: datetime) -> list[dict[str, Any]]:
@@ -116,20 +119,11 @@ def table(
     columns: Collection[str] = (),
 ) -> pa.Table | None:
     """Do what `read` does, in no order; None where nothing was ever written."""
-    import pyarrow as pa
-
-    path = path_of(warehouse, env)
-    if delta_files.head(path) is None:
-        return None
     terms = [f"as_of >= {_literal(since)}"] if since else []
     for name, chosen in (("measure", [f"'{m}'" for m in measures]), ("hour", [str(h) for h in hours])):
         terms += [f"{name} in ({', '.join(chosen)})"] if chosen else []
     names = [c.name for c in COLUMNS if not columns or c.name in columns]
-    try:
-        scan = delta_files.open_table(path).scan(columns=names, predicate=" and ".join(terms) or None)
-        return pa.table(scan.read_all())
-    except Exception as error:  # a file that is torn is found by Arrow's C interface, whose error has no class
-        raise EngineError(f"the measures at {path} can't be read: {first_line(error)}") from error
+    return receipts.scan(_spec(warehouse, env), names, " and ".join(terms) or None)
 
 
 def take_back(warehouse: str, after: int, env: str = "") -> None:

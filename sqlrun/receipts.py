@@ -6,15 +6,19 @@ write them says so and goes on.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlrun.engines import delta_files
 from sqlrun.engines.protocol import Receipt, StoredColumn, TableSpec
-from sqlrun.errors import EngineError
+from sqlrun.errors import EngineError, first_line
 from sqlrun.events import TickResult
 from sqlrun.sharing import books
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 COSTS = tuple(field.name for field in fields(Receipt))
 COLUMNS = (
@@ -70,6 +74,21 @@ def append(table: TableSpec, rows: list[dict[str, Any]], tick: int) -> None:
             delta_files.compact(table.path)
     except (DeltaError, EngineError, OSError) as error:
         raise EngineError(f"the {table.name} of tick {tick} can't be written to {table.path}: {error}") from error
+
+
+def scan(table: TableSpec, columns: Sequence[str], predicate: str | None = None) -> pa.Table | None:
+    """Read columns of a table beside the ledger, in no order; None where nothing was ever written.
+
+    Raises: EngineError if they can't be read.
+    """
+    import pyarrow as pa
+
+    if delta_files.head(table.path) is None:
+        return None
+    try:
+        return pa.table(delta_files.open_table(table.path).scan(columns=list(columns), predicate=predicate).read_all())
+    except Exception as error:  # a file that is torn is found by Arrow's C interface, whose error has no class
+        raise EngineError(f"the {table.name} at {table.path} can't be read: {first_line(error)}") from error
 
 
 @dataclass(frozen=True, slots=True)

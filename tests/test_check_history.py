@@ -98,6 +98,16 @@ def test_what_some_checks_said_lately_is_read_alone(tmp_path: Path) -> None:
     assert check_history.recent(str(tmp_path), "", 1, ["it's"]) == check_history.recent(str(tmp_path), "", 1, []) == []
 
 
+def test_a_torn_file_is_told_as_one(tmp_path: Path) -> None:
+    """Arrow's own error has no class that a report could catch."""
+    check_history.write(str(tmp_path), result(1, "pass", "fail"), AT)
+    for file in tmp_path.rglob("*.parquet"):
+        file.write_text("torn")
+
+    with pytest.raises(EngineError, match=r"the checks at .* can't be read"):
+        check_history.recent(str(tmp_path), "", 1, ["f00"])
+
+
 def test_a_check_is_the_same_one_wherever_it_stands() -> None:
     kwargs = {"column": "amount", "min_value": 0, "mostly": 0.9}
     check = Expectation("expect_column_values_to_be_between", kwargs, "critical", "fail", "Money.", Place("a.yml", 2))
