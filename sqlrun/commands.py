@@ -71,7 +71,7 @@ def run_unit_tests(root: Path, select: tuple[str, ...], exclude: tuple[str, ...]
 
 def unit_tests(prepared: Prepared, names: tuple[str, ...], console: Console, *, brief: bool) -> bool:
     """Run the unit tests of models; tell whether all passed."""
-    from sqlrun.unit_tests import run
+    from sqlrun.unit.run import run
 
     tests = [
         (t, test_query(prepared, q, t))

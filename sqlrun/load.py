@@ -10,7 +10,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlrun import declared_tests, halves, seed_fields, settings, suites
+from sqlrun import halves, seed_fields, settings, suites
 from sqlrun.cache import Cache, digest
 from sqlrun.contract import (
     MODEL_KEYS,
@@ -27,6 +27,7 @@ from sqlrun.errors import Place, Problem, ProjectError
 from sqlrun.folder import Folder, one_line_end
 from sqlrun.model import Macro, Model, Project, Seed, Source, Suite, UnitTest
 from sqlrun.settings import Settings
+from sqlrun.unit import declared
 from sqlrun.yaml_values import Reader, did_you_mean
 
 if TYPE_CHECKING:
@@ -328,11 +329,11 @@ def _mentioned(text: str, known: Mapping[str, frozenset[str]]) -> list[str]:
     return [key for key, named in known.items() if named <= words or "\\" in text]
 
 
-def _tests(folder: Folder, written: _Written, known: declared_tests.Known, names: set[str]) -> tuple[UnitTest, ...]:
+def _tests(folder: Folder, written: _Written, known: declared.Known, names: set[str]) -> tuple[UnitTest, ...]:
     # Its problems were told when its contract was read.
     quiet = Reader(written.file, written.text, [])
     quiet.problems = folder.problems
-    return declared_tests.unit_tests(quiet, known, names)
+    return declared.unit_tests(quiet, known, names)
 
 
 def _seeds(folder: Folder) -> Iterator[Seed]:

@@ -71,24 +71,82 @@ class Freshness:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """One input of a unit test: `input` is the text `ref('x')` or `source('a', 'b')`; rows are partial."""
+    """What one input of a unit test holds: `input` is the text `ref('x')` or `source('a', 'b')`; rows are partial.
+
+    `sql` is a SELECT that gives the rows instead; `lines` are a source's raw lines, as a file of it would hold them.
+    """
 
     input: str
     rows: tuple[Row, ...]
+    place: Place
+    sql: str = ""
+    lines: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What happens to one input in one step of a unit test: partial rows that came, left and were updated.
+
+    A row that left is found by the columns that it names; an updated one by the input's grain, and keeps the columns
+    that it doesn't name. `lines` are raw lines that came.
+    """
+
+    input: str
+    place: Place
+    came: tuple[Row, ...] = ()
+    left: tuple[Row, ...] = ()
+    updated: tuple[Row, ...] = ()
+    lines: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What a unit test expects: the model's whole table as partial rows, or None where it says nothing of them.
+
+    `sql` is a SELECT that gives the rows instead. `came` and `left` are the step's change of the table, `quarantined`
+    the lines that a landing sets aside; None where nothing is said.
+    """
+
+    rows: tuple[Row, ...] | None = None
+    sql: str = ""
+    came: tuple[Row, ...] | None = None
+    left: tuple[Row, ...] | None = None
+    quarantined: tuple[Row, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One tick that a unit test plays after its first: its time (UTC text, "" for the one before's), what changed."""
+
+    place: Place
+    as_of: str = ""
+    changes: tuple[Change, ...] = ()
+    expect: Expected = Expected()
 
 
 @dataclass(frozen=True, slots=True)
 class UnitTest:
-    """dbt's unit test: rows given, rows expected; `as_of` is the tick's time (UTC text), if the query asks for it."""
+    """dbt's unit test: rows given, rows expected; `as_of` is the tick's time (UTC text), if the query asks for it.
+
+    `steps` are ticks played after it. `cte` names the CTE that is looked at instead of the whole query; of a macro's
+    test `macro` names it and `sql` is the SELECT that calls it, over the inputs given. `macros` override macros of the
+    project by a text each.
+    """
 
     name: str
     model: str
     given: tuple[Given, ...]
-    expect: tuple[Row, ...]
+    expect: Expected
     place: Place
     description: str = ""
     as_of: str = ""
     vars: Row = field(default_factory=dict)
+    macros: Mapping[str, str] = field(default_factory=dict)
+    cte: str = ""
+    macro: str = ""
+    sql: str = ""
+    tags: tuple[str, ...] = ()
+    steps: tuple[Step, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

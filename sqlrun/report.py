@@ -16,7 +16,7 @@ from sqlrun.rows import aligned, as_csv, as_json, escaped, table
 if TYPE_CHECKING:
     from sqlrun.checksums import Found
     from sqlrun.pipeline import Prepared
-    from sqlrun.unit_tests import TestResult
+    from sqlrun.unit.results import TestResult
     from sqlrun.upkeep import Done
     from sqlrun.verify import Verdict
 

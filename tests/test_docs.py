@@ -19,11 +19,12 @@ from pathlib import Path
 import click
 import pytest
 
-from sqlrun import contract, declared_tests, function_list, pipeline, profile, report, settings, suites
+from sqlrun import contract, function_list, pipeline, profile, report, settings, suites
 from sqlrun.cli import main
 from sqlrun.errors import ProjectError
 from sqlrun.expectation_catalogue import CATALOGUE
 from sqlrun.model import Profile
+from sqlrun.unit import declared
 from tests import function_cases
 from tests.memory import Memory, Table, View
 
@@ -197,7 +198,7 @@ def test_what_is_generated_is_current(file: str, marker: str, made: object) -> N
         contract.CHOICES["at_worst"],
         settings.KEYS,
         profile.KEYS,
-        declared_tests.TEST_KEYS,
+        declared.TEST_KEYS,
         suites.SUITE_KEYS,
         suites.EXPECTATION_KEYS,
         suites.SEVERITIES,

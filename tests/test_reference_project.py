@@ -9,9 +9,10 @@ from pathlib import Path
 import jinja2
 import pytest
 
-from sqlrun import load, parse, render, unit_tests
+from sqlrun import load, parse, render
 from sqlrun.expectations import problems
 from sqlrun.model import Macro, Model, Project, Suite
+from sqlrun.unit import run as unit_tests
 
 ROOT = Path(__file__).parent.parent
 PROJECT: Project = load.project(ROOT)

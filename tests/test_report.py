@@ -17,7 +17,7 @@ from sqlrun.events import CheckResult, CheckStatus, NodeResult, StageReceipt, St
 from sqlrun.model import Profile
 from sqlrun.report import Line
 from sqlrun.rows import escaped, json_text, value_text
-from sqlrun.unit_tests import TestResult
+from sqlrun.unit.results import TestResult
 
 PLACE = Place("expectations/staging/stg_orders.yml", 12, 5)
 AS_OF = datetime(2026, 1, 1, 12, 5, tzinfo=timezone.utc)

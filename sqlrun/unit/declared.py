@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from sqlrun.errors import Place
-from sqlrun.model import Given, Row, UnitTest
+from sqlrun.model import Expected, Given, Row, UnitTest
 from sqlrun.ticks import parse_time
 from sqlrun.yaml_values import Reader, did_you_mean, listed, plain
 
@@ -50,7 +50,9 @@ def _unit_test(reader: Reader, item: Any, place: Place, known: Known, models: Co
     given = _given(reader, item, known)
     rows = _rows(reader, expect, f"ref('{model}')", known)
     as_of = _as_of(reader, item)
-    return UnitTest(name, model, given, rows, place, reader.text(item, "description"), as_of, plain(values or {}))
+    return UnitTest(
+        name, model, given, Expected(rows), place, reader.text(item, "description"), as_of, plain(values or {})
+    )
 
 
 def _given(reader: Reader, item: Any, known: Known) -> tuple[Given, ...]:
@@ -65,7 +67,7 @@ def _given(reader: Reader, item: Any, known: Known) -> tuple[Given, ...]:
         elif text and name not in known:
             hint = f"Inputs: {listed(known)}.{did_you_mean(name, known)}"
             reader.problem("SR112", at, f"unknown input {text}", hint)
-        found.append(Given(name, _rows(reader, one, name, known)))
+        found.append(Given(name, _rows(reader, one, name, known), place))
     return tuple(found)
 
 

@@ -6,20 +6,21 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from sqlglot import exp
 
 from sqlrun import spark_alone
-from sqlrun.errors import EngineError, Place
+from sqlrun.errors import EngineError
 from sqlrun.incremental import types
 from sqlrun.incremental.compile import whole_query
 from sqlrun.incremental.script import Moment
-from sqlrun.incremental.sql import identifier, string, type_name
-from sqlrun.model import Column, Project, Row, UnitTest
+from sqlrun.incremental.sql import identifier, type_name
+from sqlrun.model import Column, Project, UnitTest
 from sqlrun.parse import Query
 from sqlrun.ticks import parse_time
+from sqlrun.unit.results import TestResult
+from sqlrun.unit.values import literal, shown
 
 # What a model may do was checked when it was read; a query that got past that still finds no file and no network here.
 LOCKED: dict[str, str | bool | int | float | list[str]] = {
@@ -34,23 +35,6 @@ LOCKED: dict[str, str | bool | int | float | list[str]] = {
 LONGEST = 60.0
 # The time of a test that doesn't say one and whose model doesn't ask.
 NO_TIME = "2000-01-01 00:00:00"
-
-
-@dataclass(frozen=True, slots=True)
-class TestResult:
-    """What one unit test said. `missing` and `unexpected` are rows as text, over `columns`."""
-
-    name: str
-    model: str
-    place: Place
-    status: str  # pass | fail | error
-    seconds: float
-    columns: tuple[str, ...] = ()
-    missing: tuple[tuple[str, ...], ...] = ()
-    unexpected: tuple[tuple[str, ...], ...] = ()
-    message: str = ""
-
-    __test__ = False  # pytest would take the name for a test class
 
 
 def run(nouns: Project, queries: Mapping[str, Query], tests: Iterable[tuple[UnitTest, Query]]) -> Iterable[TestResult]:
@@ -136,35 +120,9 @@ def _inputs(nouns: Project, query: Query) -> Iterable[tuple[str, tuple[Column, .
             yield source.table, source.columns
 
 
-def literal(value: object, kind: exp.DataType | None) -> str:
-    """Write a YAML value as a DuckDB literal of a Spark SQL type.
-
-    >>> literal("1.50", types.parse("decimal(10,2)"))
-    "cast('1.50' as DECIMAL(10, 2))"
-    """
-    assert kind is not None
-    name = type_name(types.text(kind), "duckdb")
-    match value:
-        case None:
-            return f"cast(null as {name})"
-        case list() | tuple() if kind.expressions:
-            return f"cast([{', '.join(literal(v, kind.expressions[0]) for v in value)}] as {name})"
-        case dict():
-            fields = {f.name: f.args["kind"] for f in kind.expressions}
-            unknown = sorted(set(value) - set(fields))
-            if unknown:
-                raise ValueError(f"a struct has no field `{unknown[0]}`; it has {', '.join(fields)}")
-            items = ", ".join(f"{string(n, 'duckdb')}: {literal(value.get(n), k)}" for n, k in fields.items())
-            return f"{{{items}}}"
-        case bool():
-            return str(value).lower()
-        case _:
-            return f"cast({string(str(value), 'duckdb')} as {name})"
-
-
 def expected_columns(test: UnitTest, query: Query) -> tuple[str, ...]:
     """List the columns to compare: those that any expected row names, in the query's order; all if none does."""
-    named = {name for row in test.expect for name in row}
+    named = {name for row in test.expect.rows or () for name in row}
     return tuple(c for c in query.columns if c in named) or query.columns
 
 
@@ -182,33 +140,10 @@ def _actual(connection: Any, text: str, columns: tuple[str, ...], query: Query) 
 def _expected(connection: Any, test: UnitTest, columns: tuple[str, ...], query: Query) -> Counter[tuple[str, ...]]:
     kinds = {c.name: types.parse(c.type) for c in query.rendered.model.columns}
     found: Counter[tuple[str, ...]] = Counter()
-    for row in test.expect:
-        values = ", ".join(literal(_value(row, name), kinds[name]) for name in columns)
+    for row in test.expect.rows or ():
+        values = ", ".join(literal(row.get(name), kinds[name]) for name in columns)
         found[tuple(shown(v) for v in connection.execute(f"select {values}").fetchall()[0])] += 1
     return found
-
-
-def _value(row: Row, name: str) -> object:
-    return row.get(name)
-
-
-def shown(value: object) -> str:
-    """Write a value of a result as text; equal values have equal texts."""
-    match value:
-        case None:
-            return "NULL"
-        case dict():
-            return "{" + ", ".join(f"{k}: {shown(v)}" for k, v in value.items()) + "}"
-        case list() | tuple():
-            return "[" + ", ".join(shown(v) for v in value) + "]"
-        case bool():
-            return str(value).lower()
-        case float():
-            return f"{value:.12g}"
-        case _ if hasattr(value, "strftime") and hasattr(value, "hour"):
-            return str(value.strftime("%Y-%m-%d %H:%M:%S.%f")).removesuffix(".000000")
-        case _:
-            return str(value)
 
 
 def _shown(rows: Counter[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:

@@ -1,0 +1,30 @@
+"""What one unit test said, as a value. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlrun.errors import Place
+
+
+@dataclass(frozen=True, slots=True)
+class TestResult:
+    """What one unit test said. `missing` and `unexpected` are rows as text, over `columns`.
+
+    `step` is the step that went wrong; 0 for what stood there first. `compared` names what was compared: "rows",
+    "change", "quarantined", or "whole": the kept table against the whole query.
+    """
+
+    name: str
+    model: str
+    place: Place
+    status: str  # pass | fail | error
+    seconds: float
+    columns: tuple[str, ...] = ()
+    missing: tuple[tuple[str, ...], ...] = ()
+    unexpected: tuple[tuple[str, ...], ...] = ()
+    message: str = ""
+    step: int = 0
+    compared: str = "rows"
+
+    __test__ = False  # pytest would take the name for a test class

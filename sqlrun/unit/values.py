@@ -1,0 +1,53 @@
+"""YAML values as DuckDB's literals of Spark SQL's types, and values of results as text. Pure."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from sqlrun.incremental import types
+from sqlrun.incremental.sql import string, type_name
+
+
+def literal(value: object, kind: exp.DataType | None) -> str:
+    """Write a YAML value as a DuckDB literal of a Spark SQL type.
+
+    >>> literal("1.50", types.parse("decimal(10,2)"))
+    "cast('1.50' as DECIMAL(10, 2))"
+    """
+    assert kind is not None
+    name = type_name(types.text(kind), "duckdb")
+    match value:
+        case None:
+            return f"cast(null as {name})"
+        case list() | tuple() if kind.expressions:
+            return f"cast([{', '.join(literal(v, kind.expressions[0]) for v in value)}] as {name})"
+        case dict():
+            fields = {f.name: f.args["kind"] for f in kind.expressions}
+            unknown = sorted(set(value) - set(fields))
+            if unknown:
+                raise ValueError(f"a struct has no field `{unknown[0]}`; it has {', '.join(fields)}")
+            items = ", ".join(f"{string(n, 'duckdb')}: {literal(value.get(n), k)}" for n, k in fields.items())
+            return f"{{{items}}}"
+        case bool():
+            return str(value).lower()
+        case _:
+            return f"cast({string(str(value), 'duckdb')} as {name})"
+
+
+def shown(value: object) -> str:
+    """Write a value of a result as text; equal values have equal texts."""
+    match value:
+        case None:
+            return "NULL"
+        case dict():
+            return "{" + ", ".join(f"{k}: {shown(v)}" for k, v in value.items()) + "}"
+        case list() | tuple():
+            return "[" + ", ".join(shown(v) for v in value) + "]"
+        case bool():
+            return str(value).lower()
+        case float():
+            return f"{value:.12g}"
+        case _ if hasattr(value, "strftime") and hasattr(value, "hour"):
+            return str(value.strftime("%Y-%m-%d %H:%M:%S.%f")).removesuffix(".000000")
+        case _:
+            return str(value)
