@@ -129,6 +129,7 @@ def test_nothing_is_done_twice(shop: Path) -> None:
     assert checked(shop) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "old", "new", "compiled"),
     [
@@ -205,6 +206,7 @@ def test_a_model_that_goes_or_comes(shop: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_scrambled_projects(tmp_path: Path, seed: int) -> None:
     """Files of the reference project cut, swapped and scrambled, one after the other, with one cache for all."""
@@ -267,6 +269,7 @@ def scrambled(value: Any, dice: random.Random) -> Any:
     return dice.choice([kind for kind in (None, 1, "x", [], {}, 1.5, True, [[]]) if type(kind) is not type(value)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_values_of_another_kind_are_no_values(shop: Path, seed: int) -> None:
     """One value of each entry is of another kind, deep inside."""

@@ -219,6 +219,7 @@ STRATEGIES = re.findall(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("query", "strategy", "code"), STRATEGIES, ids=[query for query, _, _ in STRATEGIES])
 def test_each_query_of_the_reference_is_kept_as_it_says(query: str, strategy: str, code: str) -> None:
     """The tables of docs/reference/sql.md are compiled, each row."""

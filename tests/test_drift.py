@@ -161,6 +161,7 @@ def test_a_change_fails_the_tick_until_it_is_settled(site: Site, change: str) ->
     assert counted["n"] + node(result).quarantined == 1 + len(lines)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("site", ["fail"], indirect=True)
 def test_what_is_no_change(site: Site) -> None:
     """The order of fields means nothing, nor does an optional field that some lines have, NULL, or a broken line."""
@@ -189,6 +190,7 @@ def test_an_unknown_field_is_kept(site: Site) -> None:
     assert first["_landed_at"] is not None
 
 
+@pytest.mark.slow
 def test_a_declared_field_comes_back_from_the_files(site: Site) -> None:
     """What was rescued becomes a column as soon as the source declares it: the files are landed anew."""
     send(site, "1.jsonl", {**SALE, "tip": 3})
@@ -212,6 +214,7 @@ def test_a_setting_that_is_none_is_refused(tmp_path: Path) -> None:
         load_project(project(tmp_path, "ignored"))
 
 
+@pytest.mark.slow
 def test_hostile_lines_are_cut_exactly(site: Site) -> None:
     """What is kept is the very text of the fields; the same lines go through Spark in spark/test_landing_spark.py."""
     found = {row["_file"]: row["kept"] for row in site.engine.query(rescue_lines.rescued("duckdb"), ()).to_pylist()}

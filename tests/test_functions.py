@@ -24,8 +24,14 @@ from tests.memory import connect
 ROOT = Path(__file__).parent.parent
 EXAMPLES = [example for file in FILES for example in read(file)]
 LISTED = function_list.names()
+SUBJECTS = sorted({(e.kind, e.subject) for e in EXAMPLES})
+# `make test-fast` tries one of eight.
 each_subject = pytest.mark.parametrize(
-    "subject", sorted({(e.kind, e.subject) for e in EXAMPLES}), ids=lambda subject: " ".join(subject)
+    "subject",
+    [
+        pytest.param(subject, id=" ".join(subject), marks=[pytest.mark.slow] if number % 8 else [])
+        for number, subject in enumerate(SUBJECTS)
+    ],
 )
 
 

@@ -18,16 +18,17 @@ FOLDER = Path(__file__).parent / "cases"
 FAULTS: dict[str, str] = {}
 
 
-def marked(case: Case, file: str) -> ParameterSet:
-    faults = [pytest.mark.xfail(reason=FAULTS[case.name], strict=True)] if case.name in FAULTS else []
-    return pytest.param(case, id=f"{file}: {case.name}", marks=faults)
+def marked(case: Case, file: str, number: int) -> ParameterSet:
+    """Make a parameter of a case; `make test-fast` plays the first of each file."""
+    marks = [pytest.mark.xfail(reason=FAULTS[case.name], strict=True)] if case.name in FAULTS else []
+    return pytest.param(case, id=f"{file}: {case.name}", marks=[*marks, pytest.mark.slow] if number else marks)
 
 
 CASES = [
-    marked(case, path.stem)
+    marked(case, path.stem, number)
     for folder in ("incremental", "found")
     for path in sorted((FOLDER / folder).glob("*.case"))
-    for case in read(path)
+    for number, case in enumerate(read(path))
 ]
 
 

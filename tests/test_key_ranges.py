@@ -6,6 +6,7 @@ from datetime import date, datetime, timezone
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +18,7 @@ from sqlrun.engines.protocol import Append, Relation, StoredColumn, TableSpec, W
 rows = st.lists(st.tuples(st.text(max_size=3), st.integers(0, 3)), min_size=1)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=50)
 @given(rows)
 def test_every_key_lies_in_a_range(found: list[tuple[str, int]]) -> None:

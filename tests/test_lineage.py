@@ -134,6 +134,7 @@ def test_a_column_is_followed(sql: str, made_of: str, besides: str) -> None:
     assert decided == besides
 
 
+@pytest.mark.slow
 def test_a_long_query_ends() -> None:
     """A union of 300 over a sum of 2,000 terms, and CTEs that double their reads 40 times."""
     union = walk(" union all ".join(["select a as x from ref.t"] * 299 + ["select c from ref.u"]))
@@ -268,6 +269,7 @@ def test_json_downwards_tells_what_is_decided(small: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_up_and_down_agree(small: Path) -> None:
     """A column is below another where that one is among all that it is made of."""
     for root in (small, ROOT):
@@ -308,6 +310,7 @@ def test_everything_ends_in_seeds_sources_or_constants() -> None:
                 assert made.how == "constant" or lineage.kind(made.value.item.node) in ("seed", "source"), made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("column", "raw"),
     [

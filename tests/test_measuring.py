@@ -159,6 +159,7 @@ def test_half_the_volume_full_of_nulls_and_late_is_told_and_published(played: Ca
     assert kept == {"rows", "lateness_p95_seconds", "null_share:amount"}
 
 
+@pytest.mark.slow
 def test_a_source_that_is_silent_has_too_little_volume(played: Callable[..., Played]) -> None:
     play = played()
     play.weeks()
@@ -168,6 +169,7 @@ def test_a_source_that_is_silent_has_too_little_volume(played: Callable[..., Pla
     }
 
 
+@pytest.mark.slow
 def test_it_can_be_turned_off_and_is_measured_all_the_same(played: Callable[..., Played]) -> None:
     play = played(config="    config: {anomalies: false}")
     play.weeks()
@@ -178,6 +180,7 @@ def test_it_can_be_turned_off_and_is_measured_all_the_same(played: Callable[...,
     assert next(m.value for m in result.measures if m.measure == "rows") == MANY // 2
 
 
+@pytest.mark.slow
 def test_ticks_that_were_not_published_are_no_past(played: Callable[..., Played]) -> None:
     play = played()
     play.weeks(published=False)
@@ -185,6 +188,7 @@ def test_ticks_that_were_not_published_are_no_past(played: Callable[..., Played]
     assert not warned(play.tick(START + FIVE, lines(MANY // 2, START + FIVE)))
 
 
+@pytest.mark.slow
 def test_an_environment_has_a_past_of_its_own(played: Callable[..., Played]) -> None:
     play = played(env="dev")
     production = TickResult(1, START, True, 1.0, (), (), (Measure("stg", "rows", 9.0, None, 300.0),))
@@ -195,6 +199,7 @@ def test_an_environment_has_a_past_of_its_own(played: Callable[..., Played]) -> 
     assert len(measures.read(play.site.warehouse)) == 1
 
 
+@pytest.mark.slow
 def test_a_past_that_can_not_be_read_is_told_and_blocks_nothing(
     played: Callable[..., Played], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -216,6 +221,7 @@ def test_a_past_that_can_not_be_read_is_told_and_blocks_nothing(
 # ---------------------------------------------------------------------------------------- freshness
 
 
+@pytest.mark.slow
 def test_a_stale_source_is_told_then_keeps_the_tick_from_readers_then_heals(played: Callable[..., Played]) -> None:
     play = played(FRESH)
     fresh, old, stale, healed = (START + minutes * FIVE / 5 for minutes in (5, 40, 130, 135))
@@ -234,6 +240,7 @@ def test_a_stale_source_is_told_then_keeps_the_tick_from_readers_then_heals(play
     assert [node.status for node in results[2].nodes if node.name == "fct"] == ["skipped"]
 
 
+@pytest.mark.slow
 def test_an_event_of_the_future_does_not_hide_that_a_source_is_stale(played: Callable[..., Played]) -> None:
     play = played(FRESH)
     late, future = START + timedelta(hours=3), START + timedelta(days=9)
@@ -253,6 +260,7 @@ def test_a_source_without_any_event_is_stale(tmp_path: Path) -> None:
     assert next(m.value for m in result.measures if m.measure == "freshness_seconds") is None
 
 
+@pytest.mark.slow
 def test_events_older_than_a_day_are_found_too(played: Callable[..., Played]) -> None:
     (said,) = checks(played(FRESH).tick(START + timedelta(days=3), []), "freshness")
 

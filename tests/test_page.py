@@ -431,6 +431,7 @@ def test_junit_tells_errors_from_failures_and_holds_any_text() -> None:
         assert [root.get(key) for key in ("tests", "failures", "errors", "skipped")] == ["7", "1", "3", "1"]
 
 
+@pytest.mark.slow
 def test_results_are_in_great_expectations_own_shape_too() -> None:
     """Great Expectations reads them again, and no value that is hidden elsewhere is in them."""
     with warnings.catch_warnings():

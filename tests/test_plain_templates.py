@@ -55,6 +55,7 @@ def test_the_reference_project_renders_the_same(monkeypatch: pytest.MonkeyPatch)
     assert len(taken) >= 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, 10))])
 def test_scrambled_templates_render_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls, text and tags in any order."""

@@ -146,6 +146,7 @@ def prices(lines):
     return {(event.restaurant_id, item.dish_id, int(item.unit_price * 100)) for event in good for item in event.items}
 
 
+@pytest.mark.slow
 class TestRates:
     def test_repeats(self, busy):
         counts = Counter(line for _, line in busy)
@@ -331,6 +332,7 @@ def rows(seed: str) -> list[tuple[str, ...]]:
         return [tuple(row) for row in csv.reader(file)][1:]
 
 
+@pytest.mark.slow
 class TestHistory:
     def test_a_file_holds_what_arrived_in_its_tick_and_sorts_by_time(self, tmp_path):
         written = write(tmp_path, END - timedelta(hours=2), END)
@@ -460,6 +462,7 @@ class TestLive:
         assert list(simulate.live(tmp_path, DEFAULT, step=5, speed=1, stop=stop, now=lambda: END)) == []
 
 
+@pytest.mark.slow
 class TestCommand:
     def run(self, folder, *arguments, code=0):
         result = CliRunner().invoke(command, ["--out", str(folder), *arguments])

@@ -58,6 +58,7 @@ def inside(moment: datetime, hours: int, as_of: datetime) -> bool:
     return as_of - timedelta(hours=hours) < moment <= as_of
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("order_id", "late_by", "hours", "not_in"),
     [
@@ -142,6 +143,7 @@ def test_a_future_dated_order_enters_later() -> None:
     assert mart(entered)[HOUR, "r9005"]["n_orders"] == 1
 
 
+@pytest.mark.slow
 def test_dishes_tie_at_rank_three() -> None:
     """The third dish has an equal below it."""
     number = arrivals("x70", 1)[0]

@@ -68,6 +68,7 @@ def test_a_project_is_read_the_quick_way(file: Path) -> None:
         assert (shape(found), []) == (shape(slow(text)[0]), slow(text)[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_scrambled_files_mean_the_same(seed: int) -> None:
     """Whatever the quick way takes, ruamel.yaml finds nothing wrong with and reads the same."""
