@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from sqlrun.errors import Place, Problem
 from sqlrun.expectation_catalogue import CATALOGUE, QUERY, Kind, Scope, near
@@ -34,8 +35,12 @@ def scope(expectation: Expectation) -> Scope:
     """Say which rows an expectation has to see: changed rows, rows that share their keys, the table, or none."""
     if expectation.type != QUERY:
         return CATALOGUE[expectation.type].scope
-    tree = batch_query(str(expectation.kwargs["unexpected_rows_query"]))
-    return "table" if row_predicate(tree) is None else "row"
+    return _query_scope(str(expectation.kwargs["unexpected_rows_query"]))
+
+
+@lru_cache(1024)  # each tick asks several times of each check
+def _query_scope(query: str) -> Scope:
+    return "table" if row_predicate(batch_query(query)) is None else "row"
 
 
 def split(

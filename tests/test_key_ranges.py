@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import date, datetime, timezone
 from pathlib import Path
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pytest
@@ -11,9 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqlrun import key_ranges
+from sqlrun.engines import delta_files
 from sqlrun.engines.duckdb import DuckDBEngine
 from sqlrun.engines.duckdb_files import overlapping
 from sqlrun.engines.protocol import Append, Relation, StoredColumn, TableSpec, Write
+from sqlrun.errors import EngineError
 
 rows = st.lists(st.tuples(st.text(max_size=3), st.integers(0, 3)), min_size=1)
 
@@ -86,4 +90,50 @@ def test_only_such_files_are_opened(tmp_path: Path) -> None:
     )
 
     assert found.to_pylist() == [{"id": "m", "day": date(2026, 1, 2)}, {"id": "m", "day": date(2026, 1, 3)}]
+    engine.close()
+
+
+def test_files_are_listed_with_the_statistics_of_the_columns_asked_for(tmp_path: Path) -> None:
+    columns = (StoredColumn("id", "string"), StoredColumn("n", "int"), StoredColumn("day", "date"))
+    table = TableSpec("t", str(tmp_path / "t"), columns, ("day",))
+    engine = DuckDBEngine()
+    engine.create(table)
+    engine.write(
+        Write(table, 0, 1, "t", (), Append("select 'a' as id, range::int as n, date '2026-01-01' as day from range(3)"))
+    )
+
+    (file,) = delta_files.files_at(delta_files.open_table(table.path, 1), ["n", "day", "no_column"])
+
+    size = (tmp_path / "t" / unquote(file.pop("path"))).stat().st_size
+    day = date(2026, 1, 1)
+    assert file == {"size_bytes": size, "num_records": 3, "min.n": 0, "max.n": 2, "partition.day": day}
+    engine.close()
+
+
+def test_a_version_of_a_table_is_never_taken_for_another_ones(tmp_path: Path) -> None:
+    """Versions stay open for who reads them: written and restored ones, and those of a new table in its place."""
+    columns = (StoredColumn("n", "int"),)
+    table = TableSpec("t", str(tmp_path / "t"), columns)
+    engine = DuckDBEngine()
+
+    def held(version: int) -> list[int]:
+        rows = engine.query("select n from held order by n", (Relation("held", table.path, columns, "new", version),))
+        return [row["n"] for row in rows.to_pylist()]
+
+    def append(base: int, n: int) -> None:
+        engine.write(Write(table, base, base + 1, "t", (), Append(f"select {n}::int as n")))
+
+    engine.create(table)
+    append(0, 1)
+    append(1, 2)
+    assert (held(1), held(2)) == ([1], [1, 2])
+    engine.restore(table.path, 1)
+    append(3, 3)
+    assert (held(1), held(2), held(3), held(4)) == ([1], [1, 2], [1], [1, 3])
+    shutil.rmtree(table.path)
+    engine.create(table)
+    append(0, 7)
+    assert held(1) == [7]
+    with pytest.raises(EngineError):
+        held(2)
     engine.close()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
+import threading
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -44,19 +44,43 @@ def open_table(path: str, version: int | None = None) -> DeltaTable:
     One at a version is for reading alone: others may be given the same one, in other threads too.
     Raises: EngineError if there is no such table or version, or its log can't be read.
     """
-    if version is not None:
-        entry = Path(path) / "_delta_log" / f"{version:020d}.json"
-        with contextlib.suppress(OSError):
-            found = entry.stat()
-            return _kept_open(path, version, (found.st_ino, found.st_mtime_ns, found.st_size))
-    return _opened(path, version)
+    entry = None if version is None else _entry(path, version)
+    if entry is None:
+        return _opened(path, version)
+    with _keeping:
+        if (kept := _kept.get(entry)) is not None:
+            _kept.move_to_end(entry)
+            return kept
+    table = _opened(path, version)
+    _keep(entry, table)
+    return table
 
 
-@lru_cache(OPEN)
-def _kept_open(path: str, version: int, entry: tuple[int, ...]) -> DeltaTable:
-    """Open a version once; a commit that was set aside and written anew is another entry of the log."""
-    del entry
-    return _opened(path, version)
+def keep_open(path: str, table: DeltaTable) -> None:
+    """Keep a table that has just been written open for those who read that version; the writer lets go of it."""
+    if (entry := _entry(path, table.version())) is not None:
+        _keep(entry, table)
+
+
+_Entry = tuple[str, int, int, int, int]
+_kept: OrderedDict[_Entry, DeltaTable] = OrderedDict()
+_keeping = threading.Lock()
+
+
+def _entry(path: str, version: int) -> _Entry | None:
+    """Tell a version by its entry in the log: one that was set aside and written anew is another."""
+    try:
+        found = (Path(path) / "_delta_log" / f"{version:020d}.json").stat()
+    except OSError:
+        return None
+    return path, version, found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _keep(entry: _Entry, table: DeltaTable) -> None:
+    with _keeping:
+        _kept[entry] = table
+        while len(_kept) > OPEN:
+            _kept.popitem(last=False)
 
 
 def _opened(path: str, version: int | None) -> DeltaTable:
@@ -216,11 +240,18 @@ def has_deletion_vectors(table: DeltaTable) -> bool:
     return any(batch.num_rows for batch in table.deletion_vectors())
 
 
-def files_at(table: DeltaTable) -> list[dict[str, Any]]:
-    """List a table's files with their partition values and statistics (flattened: `min.x`, `partition.x`)."""
+def files_at(table: DeltaTable, columns: Iterable[str] = ()) -> list[dict[str, Any]]:
+    """List a table's files: path, size, number of rows and partition values (`partition.x`).
+
+    With the least and greatest value of `columns` (`min.x`, `max.x`) where there are statistics.
+    """
     import pyarrow as pa
 
-    found: list[dict[str, Any]] = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    held = pa.table(table.get_add_actions(flatten=True))
+    # Statistics of all columns as Python values take thirty times as long as the few that are asked for.
+    asked = {"path", "size_bytes", "num_records"} | {f"{end}.{name}" for name in columns for end in ("min", "max")}
+    names = [name for name in held.column_names if name in asked or name.startswith("partition.")]
+    found: list[dict[str, Any]] = held.select(names).to_pylist()
     return found
 
 

@@ -124,6 +124,7 @@ class DuckDBEngine:
                 f"{write.table.name} is at version {table.version()} after the write, expected {write.base + 1}",
                 model=write.table.name,
             )
+        delta_files.keep_open(write.table.path, table)
         receipt = Receipt(
             time.perf_counter() - started,
             rows_read=reads.rows,

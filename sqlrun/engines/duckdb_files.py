@@ -40,8 +40,10 @@ def names(columns: tuple[StoredColumn, ...]) -> str:
 
 def _rows(session: Any, relation: Relation, reads: Reads) -> str:
     table = delta_files.open_table(relation.path, relation.version)
-    keep = overlapping(relation.ranges) if relation.ranges else None
-    return scan(session, table, relation.columns, reads, relation.name, relation.where, keep)
+    files = delta_files.files_at(table, {column for column, _, _ in relation.ranges})
+    if relation.ranges:
+        files = list(filter(overlapping(relation.ranges), files))
+    return scan(session, table, files, relation.columns, reads, relation.name, relation.where)
 
 
 def overlapping(ranges: Iterable[tuple[str, Any, Any]]) -> Callable[[dict[str, Any]], bool]:
@@ -94,17 +96,20 @@ def comparable(value: Any) -> Any:
 
 
 def scan(
-    session: Any, table: Any, columns: tuple[StoredColumn, ...], reads: Reads, name: str, where: str, keep: Any
+    session: Any,
+    table: Any,
+    rows: list[dict[str, Any]],
+    columns: tuple[StoredColumn, ...],
+    reads: Reads,
+    name: str,
+    where: str,
 ) -> str:
-    """Write a SELECT over a table's files; `keep` tells by statistics which files can hold what is asked for.
+    """Write a SELECT over those of a table's files that can hold what is asked for, as `files_at` lists them.
 
     `where` may read columns that are not among `columns`.
     """
     import pyarrow as pa
 
-    rows = delta_files.files_at(table)
-    if keep is not None:
-        rows = [row for row in rows if keep(row)]
     reads.files += len(rows)
     reads.bytes += sum(row["size_bytes"] or 0 for row in rows)
     reads.rows += sum(row.get("num_records") or 0 for row in rows)
@@ -130,7 +135,7 @@ def parquet(files: list[str], partition_by: list[str], columns: tuple[StoredColu
     listed = ", ".join(string(file, "duckdb") for file in files)
     if not partition_by:
         return f"read_parquet([{listed}], hive_partitioning = false)"
-    kinds = {c.name: type_name(c.type, "duckdb") for c in columns}
+    kinds = {c.name: type_name(c.type, "duckdb") for c in columns if c.name in partition_by}
     hive = ", ".join(f"{string(p, 'duckdb')}: {kinds.get(p, 'VARCHAR')}" for p in partition_by)
     return f"read_parquet([{listed}], hive_partitioning = true, hive_types = {{{hive}}})"
 

@@ -71,7 +71,9 @@ def merge(session: Any, table: Any, write: Write, statement: Merge, commit: Any,
     if not _count(session, "s"):
         return 0
     ranges, partitions = _ranges(session, statement), _partitions(session, statement)
-    applied = _applied(session, table, write, statement, _keeper(partitions, ranges), reads)
+    held = delta_files.files_at(table, {key for key, _, _ in ranges})
+    files = list(filter(_keeper(partitions, ranges), held))
+    applied = _applied(session, table, write, statement, files, reads)
     session.execute(f"create or replace temp table _apply as {applied}")
     kinds = dict(session.execute("select _op, count(*) from _apply group by _op").fetchall())
     if not kinds:
@@ -84,13 +86,10 @@ def merge(session: Any, table: Any, write: Write, statement: Merge, commit: Any,
     return int(sum(kinds.values()))
 
 
-def _applied(session: Any, table: Any, write: Write, statement: Merge, keep: Any, reads: Any) -> str:
+def _applied(session: Any, table: Any, write: Write, statement: Merge, files: list[dict[str, Any]], reads: Any) -> str:
     """Write each row's new values and what to do with it: i(nsert), u(pdate), d(elete)."""
     columns = write.table.columns
-    if table.version() == 0:
-        target = duckdb_files.empty(columns)
-    else:
-        target = duckdb_files.scan(session, table, columns, reads, "_target", "", keep)
+    target = duckdb_files.scan(session, table, files, columns, reads, "_target", "")
     on = " and ".join(_equal(key, key in statement.null_safe) for key in statement.key)
     updates, inserts = dict(statement.update), dict(statement.insert)
     items = []

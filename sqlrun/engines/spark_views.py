@@ -44,10 +44,9 @@ def _names(relation: Relation) -> list[str]:
 
 def _rows(session: Any, relation: Relation) -> tuple[Any, int]:
     table = delta_files.open_table(relation.path, relation.version)
-    files = delta_files.files_at(table)
+    files = delta_files.files_at(table, {column for column, _, _ in relation.ranges})
     if relation.ranges:
-        keep = overlapping(relation.ranges)
-        files = [file for file in files if keep(file)]
+        files = list(filter(overlapping(relation.ranges), files))
     if len(files) > MOST_FILES or not relation.path.startswith("/") or delta_files.has_deletion_vectors(table):
         frame = session.read.format("delta").option("versionAsOf", relation.version).load(relation.path)
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime, timezone
+from functools import lru_cache
 
 from sqlglot import exp
 
@@ -48,6 +49,7 @@ def expression(tree: exp.Expr, dialect: Dialect) -> str:
     return _for_duckdb(tree).sql("duckdb")
 
 
+@lru_cache(1024)  # every statement over a table with partitions asks for its columns' types
 def type_name(spark_type: str, dialect: Dialect) -> str:
     """Write a Spark SQL type in the engine's words."""
     kind = exp.DataType.build(spark_type, dialect="databricks")
