@@ -27,7 +27,7 @@ from sqlrun.errors import Place, Problem, ProjectError
 from sqlrun.folder import Folder, one_line_end
 from sqlrun.model import Macro, Model, Project, Seed, Source, Suite, UnitTest
 from sqlrun.settings import Settings
-from sqlrun.unit import declared
+from sqlrun.unit import files as unit_files
 from sqlrun.yaml_values import Reader, did_you_mean
 
 if TYPE_CHECKING:
@@ -306,34 +306,12 @@ def _unique(folder: Folder, nouns: Project) -> None:
 
 
 def _with_tests(folder: Folder, nouns: Project, contracts: list[_Written]) -> Iterator[Model]:
-    known = {f"ref('{model.name}')": tuple(c.name for c in model.columns) for model in nouns.models}
-    known.update({f"ref('{seed.name}')": tuple(c.name for c in seed.columns) for seed in nouns.seeds})
-    known.update({f"source('{s.group}', '{s.name}')": tuple(c.name for c in s.columns) for s in nouns.sources})
-    names = {model.name for model in nouns.models}
-    words = {key: frozenset(re.findall(r"\w+", key)[1:]) for key in known}
     tests: dict[str, list[UnitTest]] = {}
-    for written in contracts:
-        if written.tested:
-            mentioned = [[key, *known[key]] for key in _mentioned(written.text, words)]
-            source = [written.file, written.text, mentioned]
-            make = partial(_tests, folder, written, known, names)
-            for test in folder.kept("tests", source, tuple[UnitTest, ...], make):
-                tests.setdefault(test.model, []).append(test)
+    written = [unit_files.Written(written.file, written.text) for written in contracts if written.tested]
+    for test in unit_files.read(folder, nouns, written):
+        tests.setdefault(test.model, []).append(test)
     for model in nouns.models:
         yield replace(model, unit_tests=tuple(tests[model.name])) if model.name in tests else model
-
-
-def _mentioned(text: str, known: Mapping[str, frozenset[str]]) -> list[str]:
-    """List what a file's tests can ask of others: all that it names, everything if it has escapes."""
-    words = set(re.findall(r"\w+", text))
-    return [key for key, named in known.items() if named <= words or "\\" in text]
-
-
-def _tests(folder: Folder, written: _Written, known: declared.Known, names: set[str]) -> tuple[UnitTest, ...]:
-    # Its problems were told when its contract was read.
-    quiet = Reader(written.file, written.text, [])
-    quiet.problems = folder.problems
-    return declared.unit_tests(quiet, known, names)
 
 
 def _seeds(folder: Folder) -> Iterator[Seed]:

@@ -104,7 +104,8 @@ class Expected:
     """What a unit test expects: the model's whole table as partial rows, or None where it says nothing of them.
 
     `sql` is a SELECT that gives the rows instead. `came` and `left` are the step's change of the table, `quarantined`
-    the lines that a landing sets aside; None where nothing is said.
+    the lines that a landing sets aside; None where nothing is said. `columns` are types by name, where the test says
+    them: of a CTE or a macro, that have no contract.
     """
 
     rows: tuple[Row, ...] | None = None
@@ -112,6 +113,7 @@ class Expected:
     came: tuple[Row, ...] | None = None
     left: tuple[Row, ...] | None = None
     quarantined: tuple[Row, ...] | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +123,7 @@ class Step:
     place: Place
     as_of: str = ""
     changes: tuple[Change, ...] = ()
-    expect: Expected = Expected()
+    expect: Expected = field(default_factory=Expected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +132,7 @@ class UnitTest:
 
     `steps` are ticks played after it. `cte` names the CTE that is looked at instead of the whole query; of a macro's
     test `macro` names it and `sql` is the SELECT that calls it, over the inputs given. `macros` override macros of the
-    project by a text each.
+    project by a value each, which every call gives.
     """
 
     name: str
@@ -141,7 +143,7 @@ class UnitTest:
     description: str = ""
     as_of: str = ""
     vars: Row = field(default_factory=dict)
-    macros: Mapping[str, str] = field(default_factory=dict)
+    macros: Row = field(default_factory=dict)
     cte: str = ""
     macro: str = ""
     sql: str = ""

@@ -28,6 +28,8 @@ SHAPES = {
 SHAPES["float"] = SHAPES["double"]
 TYPES = ("string", "int", "bigint", "decimal(p,s)", "date", "timestamp", "boolean", "double")
 Rows = tuple[tuple[str | None, ...], ...]
+TORN = "the quotes of this field can't be read"
+CLOSE = 'Close the quote; a quote in a quoted field is written twice: "a ""b"" c".'
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class Field:
     column: int
 
 
-class _Torn(Exception):
+class Torn(Exception):
     """A quote that is not closed, or text behind a closing quote."""
 
     def __init__(self, line: int, column: int) -> None:
@@ -52,15 +54,14 @@ def rows(file: str, text: str, columns: tuple[Column, ...], grain: tuple[str, ..
     sheet = _Sheet(file, text.split("\n"), [])
     found: list[tuple[Field, ...]] = []
     try:
-        records = _records(text)
-        header = next(records, None)
+        lines = records(text)
+        header = next(lines, None)
         if header is None:
             sheet.wrong(1, 1, "the file is empty", f"Its first line is: {','.join(c.name for c in columns)}")
         elif _header_fits(header, columns, sheet):
-            found = [record for record in records if _fits(record, columns, sheet)]
-    except _Torn as torn:
-        hint = 'Close the quote; a quote in a quoted field is written twice: "a ""b"" c".'
-        sheet.wrong(torn.line, torn.column, "the quotes of this field can't be read", hint)
+            found = [record for record in lines if _fits(record, columns, sheet)]
+    except Torn as torn:
+        sheet.wrong(torn.line, torn.column, TORN, CLOSE)
     _unique(found, columns, grain, sheet)
     problems.extend(sheet.problems[:ENOUGH])
     if len(sheet.problems) > ENOUGH:
@@ -119,14 +120,17 @@ def _header_fits(record: tuple[Field, ...], columns: tuple[Column, ...], sheet: 
     return False
 
 
-def _records(text: str) -> Iterator[tuple[Field, ...]]:
-    """Split CSV text (RFC 4180) into records; empty lines are left out."""
+def records(text: str) -> Iterator[tuple[Field, ...]]:
+    """Split CSV text (RFC 4180) into records; empty lines are left out.
+
+    Raises: Torn.
+    """
     at, line, line_start = 0, 1, 0
     record: list[Field] = []
     while at < len(text) or record:
         found = FIELD.match(text, at)
         if not found:
-            raise _Torn(line, at - line_start + 1)
+            raise Torn(line, at - line_start + 1)
         quoted, bare, end = found.groups()
         value = quoted.replace('""', '"') if quoted is not None else bare or None
         record.append(Field(value, line, at - line_start + 1))

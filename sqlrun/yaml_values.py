@@ -17,6 +17,8 @@ TAG = "tag:yaml.org,2002:"
 MOST_NAMES = 30
 # Values of one file, counted as often as aliases repeat them: a few aliases of aliases are billions of values.
 MOST_VALUES = 200_000
+# The mark of a text whose lines stand below it as they are.
+BLOCK = re.compile(r"(?:&\S+ +)?\|[-+0-9]*(?:\s+#.*)?\s*")
 # Digits of a whole number; Python takes ever longer to read them.
 MOST_DIGITS = 100
 
@@ -31,7 +33,7 @@ class Reader:
         self.file, self.problems = file, problems
         self.broken = False
         self._values = 0
-        self._lines = text.splitlines()
+        self.lines = text.splitlines()
         self.root: Any = self._parse(text)
 
     def _parse(self, text: str) -> Any:
@@ -140,7 +142,7 @@ class Reader:
 
     def problem(self, code: str, place: Place, message: str, hint: str = "") -> None:
         """Note a problem, with its line of text."""
-        excerpt = self._lines[place.line - 1] if 0 < place.line <= len(self._lines) else ""
+        excerpt = self.lines[place.line - 1] if 0 < place.line <= len(self.lines) else ""
         self.problems.append(Problem(code, place, message, hint, excerpt))
 
     def place(self, node: Any, key: Any = None) -> Place:
@@ -156,6 +158,16 @@ class Reader:
     def value_place(self, node: Any, key: str) -> Place:
         """Find where the value of a key stands."""
         return node.values_at.get(key, node.place) if isinstance(node, Mapped) else Place(self.file)
+
+    def text_place(self, place: Place, text: str) -> Place:
+        """Find where the first letter of a text stands: of a block (`|`) below its mark, of another at its quote."""
+        line = self.lines[place.line - 1] if place.line <= len(self.lines) else ""
+        if not BLOCK.fullmatch(line[place.column - 1 :]):
+            return place
+        written = text.split("\n")
+        first = next((number for number, one in enumerate(written) if one.strip()), 0)
+        found = self.lines[place.line + first] if place.line + first < len(self.lines) else ""
+        return Place(self.file, place.line + 1, len(found) - len(written[first].rstrip("\n")) + 1)
 
     def mapping(self, node: Any, where: Place, what: str, known: Iterable[str], required: Iterable[str] = ()) -> Any:
         """Check that a value is a mapping with known keys; an empty one where it isn't."""

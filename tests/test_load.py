@@ -102,7 +102,13 @@ unit_tests:
         columns:
 """
     source += "".join(
-        f"          - {{name: {n}, data_type: string, description: d}}\n" for n in ("id", "at", "items", "none")
+        f"          - {{name: {n}, data_type: '{kind}', description: d}}\n"
+        for n, kind in (
+            ("id", "string"),
+            ("at", "string"),
+            ("items", "array<struct<n:decimal(38,2),ok:boolean>>"),
+            ("none", "string"),
+        )
     )
     files = models({"sums": "select 1 as id"})
     files["models/sums.yml"] += tests

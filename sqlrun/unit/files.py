@@ -1,0 +1,107 @@
+"""Which unit tests a project's folder holds, read once and kept. Shell: the analyst's folders."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from sqlrun.errors import Place, Problem
+from sqlrun.folder import Folder
+from sqlrun.model import Column, Project, UnitTest
+from sqlrun.unit.names import Fixture, Input, Known
+from sqlrun.yaml_values import Reader
+
+FIXTURES = "tests/fixtures"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A YAML file that holds tests."""
+
+    file: str
+    text: str
+
+
+def read(folder: Folder, nouns: Project, files: Iterable[Written]) -> tuple[UnitTest, ...]:
+    """Read the tests of files in their order; two of one name are a problem (SR111), wherever they stand."""
+    files = tuple(files)
+    known = Known(
+        dict(_inputs(nouns)), tuple(macro.name for macro in nouns.macros), _fixtures(folder, files), nouns.functions
+    )
+    tests: list[UnitTest] = []
+    for written in files:
+        source = [written.file, written.text, _asked(written.text, known)]
+        make = partial(_tests, folder, written, known)
+        tests += folder.kept("tests", source, tuple[UnitTest, ...], make)
+    _unique(folder, tests, {written.file: written.text for written in files})
+    return tuple(tests)
+
+
+def _inputs(nouns: Project) -> Iterator[tuple[str, Input]]:
+    for model in nouns.models:
+        yield f"ref('{model.name}')", Input("model", model.columns, () if model.repeats else model.grain)
+    for seed in nouns.seeds:
+        names = [column.name for column in seed.columns]
+        rows = tuple(dict(zip(names, row, strict=True)) for row in seed.rows)
+        yield f"ref('{seed.name}')", Input("seed", seed.columns, seed.grain, rows)
+    for source in nouns.sources:
+        yield f"source('{source.group}', '{source.name}')", Input("source", source.columns)
+
+
+def _fixtures(folder: Folder, files: tuple[Written, ...]) -> dict[str, tuple[Fixture, ...]]:
+    """Read the fixtures, if any test has one."""
+    found: dict[str, tuple[Fixture, ...]] = {}
+    words = {word for written in files if "fixture" in written.text for word in _words(written.text)}
+    for file in folder.files(FIXTURES) if words else ():
+        if file.suffix in (".csv", ".sql") and _words(file.stem) <= words:
+            text = folder.text(file)
+            if text is not None:
+                found[file.name] = (*found.get(file.name, ()), Fixture(folder.name(file), text))
+    return found
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text))
+
+
+def _asked(text: str, known: Known) -> list[object]:
+    """List what a file's tests can ask of others: all that it names, everything if it has escapes."""
+    words, escapes = _words(text), "\\" in text
+    named = (key for key in known.inputs if escapes or set(re.findall(r"\w+", key)[1:]) <= words)
+    inputs = [[key, _facts(known.inputs[key])] for key in named]
+    fixtures = [
+        [name, [[one.file, one.text] for one in found]]
+        for name, found in known.fixtures.items()
+        if escapes or _words(name.rpartition(".")[0]) <= words
+    ]
+    return [inputs, fixtures, sorted(known.macros) if "macros" in words else [], known.functions]
+
+
+def _facts(one: Input) -> list[object]:
+    def shape(columns: tuple[Column, ...]) -> list[list[str]]:
+        return [[column.name, column.type] for column in columns]
+
+    return [one.kind, shape(one.columns), one.grain, [list(row.values()) for row in one.rows]]
+
+
+def _tests(folder: Folder, written: Written, known: Known) -> tuple[UnitTest, ...]:
+    from sqlrun.unit.declared import unit_tests
+
+    # Its problems as YAML were told when its contract was read.
+    quiet = Reader(written.file, written.text, [])
+    quiet.problems = folder.problems
+    return unit_tests(quiet, known)
+
+
+def _unique(folder: Folder, tests: list[UnitTest], texts: Mapping[str, str]) -> None:
+    first: dict[str, Place] = {}
+    for test in tests:
+        other = first.setdefault(test.name, test.place)
+        if other is not test.place and test.name:
+            lines = texts[test.place.file].split("\n")
+            message = f"the unit test {test.name} stands at {other} too"
+            folder.problems.append(
+                Problem("SR111", test.place, message, "Rename one of them.", lines[test.place.line - 1])
+            )
