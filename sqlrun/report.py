@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     from sqlrun.verify import Verdict
 
 __all__ = [
-    "LOUD", "Line", "Style", "as_csv", "as_json", "checks", "closing", "failures", "line", "opening",
+    "LOUD", "Line", "Span", "Style", "as_csv", "as_json", "checks", "closing", "failures", "line", "opening",
     "receipts_table", "running", "subject", "table", "verdict",
 ]  # fmt: skip
 
 Style = Literal["plain", "dim", "good", "warning", "error", "detail"]
+# From a letter to another, and the style between them.
+Span = tuple[int, int, Style]
 # What is shown even when only failures are asked for; `detail` is the text that belongs to an error.
 LOUD: frozenset[Style] = frozenset({"error", "detail"})
 DOTS = 80
@@ -38,11 +40,13 @@ class Line:
     """A line of a build's log, which the console stamps with the time.
 
     Dots run from `text` to `tag`, the bracket at the end; `style` is for the tag, or for the text where there is none.
+    `spans` are parts of the text with a style of their own.
     """
 
     text: str
     tag: str = ""
     style: Style = "plain"
+    spans: tuple[Span, ...] = ()
 
     def head(self, columns: int = DOTS) -> str:
         """Give all but the tag, with dots up to a column."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,9 @@ from sqlrun.console import Console
 from sqlrun.model import UnitTest
 from sqlrun.parse import Query, query, schema_of
 from sqlrun.pipeline import Prepared
-from sqlrun.unit import choosing, last_run, shown
+from sqlrun.unit import choosing, last_run, made, shown
 from sqlrun.unit.junit import junit
+from sqlrun.unit.made import Facts
 from sqlrun.unit.results import TestResult
 
 
@@ -30,7 +31,7 @@ def run_unit_tests(root: Path, options: Mapping[str, Any]) -> int:
         console.print(shown.NOTHING, "warning")
     results = _run(root, prepared, tests, console, fail_fast=options["fail_fast"])
     if options["junit"]:
-        durable.put(options["junit"], junit(prepared.nouns.name, results))
+        durable.put(options["junit"], junit(prepared.nouns.name, results, known_of(prepared)))
     if options["as_json"]:
         console.raw(json.dumps(shown.as_json(results), indent=2, ensure_ascii=False))
     return 0 if passed(results) else 1
@@ -41,7 +42,7 @@ def before_build(root: Path, prepared: Prepared, names: Iterable[str], console: 
     names = frozenset(names)
     tests = [test for test in tests_of(prepared) if test.model in names]
     results = list(results_of(prepared, tests))
-    console.lines(shown.brief(results))
+    console.lines(shown.brief(results, known_of(prepared)))
     _note(root, prepared, tests, results, console)
     return passed(results)
 
@@ -49,6 +50,11 @@ def before_build(root: Path, prepared: Prepared, names: Iterable[str], console: 
 def tests_of(prepared: Prepared) -> tuple[UnitTest, ...]:
     """List all unit tests, in the order of the graph."""
     return tuple(test for query in prepared.queries for test in query.rendered.model.unit_tests)
+
+
+def known_of(prepared: Prepared) -> Callable[[str], Facts]:
+    """Give what tells of a model that failed."""
+    return made.tested(prepared.nouns, prepared.graph, prepared.queries)
 
 
 def passed(results: Iterable[TestResult]) -> bool:
@@ -86,7 +92,7 @@ def _run(
     finally:
         # What ran before Ctrl-C is known too.
         _note(root, prepared, tests, results, console)
-    console.lines(shown.failures(results))
+    console.lines(shown.failures(results, known_of(prepared)))
     if tests:
         console.lines(shown.closing(results, len(tests)))
     return results
