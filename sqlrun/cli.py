@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from sqlrun import __version__, cli_check, cli_doctor, cli_drift, cli_environments, cli_quarantine, cli_ticks
+from sqlrun import __version__, cli_check, cli_doctor, cli_drift, cli_environments, cli_quarantine, cli_test, cli_ticks
 from sqlrun.cli_options import ENV, EXCLUDE, FOLDER, PROFILE, SELECT, fails_plainly, utc_now
 from sqlrun.cli_simulate import command as simulate_command
 
@@ -66,19 +66,6 @@ def build(root: Path, **options: Any) -> None:
     from sqlrun.commands import build_command
 
     sys.exit(build_command(root, options, utc_now))
-
-
-@main.command("test")
-@SELECT
-@EXCLUDE
-@click.option("--quiet", "-q", is_flag=True, help="Print failures alone.")
-@click.pass_obj
-@fails_plainly
-def test_command(root: Path, select: tuple[str, ...], exclude: tuple[str, ...], quiet: bool) -> None:
-    """Run the unit tests of the models on DuckDB, without a JVM."""
-    from sqlrun.commands import run_unit_tests
-
-    sys.exit(run_unit_tests(root, select, exclude, quiet))
 
 
 @main.command("compile")
@@ -171,7 +158,7 @@ def clean(root: Path, warehouse: bool, profile: str | None) -> None:
     sys.exit(clean_up(root, warehouse, profile, utc_now()))
 
 
-GROUPS = (cli_ticks, cli_check, cli_doctor, cli_drift, cli_environments, cli_quarantine)
+GROUPS = (cli_ticks, cli_test, cli_check, cli_doctor, cli_drift, cli_environments, cli_quarantine)
 COMMANDS = tuple(command for group in GROUPS for command in group.COMMANDS)
 for command in (*COMMANDS, simulate_command):
     main.add_command(command)

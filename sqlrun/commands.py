@@ -9,14 +9,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlrun import explain, pipeline, profile, render, report
+from sqlrun import explain, pipeline, profile, report
 from sqlrun.cache import Cache
 from sqlrun.console import Console
 from sqlrun.engines.choice import DIALECTS
 from sqlrun.errors import UsageError
 from sqlrun.graph import select as select_nodes
-from sqlrun.model import Profile, UnitTest
-from sqlrun.parse import Query, query, schema_of
+from sqlrun.model import Profile
 from sqlrun.pipeline import Prepared
 from sqlrun.sharing import environment
 
@@ -56,41 +55,14 @@ def build_command(root: Path, options: dict[str, Any], clock: Clock) -> int:
         target = replace(target, threads=options["threads"])
     names = chosen(prepared, options["select"], options["exclude"])
     console.lines(report.opening(prepared, target))
-    if not options["skip_tests"] and not unit_tests(prepared, names, console, brief=True):
-        console.print("The unit tests failed; nothing was built.", "error")
-        return 1
+    if not options["skip_tests"]:
+        from sqlrun.unit.command import before_build
+
+        if not before_build(root, prepared, names, console):
+            console.print("The unit tests failed; nothing was built.", "error")
+            return 1
     session = Session(root, prepared, target, names, console, clock, options["receipts"])
     return session.run(options)
-
-
-def run_unit_tests(root: Path, select: tuple[str, ...], exclude: tuple[str, ...], quiet: bool) -> int:
-    """Carry out `sqlrun test`."""
-    prepared = pipeline.prepare(root, Cache.of(root))
-    return 0 if unit_tests(prepared, chosen(prepared, select, exclude), Console(quiet=quiet), brief=False) else 1
-
-
-def unit_tests(prepared: Prepared, names: tuple[str, ...], console: Console, *, brief: bool) -> bool:
-    """Run the unit tests of models; tell whether all passed."""
-    from sqlrun.unit.run import run
-
-    tests = [
-        (t, test_query(prepared, q, t))
-        for q in prepared.queries
-        if q.name in names
-        for t in q.rendered.model.unit_tests
-    ]
-    queries = {q.name: q for q in prepared.queries}
-    results = list(run(prepared.nouns, queries, tests))
-    console.lines(report.unit_tests(results, brief=brief))
-    return all(result.status == "pass" for result in results)
-
-
-def test_query(prepared: Prepared, plain: Query, test: UnitTest) -> Query:
-    """Render a model with the test's own vars, where it has any."""
-    if not test.vars:
-        return plain
-    rendered = render.with_vars(prepared.nouns, plain.rendered.model, test.vars)
-    return query(rendered, schema_of(prepared.nouns), prepared.nouns.functions)
 
 
 def write_compiled(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from sqlrun.errors import EngineError, ProjectError
 from sqlrun.events import CheckResult, Event, NodeResult, Started, Told
-from sqlrun.report import DOTS, LOUD, Line, Style, checks, line, running
+from sqlrun.report import DOTS, LOUD, Line, Span, Style, checks, line, running
 from sqlrun.rows import escaped
 
 if TYPE_CHECKING:
@@ -167,16 +167,21 @@ class Console:
     def _put(self, stamp: str, each: Line | str) -> None:
         if isinstance(each, str):
             head, tag, style = each, "", ""
+            spans: tuple[Span, ...] = ()
         else:
+            spans = each.spans
             tag, style = each.tag, _COLOURS.get(each.style, "")
             head = stamp + each.head(self._dots(len(stamp) + len(tag) + 1))
         head, tag = encodable(escaped(head, "\n\t"), self._out), encodable(escaped(tag), self._out)
         head = head if tag else head.rstrip()
         try:
-            if self._live or (self._lively and style):
+            if self._live or (self._lively and (style or spans)):
                 from rich.text import Text
 
-                self._rich().print(Text.assemble((head, "" if tag else style), (tag, style)), soft_wrap=True)
+                text = Text.assemble((head, "" if tag else style), (tag, style))
+                for start, end, inner in spans:
+                    text.stylize(_COLOURS.get(inner, ""), len(stamp) + start, len(stamp) + end)
+                self._rich().print(text, soft_wrap=True)
             else:
                 self._out.write(f"{head}{tag}\n")
                 self._out.flush()

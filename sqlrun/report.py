@@ -16,16 +16,17 @@ from sqlrun.rows import aligned, as_csv, as_json, escaped, table
 if TYPE_CHECKING:
     from sqlrun.checksums import Found
     from sqlrun.pipeline import Prepared
-    from sqlrun.unit.results import TestResult
     from sqlrun.upkeep import Done
     from sqlrun.verify import Verdict
 
 __all__ = [
-    "LOUD", "Line", "Style", "as_csv", "as_json", "checks", "closing", "failures", "line", "opening",
-    "receipts_table", "running", "subject", "table", "unit_tests", "verdict",
+    "LOUD", "Line", "Span", "Style", "as_csv", "as_json", "checks", "closing", "failures", "line", "opening",
+    "receipts_table", "running", "subject", "table", "verdict",
 ]  # fmt: skip
 
 Style = Literal["plain", "dim", "good", "warning", "error", "detail"]
+# From a letter to another, and the style between them.
+Span = tuple[int, int, Style]
 # What is shown even when only failures are asked for; `detail` is the text that belongs to an error.
 LOUD: frozenset[Style] = frozenset({"error", "detail"})
 DOTS = 80
@@ -39,11 +40,13 @@ class Line:
     """A line of a build's log, which the console stamps with the time.
 
     Dots run from `text` to `tag`, the bracket at the end; `style` is for the tag, or for the text where there is none.
+    `spans` are parts of the text with a style of their own.
     """
 
     text: str
     tag: str = ""
     style: Style = "plain"
+    spans: tuple[Span, ...] = ()
 
     def head(self, columns: int = DOTS) -> str:
         """Give all but the tag, with dots up to a column."""
@@ -224,7 +227,7 @@ def failures(result: TickResult) -> list[Line]:
     lines: list[Line] = []
     for node in result.nodes:
         if node.status == "error":
-            lines += [Line(""), Line(f"Error in {_named(node)}", style="error"), *_message(node.message)]
+            lines += [Line(""), Line(f"Error in {_named(node)}", style="error"), *message_lines(node.message)]
     last = {"warn": 1, "info": 2}
     for check in sorted(result.checks, key=lambda check: last.get(check.status, 0)):
         if check.status != "pass":
@@ -232,7 +235,8 @@ def failures(result: TickResult) -> list[Line]:
     return lines
 
 
-def _message(text: str) -> Iterator[Line]:
+def message_lines(text: str) -> Iterator[Line]:
+    """Write an error's message below its headline, cut where it is long."""
     lines = [part for part in escaped(text, "\n").splitlines() if part.strip()]
     for part in lines[:LONGEST_MESSAGE]:
         yield Line(f"  {part.rstrip()}", style="detail")
@@ -347,44 +351,3 @@ def byte_size(size: int) -> str:
             return f"{amount:.0f} {unit}" if unit == "B" or amount >= 99.95 else f"{amount:.1f} {unit}"
         amount /= 1000
     return f"{amount:,.1f} TB"
-
-
-def unit_tests(results: Sequence[TestResult], *, brief: bool) -> list[Line]:
-    """Tell what the unit tests said: failures in full; passes one by one, or all in one line if brief."""
-    failed = [result for result in results if result.status != "pass"]
-    lines: list[Line] = []
-    if not brief:
-        lines += [_test_line(result, place, len(results)) for place, result in enumerate(results, 1)]
-    elif results:
-        seconds = sum(result.seconds for result in results)
-        word = f"FAIL {len(failed)}" if failed else "PASS"
-        of = f" of {len(results)}" if failed else f" {len(results)}"
-        noun = "unit test" if len(results) == 1 else "unit tests"
-        lines.append(Line(f"{word}{of} {noun}", f"[{word} in {seconds:.2f}s]", "error" if failed else "good"))
-    for result in failed:
-        lines += [Line(""), *_test_details(result)]
-    if not brief:
-        passed = len(results) - len(failed)
-        style: Style = "error" if failed else "good"
-        done = Line(f"Done. PASS={passed} FAIL={len(failed)} TOTAL={len(results)}", style=style)
-        lines += [Line(""), done]
-    return lines
-
-
-def _test_line(result: TestResult, place: int, total: int) -> Line:
-    word = result.status.upper()
-    style: Style = "good" if result.status == "pass" else "error"
-    return Line(f"{place} of {total} {word} {result.model}::{result.name}", f"[{word} in {result.seconds:.2f}s]", style)
-
-
-def _test_details(result: TestResult) -> Iterator[Line]:
-    word = "Failure" if result.status == "fail" else "Error"
-    yield Line(f"{word} in unit test {result.name} of {result.model} ({result.place})", style="error")
-    yield from _message(result.message)
-    marked = [("-", *row) for row in result.missing] + [("+", *row) for row in result.unexpected]
-    if marked:
-        yield Line("  - expected but missing, + not expected:", style="detail")
-        cells = [[escaped(text) for text in row] for row in marked]
-        header = ["", *result.columns]
-        for text in aligned(header, cells, "<" * len(header)):
-            yield Line(f"  {text}", style="detail")

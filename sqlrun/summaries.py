@@ -67,7 +67,7 @@ def junit(result: TickResult, about: About) -> str:
     steps = {node.name: node for node in result.nodes if node.status in ("error", "skipped")}
     root = ElementTree.Element("testsuites", name=clean(about.project), time=f"{result.seconds:.3f}")
     if about.problem:
-        case = _case(_suite(root, "build", (), result), "build", "the build", 0.0)
+        case = case_in(_suite(root, "build", (), result), "build", "the build", 0.0)
         ElementTree.SubElement(case, "error", message="the build ended before its end").text = message(about.problem)
     for name in dict.fromkeys([*checks, *steps]):
         suite = _suite(root, name, checks.get(name, ()), result)
@@ -79,6 +79,11 @@ def junit(result: TickResult, about: About) -> str:
             what = f"{clean(check.type)} {clean(subject(check))}"
             numbers[what] += 1
             _check(suite, check, f"{what} {numbers[what]}" if numbers[what] > 1 else what)
+    return xml(root)
+
+
+def xml(root: ElementTree.Element) -> str:
+    """Count the cases of JUnit's suites, and write it all as text."""
     for suite in (root, *root):
         cases = list(suite.iter("testcase"))
         suite.set("tests", str(len(cases)))
@@ -96,12 +101,13 @@ def _suite(
     return ElementTree.SubElement(root, "testsuite", name=clean(name), timestamp=at, time=f"{seconds:.3f}")
 
 
-def _case(suite: ElementTree.Element, model: str, name: str, seconds: float) -> ElementTree.Element:
+def case_in(suite: ElementTree.Element, model: str, name: str, seconds: float) -> ElementTree.Element:
+    """Add a case to a suite of JUnit."""
     return ElementTree.SubElement(suite, "testcase", classname=model, name=name, time=f"{seconds:.3f}")
 
 
 def _step(suite: ElementTree.Element, node: NodeResult) -> None:
-    case = _case(suite, clean(node.name), f"{clean(node.kind or 'model')} {clean(node.name)}", node.seconds)
+    case = case_in(suite, clean(node.name), f"{clean(node.kind or 'model')} {clean(node.name)}", node.seconds)
     if node.status == "skipped":
         ElementTree.SubElement(case, "skipped", message="what it is made of failed")
     else:
@@ -111,7 +117,7 @@ def _step(suite: ElementTree.Element, node: NodeResult) -> None:
 
 def _check(suite: ElementTree.Element, check: CheckResult, name: str) -> None:
     place = clean(str(check.place))
-    case = _case(suite, clean(check.model), name, check.seconds)
+    case = case_in(suite, clean(check.model), name, check.seconds)
     case.set("file", clean(check.place.file))
     if check.status == "pass":
         return

@@ -31,7 +31,7 @@ HOMES = {
     "great_expectations": {"quality"},
     "pandas": {"quality"},
     "click": {"cli", "cli_check", "cli_doctor", "cli_drift", "cli_environments", "cli_options", "cli_quarantine",
-              "cli_simulate", "cli_ticks"},
+              "cli_simulate", "cli_test", "cli_ticks"},
     "rich": {"console"},
     "numpy": {"simulate_orders", "simulate_broken"},
 }  # fmt: skip

@@ -17,7 +17,6 @@ from sqlrun.events import CheckResult, CheckStatus, NodeResult, StageReceipt, St
 from sqlrun.model import Profile
 from sqlrun.report import Line
 from sqlrun.rows import escaped, json_text, value_text
-from sqlrun.unit.results import TestResult
 
 PLACE = Place("expectations/staging/stg_orders.yml", 12, 5)
 AS_OF = datetime(2026, 1, 1, 12, 5, tzinfo=timezone.utc)
@@ -264,29 +263,6 @@ def test_opening_counts_the_project() -> None:
     assert str(lines[0]).startswith("Running with sqlrun=")
     assert "1 view, " in str(lines[1]) and " checks, " in str(lines[1]) and str(lines[1]).endswith(" unit tests")
     assert str(lines[3]) == "Concurrency: 4 threads (profile='local', engine='spark')"
-
-
-def test_unit_tests_show_the_rows_that_differ() -> None:
-    bad = TestResult("totals", "orders", PLACE, "fail", 0.1, ("id", "total"), (("o1", "2.00"),), (("o1", "1.00"),))
-    good = TestResult("keys", "orders", PLACE, "pass", 0.05)
-
-    assert (
-        texts(report.unit_tests([good, bad], brief=True))
-        == f"""\
-{"FAIL 1 of 2 unit tests ".ljust(80, ".")} [FAIL 1 in 0.15s]
-
-Failure in unit test totals of orders (expectations/staging/stg_orders.yml:12:5)
-  - expected but missing, + not expected:
-     id  total
-  -  --  -----
-  -  o1  2.00
-  +  o1  1.00"""
-    )
-    assert texts(report.unit_tests([good], brief=True)) == f"{'PASS 1 unit test '.ljust(80, '.')} [PASS in 0.05s]"
-    assert report.unit_tests([], brief=True) == []
-    assert texts(report.unit_tests([good], brief=False)) == (
-        f"{'1 of 1 PASS orders::keys '.ljust(80, '.')} [PASS in 0.05s]\n\nDone. PASS=1 FAIL=0 TOTAL=1"
-    )
 
 
 def test_what_runs_fits_a_narrow_terminal() -> None:

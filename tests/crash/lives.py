@@ -23,7 +23,8 @@ from tests.projects import ROOT
 # None of them starts a thread before it is used: a fork would lose it.
 WARM = (
     "sqlrun.cli", "sqlrun.commands", "sqlrun.ticking", "sqlrun.history", "sqlrun.upkeep", "sqlrun.tick_commands",
-    "sqlrun.quality", "sqlrun.check", "sqlrun.engines.duckdb", "sqlrun.unit_tests", "sqlrun.artifacts",
+    "sqlrun.quality", "sqlrun.check", "sqlrun.engines.duckdb", "sqlrun.unit.command", "sqlrun.unit.run",
+    "sqlrun.artifacts",
     "duckdb", "deltalake", "pyarrow", "pyarrow.dataset", "pyarrow.parquet", "pandas", "great_expectations",
     "great_expectations.expectations", "rich.console", "numpy",
 )  # fmt: skip

@@ -1,0 +1,35 @@
+"""The command line of unit tests. Shell: the terminal."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sqlrun.cli_options import CHOICE, fails_plainly
+
+TESTS = f"{CHOICE[:-1]}, MODEL::test, test_name:x."
+
+
+@click.command("test")
+@click.option("--select", "-s", "select", multiple=True, metavar="SELECTOR", help=TESTS)
+@click.option("--exclude", multiple=True, metavar="SELECTOR", help="What to leave out.")
+@click.option("--failed", is_flag=True, help="Run only those that failed or were errors when they last ran.")
+@click.option("--fail-fast", "-x", is_flag=True, help="Stop after the first test that doesn't pass.")
+@click.option("--junit", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Write JUnit's XML.")
+@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
+@click.option("--quiet", "-q", is_flag=True, help="Print failures alone.")
+@click.pass_obj
+@fails_plainly
+def test_command(root: Path, **options: Any) -> None:
+    """Run the unit tests of the models on DuckDB, without a JVM."""
+    from sqlrun.unit.command import run_unit_tests
+
+    sys.exit(run_unit_tests(root, options))
+
+
+test_command.__test__ = False  # type: ignore[attr-defined]  # pytest would take the name for a test
+
+COMMANDS = (test_command,)
