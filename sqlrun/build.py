@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlrun import doctor, environments, rules_edited, sharing
+from sqlrun import doctor, environments, rules_edited, sharing, turns
 from sqlrun.engines.protocol import Engine
 from sqlrun.errors import EngineError, UsageError
 from sqlrun.events import Listener, TickResult, Told
@@ -79,8 +79,9 @@ def tick(
         tell(Told(text))
     # What the project no longer has isn't kept up to date, so it must not be published as if it were.
     states = {name: state for name, state in published.tables.items() if space.has(name)} if published else {}
-    bases = recover(engine, plan, request.still)
-    progress = _progress(space, engine, reader, plan, states, request, bases)
+    progress = _progress(space, engine, reader, plan, states, request)
+    turns.foresee(progress)
+    progress.bases = recover(engine, plan, request.still)
     with Nodes(progress, tell, request.threads) as nodes:
         for name in plan.seeds:
             nodes.load(name)
@@ -108,11 +109,10 @@ def _progress(
     plan: TickPlan,
     states: dict[str, TableState],
     request: Request,
-    bases: dict[str, int],
 ) -> Progress:
     accept, timeout = request.accept_lost, request.check_timeout
     return Progress(
-        space, engine, reader or engine, plan, states, request.warehouse, bases, request.still, accept, timeout
+        space, engine, reader or engine, plan, states, request.warehouse, {}, request.still, accept, timeout
     )
 
 

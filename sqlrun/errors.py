@@ -142,6 +142,10 @@ class EngineError(SqlrunError):
         super().__init__(message)
 
 
+class UnsuitedError(EngineError):
+    """An engine can't do this with what it has, and has written nothing: another engine may."""
+
+
 class LockedError(SqlrunError):
     """Another build holds the warehouse (exit code 75, as sysexits' EX_TEMPFAIL)."""
 

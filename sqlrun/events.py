@@ -62,7 +62,7 @@ class StageReceipt:
     """What one table cost in one tick.
 
     `rows_in` are the changed rows of its inputs, `rows_changed` its own; `note` tells of a choice made for this tick.
-    `path` is where the table lies, from the warehouse on.
+    `path` is where the table lies, from the warehouse on; `engine` the one that wrote it, where there was a choice.
     """
 
     table: str
@@ -74,6 +74,7 @@ class StageReceipt:
     rows_in: int = 0
     note: str = ""
     path: str = ""
+    engine: str = ""
 
 
 @dataclass(frozen=True, slots=True)

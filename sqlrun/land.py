@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
-from sqlrun import landed, landing, lost_files, relanded, replays, rules_edited
+from sqlrun import landed, landing, lost_files, relanded, replays, rules_edited, turns
 from sqlrun.drift_rows import judged
 from sqlrun.engines.protocol import Landing
 from sqlrun.events import StageReceipt
@@ -24,7 +24,8 @@ def land(progress: Progress, model: Compiled, warehouse: str, at: datetime) -> S
     assert model.source is not None
     table = progress.plan.tables[model.name]
     rules = progress.space.rules.get(model.name, ())
-    query = landing.query(model.own, model.source, rules, progress.engine.dialect, at)
+    turn = turns.of_landing(progress, model)
+    query = landing.query(model.own, model.source, rules, turn.engine.dialect, at)
     request = Landing(
         table=table.spec,
         source=f"{progress.space.project.root}/{model.source.path}",
@@ -37,16 +38,25 @@ def land(progress: Progress, model: Compiled, warehouse: str, at: datetime) -> S
     if table.state is None:
         lost_files.require(progress, model.name, request.source, table.path)
     progress.still()
-    written = progress.engine.land(request)
+    written = turn.engine.land(request)
     relanded.write_down(progress, model, request.source, written.version, at)
     replayed = replays.carry_out(progress, model, written.version, at)
     rules_now = progress.space.rules_print(model)
     progress.finish(model.name, state_after(table, replayed.version, progress.plan.as_of, {}, rules_now))
-    notes = (*written.notes, judged(progress, model.name, model.source), replayed.note)
+    notes = (turn.note if written.receipt.commits else "", *written.notes)
+    notes = (*notes, judged(progress, model.name, model.source), replayed.note)
     if not replayed.note:
         notes = (*notes, rules_edited.told(progress.space, model, table, partial(replays.waiting, progress, model)))
     note = "\n".join(text for text in notes if text)
     receipt = replace(written.receipt, commits=written.receipt.commits + replayed.commits)
     return StageReceipt(
-        model.name, "append", model.own.reason.code, 0, replayed.version, receipt, note=note, path=table.path
+        model.name,
+        "append",
+        model.own.reason.code,
+        0,
+        replayed.version,
+        receipt,
+        note=note,
+        path=table.path,
+        engine=turn.engine.name if turn.engine is not progress.engine else "",
     )

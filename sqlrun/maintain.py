@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
-from sqlrun import costs, fingerprint, receipts
+from sqlrun import costs, fingerprint, receipts, turns
 from sqlrun.engines import delta_files
-from sqlrun.engines.protocol import Engine, Flavour, Load, Receipt, Relation, Write, Written
-from sqlrun.errors import EngineError
+from sqlrun.engines.protocol import Dialect, Engine, Flavour, Load, Receipt, Relation, Write, Written
+from sqlrun.errors import EngineError, UnsuitedError
 from sqlrun.events import StageReceipt
 from sqlrun.incremental import ranges
 from sqlrun.incremental.compile import Compiled, whole_query
@@ -90,28 +90,52 @@ def _stage(progress: Progress, model: Compiled, stage: Stage) -> StageReceipt:
     choice = _choice(progress, stage, table, changed)
     if choice is not None and choice.way == "whole":
         tick = replace(tick, whole=True)
-    prepared = prepare(stage, tick, progress.engine.dialect, _whole(progress, model))
-    written = Written(base, Receipt(0.0))
-    if prepared is not None:
-        needed = ranges.needed(stage, tick.moment, fresh=tick.fresh or tick.whole)
-        relations = tuple(
-            replace(
-                relation(progress, stage, name, flavour, base, commits),  # type: ignore[arg-type]
-                ranges=tuple((r.column, r.low, r.high) for r in needed.get((name, flavour), ())),
-            )
-            for name, flavour in prepared.reads
-        )
-        progress.still()
-        written = progress.engine.write(_write(progress, table, base, relations, prepared))
+    turn = turns.of_table(progress, stage, tick, changed)
+    try:
+        written = _carried_out(progress, model, stage, tick, commits, turn.engine)
+    except UnsuitedError as error:
+        turn = turns.instead(progress, turn, table.spec.path, base, error)
+        written = _carried_out(progress, model, stage, tick, commits, turn.engine)
+    wrote = written.receipt.commits > 0
     inputs = {name: (progress.states[name].path, progress.states[name].version) for name in stage.inputs}
     progress.finish(stage.name, state_after(table, written.version, progress.plan.as_of, inputs))
     strategy, reason, note = stage.strategy, stage.reason.code, ""
     if choice is not None and tick.whole:
         strategy, reason, note = "full", "SR548", costs.told(stage.name, choice)
-    receipt = StageReceipt(stage.name, strategy, reason, 0, written.version, written.receipt, changed, note, table.path)
+    note = "\n".join(text for text in (note, turn.note if wrote else "") if text)
+    engine = turn.engine.name if turn.engine is not progress.engine else ""
+    receipt = StageReceipt(
+        stage.name, strategy, reason, 0, written.version, written.receipt, changed, note, table.path, engine
+    )
     if not tick.fresh:
         _hold(model, receipt)
     return receipt
+
+
+def _carried_out(
+    progress: Progress,
+    model: Compiled,
+    stage: Stage,
+    tick: Tick,
+    commits: Mapping[str, tuple[int, ...]],
+    engine: Engine,
+) -> Written:
+    """Write a table's statement in an engine's dialect and have it carried out, where there is anything to do."""
+    table, base = progress.plan.tables[stage.name], progress.bases[stage.name]
+    prepared = prepare(stage, tick, engine.dialect, _whole(progress, model, engine.dialect))
+    if prepared is None:
+        return Written(base, Receipt(0.0))
+    needed = ranges.needed(stage, tick.moment, fresh=tick.fresh or tick.whole)
+    relations = tuple(
+        replace(
+            relation(progress, stage, name, flavour, base, commits),  # type: ignore[arg-type]
+            ranges=tuple((r.column, r.low, r.high) for r in needed.get((name, flavour), ())),
+        )
+        for name, flavour in prepared.reads
+    )
+    engine.start()  # what that takes isn't the statement's cost
+    progress.still()
+    return engine.write(_write(progress, table, base, relations, prepared))
 
 
 def _choice(progress: Progress, stage: Stage, table: TablePlan, changed: int) -> costs.Choice | None:
@@ -185,13 +209,13 @@ def relation(
     return Relation(label, table.spec.path, table.public, flavour, version=version, where=table.where)
 
 
-def _whole(progress: Progress, model: Compiled) -> str:
+def _whole(progress: Progress, model: Compiled, dialect: Dialect) -> str:
     """Write the analyst's query, for the strategy full."""
     if model.own.method != "full":
         return ""
     queries = {m.name: m.query for m in progress.space.models}
     moment = Moment(progress.plan.as_of, None)
-    return whole_query(queries, model.name, progress.space.views, moment, progress.engine.dialect)
+    return whole_query(queries, model.name, progress.space.views, moment, dialect)
 
 
 def load_seed(progress: Progress, name: str) -> StageReceipt:

@@ -289,7 +289,7 @@ class Profile:
     """
 
     name: str
-    engine: str  # spark | duckdb
+    engine: str  # spark | duckdb | auto
     warehouse: str
     threads: int
     settings: Mapping[str, str]
@@ -297,3 +297,4 @@ class Profile:
     keep_ticks: int = 2016
     alerts: Alerts = Alerts()
     check_timeout: int = 60
+    landing: str = ""  # spark | duckdb: what new landing tables begin with, for `auto`

@@ -114,6 +114,21 @@ def _engine_problems(prepared: Prepared, target: Profile, cache: Cache | None = 
     return spark_alone.problems(queries, functions)
 
 
+def on_spark_alone(prepared: Prepared, cache: Cache | None = None) -> dict[str, str]:
+    """Name the models that DuckDB would answer otherwise than Spark, by what they or the views they read call."""
+    functions = prepared.nouns.functions
+    found: dict[str, str] = {}
+    for query in prepared.queries:  # inputs first
+        if cache is None or not again.runs_on_duckdb(query, functions, cache):
+            for problem in spark_alone.problems([query], functions)[:1]:
+                found[query.name] = problem.message
+        for view in set(query.rendered.refs) & set(prepared.space.views) & found.keys():
+            found.setdefault(query.name, found[view])
+    if cache is not None:
+        cache.save()
+    return found
+
+
 def _suite_problems(nouns: Project, queries: tuple[Query, ...]) -> tuple[Problem, ...]:
     parsed = {query.name for query in queries}
     lands = {query.name for query in queries if query.rendered.sources}

@@ -11,9 +11,12 @@ from sqlrun.errors import Place, Problem, ProjectError
 from sqlrun.model import Alerts, Profile
 from sqlrun.yaml_values import Reader, did_you_mean
 
-KEYS = ("engine", "warehouse", "threads", "settings", "maintain_every", "keep_ticks", "check_timeout", "alerts")
+KEYS = (
+    "engine", "warehouse", "threads", "settings", "maintain_every", "keep_ticks", "check_timeout", "alerts", "landing"
+)  # fmt: skip
 ALERT_KEYS = ("webhook", "command", "timeout")
-ENGINES = ("spark", "duckdb")
+ENGINES = ("spark", "duckdb", "auto")
+LANDS = ("duckdb", "spark")
 MOST_THREADS = 256
 # A tick comes every few minutes; no alert may take longer.
 LONGEST_ALERT = 300
@@ -48,9 +51,10 @@ def load(root: Path, name: str) -> Profile:
         settings[key] = _expanded(reader, raw, key)
     alerts = _alerts(reader, top)
     check = _number(reader, top, "check_timeout", 60, (1, LONGEST_CHECK))
+    landing = _landing(reader, top, engine)
     if reader.problems:
         raise ProjectError(reader.problems)
-    return Profile(name, engine, warehouse, threads, settings, every, keep, alerts, check)
+    return Profile(name, engine, warehouse, threads, settings, every, keep, alerts, check, landing)
 
 
 def _open(root: Path, name: str) -> Reader:
@@ -75,6 +79,21 @@ def _engine(reader: Reader, top: dict[str, object]) -> str:
         hint = f"Engines: {', '.join(ENGINES)}.{did_you_mean(written, ENGINES)}"
         reader.problem("SR131", reader.value_place(top, "engine"), f"unknown engine `{written}`", hint)
     return engine
+
+
+def _landing(reader: Reader, top: dict[str, object], engine: str) -> str:
+    """Read which engine new landing tables begin with; only `auto` has a choice."""
+    landing = _expanded(reader, top, "landing")
+    if top.get("landing") is None:
+        return ""
+    place, written = reader.value_place(top, "landing"), reader.text(top, "landing")
+    if landing not in LANDS:
+        hint = f"Engines that land: {', '.join(LANDS)}.{did_you_mean(written, LANDS)}"
+        reader.problem("SR131", place, f"`{written}` is no engine that lands", hint)
+    elif engine != "auto":
+        message = f"`landing` has a meaning with `engine: auto`, not with {engine}"
+        reader.problem("SR131", place, message, "Leave it out.")
+    return landing
 
 
 def _warehouse(reader: Reader, top: dict[str, object], root: Path) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from sqlrun.engine_choice import Past
 from sqlrun.engines import delta_files
 from sqlrun.engines.protocol import Receipt, StoredColumn, TableSpec
 from sqlrun.errors import EngineError, first_line
@@ -42,6 +43,8 @@ COLUMNS = (
 COMPACT_EVERY = 100
 # So many past ticks say what the next one will cost.
 LOOK_BACK = 50
+# Older ticks say nothing of what the machine does today.
+MOST_PAST = 2_000
 
 
 def path_of(warehouse: str, env: str = "") -> str:
@@ -138,6 +141,24 @@ def read_for_changes(warehouse: str, table: str, strategy: str) -> list[tuple[in
     return [(r["rows_read"], r["rows_in"]) for r in sorted(mine, key=lambda r: r["tick"])[-LOOK_BACK:]]
 
 
+def past(warehouse: str, env: str = "") -> tuple[Past, ...]:
+    """List what tables took in past ticks, newest last, for a prediction; nothing where receipts can't be read.
+
+    Nothing but the choice of an engine depends on it, and that never changes what a table holds.
+    """
+    columns = ["tick", "engine", "table", "rows_in", "rows_read", "seconds", "commits"]
+    try:
+        found = scan(TableSpec("receipts", path_of(warehouse, env), COLUMNS), columns)
+    except EngineError:
+        return ()
+    if found is None:
+        return ()
+    newest = max(found["tick"].to_pylist(), default=0)
+    rows = [row for row in found.to_pylist() if row["tick"] > newest - MOST_PAST and row["commits"]]
+    rows.sort(key=lambda row: row["tick"])
+    return tuple(Past(r["engine"], r["table"], r["rows_in"], r["rows_read"], r["seconds"]) for r in rows)
+
+
 def rows_of(result: TickResult, engine: str, at: datetime) -> list[dict[str, Any]]:
     """Make a row of each table that a tick wrote to or looked at."""
     return [
@@ -146,7 +167,7 @@ def rows_of(result: TickResult, engine: str, at: datetime) -> list[dict[str, Any
             "as_of": result.as_of,
             "written_at": at,
             "published": result.published,
-            "engine": engine,
+            "engine": stage.engine or engine,
             "model": node.name,
             "table": stage.table,
             "strategy": stage.strategy,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlrun import landing, quarantine, quarantine_book
+from sqlrun import landing, quarantine, quarantine_book, turns
 from sqlrun.drift_rows import reader_of
 from sqlrun.engines.protocol import Dialect, Merge, Prune, Receipt, Relation, Write, Written
 from sqlrun.incremental.compile import Compiled
@@ -46,7 +46,8 @@ def carry_out(progress: Progress, model: Compiled, version: int, at: datetime) -
     events = sorted({row["event"] for row in asked if row["path"] == table.path})
     if events:
         progress.still()
-        written = progress.engine.write(_write(progress, model, table, book, events, version, at))
+        engine = turns.of_landing(progress, model).engine
+        written = engine.write(_write(progress, model, table, book, events, version, at, engine.dialect))
     found = _outcomes(progress, table, written.version, asked)
     rows = quarantine_book.entries(quarantine.DONE, model.name, table.path, found, at, tick=progress.plan.number)
     progress.still()
@@ -62,8 +63,8 @@ def _write(
     events: Iterable[str],
     base: int,
     at: datetime,
+    dialect: Dialect,
 ) -> Write:
-    dialect = progress.engine.dialect
     held = Relation("held", table.spec.path, landing.ORIGIN, "new", version=base, where=QUARANTINED_ROWS)
     metadata = {**progress.metadata(), "sqlrun.replay": ",".join(events)}
     app_id = f"{progress.plan.app_id(progress.space.project.name, table.path)}:replay"

@@ -23,6 +23,7 @@ from sqlrun import (
     lock,
     marks,
     measures,
+    pipeline,
     receipts,
     report,
     report_files,
@@ -30,6 +31,7 @@ from sqlrun import (
 )
 from sqlrun.artifacts import Artifacts
 from sqlrun.build import Request, tick
+from sqlrun.cache import Cache
 from sqlrun.console import Console
 from sqlrun.engines.choice import engine_of
 from sqlrun.engines.duckdb import DuckDBEngine
@@ -91,14 +93,15 @@ class Session:
         self.root, self.prepared, self.target, self.names = root, prepared, target, names
         self.console, self.clock, self.receipts = console, clock, receipts
         self._stop, self._at_once = threading.Event(), threading.Event()
+        self._alone = pipeline.on_spark_alone(prepared, Cache.of(root)) if target.engine == "auto" else {}
         # The few rows that are checked are read without a job of Spark's.
-        self._reader = DuckDBEngine() if target.engine != "duckdb" else None
+        self._reader = DuckDBEngine() if target.engine == "spark" else None
 
     def run(self, options: dict[str, Any]) -> int:
         """Tick as the options say; give the exit code of the last tick that failed, else 0."""
         marks.require(self.target.warehouse, self.prepared.nouns.name)
         # The lock makes the warehouse's folder, or says why it can't.
-        engine = engine_of(self.target)
+        engine = engine_of(self.target, self._alone)
         ledger = Ledger(self.target.warehouse, self.prepared.nouns.name, options["env"])
         code = 0
         wait = self.console.print if options["wait"] else None
@@ -222,7 +225,7 @@ class Session:
         """Keep what the tick cost, what was checked and measured; the tick is what it is, whatever comes of it."""
         warehouse, env, now = self.target.warehouse, ledger.env, self.clock()
         for write in (
-            partial(receipts.write, warehouse, result, self.target.engine, now, env),
+            partial(receipts.write, warehouse, result, self._writer, now, env),
             partial(check_history.write, warehouse, result, now, env),
             partial(measures.write, warehouse, result, now, env),
         ):
@@ -231,6 +234,11 @@ class Session:
                 write()
             except EngineError as error:
                 self.console.problem(error)
+
+    @property
+    def _writer(self) -> str:
+        """Name the engine of what nobody chose one for: with `auto` that is DuckDB."""
+        return "duckdb" if self.target.engine == "auto" else self.target.engine
 
     def _about(self, ledger: Ledger) -> About:
         """Gather what a report says of a tick besides its results, before it begins."""

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from sqlrun.engines.protocol import Dialect, Engine
 from sqlrun.model import Profile
 
-DIALECTS: dict[str, Dialect] = {"spark": "spark", "duckdb": "duckdb"}
+NOTHING: Mapping[str, str] = MappingProxyType({})
+# Of `auto` that of the engine which small changes are maintained by.
+DIALECTS: dict[str, Dialect] = {"spark": "spark", "duckdb": "duckdb", "auto": "duckdb"}
 
 
-def engine_of(profile: Profile) -> Engine:
-    """Make the engine of a profile; it starts when it is first used."""
+def engine_of(profile: Profile, alone: Mapping[str, str] = NOTHING) -> Engine:
+    """Make the engine of a profile; it starts when it is first used. `alone`: models for Spark alone, and why."""
     settings = dict(profile.settings)
+    if profile.engine == "auto":
+        from sqlrun.engines.auto import AutoEngine
+
+        return AutoEngine(settings, alone, profile.landing or "duckdb")
     if profile.engine == "duckdb":
         from sqlrun.engines.duckdb import DuckDBEngine
 

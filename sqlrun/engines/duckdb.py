@@ -8,7 +8,14 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from sqlrun.engines import delta_files, duckdb_files, duckdb_landing, duckdb_merge, landed_elsewhere
+from sqlrun.engines import (
+    delta_features,
+    delta_files,
+    duckdb_files,
+    duckdb_landing,
+    duckdb_merge,
+    landed_elsewhere,
+)
 from sqlrun.engines.protocol import (
     Append,
     Dialect,
@@ -23,7 +30,7 @@ from sqlrun.engines.protocol import (
     Write,
     Written,
 )
-from sqlrun.errors import EngineError, first_line
+from sqlrun.errors import EngineError, UnsuitedError, first_line
 
 if TYPE_CHECKING:
     import duckdb
@@ -77,6 +84,7 @@ class DuckDBEngine:
 
     def restore(self, path: str, version: int, head: int | None = None) -> None:
         """Make `version` the content of the table again, as a new commit; with `head`, only where it is the newest."""
+        self._require_written(delta_files.open_table(path), path)
         try:
             delta_files.restore(path, version, head)
         except self._errors() as error:
@@ -109,6 +117,7 @@ class DuckDBEngine:
                 "another writer was here",
                 model=write.table.name,
             )
+        self._require_written(table, write.table.name)
         session = self._session()
         reads = duckdb_files.Reads()
         try:
@@ -183,6 +192,12 @@ class DuckDBEngine:
                 self._root.close()
                 self._root = None
 
+    def _require_written(self, table: Any, name: str) -> None:
+        """Refuse a table with features that delta-rs can't write, before anything is computed."""
+        foreign = delta_features.foreign(table)
+        if foreign:
+            raise UnsuitedError(f"{name} uses {', '.join(foreign)} of Delta, which delta-rs can't write", model=name)
+
     def _errors(self) -> tuple[type[Exception], ...]:
         import duckdb
         from deltalake.exceptions import DeltaError
@@ -190,7 +205,12 @@ class DuckDBEngine:
         return (duckdb.Error, DeltaError, OSError)
 
     def _wrapped(self, error: Exception, model: str, statement: str) -> EngineError:
-        return EngineError(f"{type(error).__name__}: {first_line(error)}", model=model, statement=statement)
+        import duckdb
+
+        kind = EngineError
+        if isinstance(error, duckdb.OutOfMemoryException) or "Resources exhausted" in str(error):
+            kind = UnsuitedError
+        return kind(f"{type(error).__name__}: {first_line(error)}", model=model, statement=statement)
 
 
 def _text(write: Write) -> str:

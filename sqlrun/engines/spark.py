@@ -61,6 +61,11 @@ class SparkEngine:
         self._idle: queue.SimpleQueue[SparkSession] = queue.SimpleQueue()
         self._numbers = itertools.count(1)
 
+    @property
+    def is_up(self) -> bool:
+        """Tell whether the JVM runs."""
+        return self._spark is not None
+
     def start(self) -> None:
         """Start the JVM; calling it again does nothing."""
         with self._lock:

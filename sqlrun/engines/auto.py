@@ -1,0 +1,104 @@
+"""Two engines on one warehouse: DuckDB for all that doesn't ask, Spark for what is given to it. Shell: the engines."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from sqlrun.engine_choice import size_of
+from sqlrun.engines.duckdb import DuckDBEngine
+from sqlrun.engines.protocol import Dialect, Landing, Relation, TableSpec, Write, Written
+from sqlrun.engines.spark import SparkEngine
+from sqlrun.errors import EngineError, UnsuitedError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+class AutoEngine:
+    """As an engine it is DuckDB; whoever may choose (`turns.py`) takes `duckdb` or `spark`.
+
+    `alone` are the models that run on Spark alone, each with why. `lands`: the engine that new landing tables begin
+    with. Settings whose name begins with `spark.` are Spark's, all others DuckDB's.
+    """
+
+    name = "auto"
+    dialect: Dialect = "duckdb"
+
+    def __init__(
+        self, settings: Mapping[str, str] = NOTHING, alone: Mapping[str, str] = NOTHING, lands: str = "duckdb"
+    ) -> None:
+        self.alone, self.lands = alone, lands
+        self.duckdb = DuckDBEngine({key: value for key, value in settings.items() if not key.startswith("spark.")})
+        self.spark = SparkEngine({key: value for key, value in settings.items() if key.startswith("spark.")})
+        self._warming: threading.Thread | None = None
+
+    def warm(self) -> None:
+        """Begin to start Spark while the rest goes on; calling it again does nothing."""
+
+        def start() -> None:
+            # Whoever needs it starts it again, and says what is wrong.
+            with contextlib.suppress(EngineError):
+                self.spark.start()
+
+        if self._warming is None and not self.spark.is_up:
+            self._warming = threading.Thread(target=start, name="sqlrun-spark", daemon=True)
+            self._warming.start()
+
+    @property
+    def spark_is_up(self) -> bool:
+        """Tell whether Spark has started, or is about to."""
+        return self.spark.is_up or self._warming is not None
+
+    def memory(self) -> int | None:
+        """Tell how many bytes DuckDB may use; None where that can't be told."""
+        text = self.duckdb.query("select current_setting('memory_limit') as size", ()).to_pylist()[0]["size"]
+        return size_of(text)
+
+    def start(self) -> None:
+        """Open DuckDB; Spark starts when something needs it."""
+        self.duckdb.start()
+
+    def create(self, table: TableSpec) -> None:
+        """Make the empty table as version 0; nothing if it is there."""
+        self.duckdb.create(table)
+
+    def head(self, path: str) -> int | None:
+        """Tell the newest version of a table; None where there is no table."""
+        return self.duckdb.head(path)
+
+    def restore(self, path: str, version: int, head: int | None = None) -> None:
+        """Make `version` the content of the table again; by Spark where delta-rs can't write the table."""
+        try:
+            self.duckdb.restore(path, version, head)
+        except UnsuitedError:
+            self.spark.restore(path, version, head)
+
+    def land(self, landing: Landing) -> Written:
+        """Land by DuckDB."""
+        return self.duckdb.land(landing)
+
+    def write(self, write: Write) -> Written:
+        """Carry out one statement by DuckDB."""
+        return self.duckdb.write(write)
+
+    def query(self, sql: str, relations: tuple[Relation, ...]) -> pa.Table:
+        """Run a SELECT by DuckDB."""
+        return self.duckdb.query(sql, relations)
+
+    def parts(self, sql: str, relations: tuple[Relation, ...], rows: int) -> Iterator[pa.Table]:
+        """Run a SELECT by DuckDB; only so many rows are in memory."""
+        return self.duckdb.parts(sql, relations, rows)
+
+    def close(self) -> None:
+        """Let go of both."""
+        if self._warming is not None:
+            self._warming.join()
+            self._warming = None
+        self.spark.close()
+        self.duckdb.close()

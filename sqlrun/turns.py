@@ -1,0 +1,141 @@
+"""Whose turn it is: the engine that carries out a table's statement of a tick. Shell: the engines, receipts, files.
+
+Where the profile names one engine, it is that one. With `engine: auto` DuckDB maintains what it can do as Spark would,
+and sooner; what only Spark can do, and what it is predicted to do sooner, is Spark's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlrun import engine_choice, landed, receipts
+from sqlrun.costs import FEW, USUAL
+from sqlrun.engine_choice import Chosen, Work
+from sqlrun.engines import delta_files, source_files
+from sqlrun.engines.auto import AutoEngine
+from sqlrun.engines.protocol import Engine
+from sqlrun.errors import EngineError, UnsuitedError
+from sqlrun.incremental.compile import Compiled
+from sqlrun.incremental.stages import Stage
+from sqlrun.incremental.statements import Tick
+
+if TYPE_CHECKING:
+    from sqlrun.maintain import Progress
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """An engine, and why where that isn't to be expected: "" otherwise."""
+
+    engine: Engine
+    note: str = ""
+
+
+def of_table(progress: Progress, stage: Stage, tick: Tick, changed: int) -> Turn:
+    """Choose the engine that maintains a table in this tick."""
+    engine = progress.engine
+    if not isinstance(engine, AutoEngine):
+        return Turn(engine)
+    if stage.model in engine.alone:
+        return Turn(engine.spark, f"{stage.name} is maintained by Spark: {engine.alone[stage.model]}")
+    work = _work(progress, stage, tick, changed)
+    if work.rows < FEW:
+        return Turn(engine.duckdb)  # nobody waits for Spark for so few rows, whatever receipts say
+    chosen = _chosen(progress, engine, work)
+    return Turn(engine.spark if chosen.engine == "spark" else engine.duckdb, engine_choice.told(stage.name, chosen))
+
+
+def _chosen(progress: Progress, engine: AutoEngine, work: Work) -> Chosen:
+    past = receipts.past(progress.warehouse, progress.plan.env)
+    return engine_choice.choose(work, past, engine.memory(), spark_is_up=engine.spark_is_up)
+
+
+def _work(progress: Progress, stage: Stage, tick: Tick, changed: int) -> Work:
+    """Say what the statement will read; sizes of tables are looked up where they matter."""
+    whole = tick.fresh or tick.whole or stage.method == "full"
+    rows = round(changed * max(USUAL[stage.method], 1.0))
+    if not whole and rows < FEW:
+        return Work(stage.name, changed, rows)
+    held = [_size(progress, name) for name in stage.inputs]
+    inputs, size = sum(rows for rows, _ in held), sum(size for _, size in held)
+    if whole:
+        return Work(stage.name, changed, inputs, size, whole=True)
+    return Work(stage.name, changed, rows, round(size * min(1.0, rows / max(inputs, 1))))
+
+
+def _size(progress: Progress, name: str) -> tuple[int, int]:
+    """Tell a table's rows and bytes by its files' statistics."""
+    table = delta_files.open_table(progress.plan.tables[name].spec.path, progress.states[name].version)
+    files = delta_files.files_at(table)
+    return sum(int(f.get("num_records") or 0) for f in files), sum(int(f.get("size_bytes") or 0) for f in files)
+
+
+def instead(progress: Progress, turn: Turn, path: str, base: int, error: UnsuitedError) -> Turn:
+    """Give a table to Spark that DuckDB could not write; raise the error again where there is no other engine.
+
+    Only where nothing was committed.
+    """
+    engine = progress.engine
+    if not isinstance(engine, AutoEngine) or turn.engine is not engine.duckdb or delta_files.head(path) != base:
+        raise error
+    return Turn(engine.spark, f"{error.model} is maintained by Spark in this tick: {error}")
+
+
+def of_landing(progress: Progress, model: Compiled) -> Turn:
+    """Choose the engine that lands a model's source: the one that began it, which alone knows what it has landed."""
+    engine = progress.engine
+    if not isinstance(engine, AutoEngine):
+        return Turn(engine)
+    began = _began(_checkpoint(progress, model))
+    if model.name in engine.alone:
+        return Turn(engine.spark, f"{model.name} is landed by Spark: {engine.alone[model.name]}")
+    return Turn(engine.spark if (began or engine.lands) == "spark" else engine.duckdb)
+
+
+def _checkpoint(progress: Progress, model: Compiled) -> Path:
+    return Path(progress.warehouse) / landed.checkpoint_of(progress.plan.tables[model.name].path)
+
+
+def _began(checkpoint: Path) -> str:
+    """Tell which engine's memory of landed files lies in a checkpoint; "" for neither's."""
+    if (checkpoint / "id").exists():
+        return "duckdb"
+    return "spark" if (checkpoint / "metadata").exists() else ""
+
+
+def foresee(progress: Progress) -> None:
+    """Begin to start Spark where this tick is known to need it, before anything is written.
+
+    Raises: EngineError where Java is missing.
+    """
+    engine = progress.engine
+    if not isinstance(engine, AutoEngine) or not _is_needed(progress, engine, progress.plan.models):
+        return
+    from sqlrun.engines.spark_session import java_problem
+
+    problem = None if engine.spark_is_up else java_problem()
+    if problem is not None:
+        raise EngineError(problem)
+    engine.warm()
+
+
+def _is_needed(progress: Progress, engine: AutoEngine, models: Iterable[Compiled]) -> bool:
+    """Tell whether Spark has files to land, or a table that is its own has to be made or has news to come."""
+    waiting = {m.name for m in models if m.source is not None and _waits(progress, m)}
+    if any(of_landing(progress, m).engine is engine.spark for m in models if m.name in waiting):
+        return True
+    own = [m for m in models if m.source is None and m.name in engine.alone]
+    fresh = any(progress.plan.tables[stage.name].state is None for m in own for stage in m.stages)
+    return fresh or bool(own and waiting)
+
+
+def _waits(progress: Progress, model: Compiled) -> bool:
+    assert model.source is not None
+    try:
+        present = source_files.listed(f"{progress.space.project.root}/{model.source.path}")
+        return bool(present.keys() - source_files.landed_by(_checkpoint(progress, model)))
+    except (EngineError, OSError):
+        return False  # landing it says what is wrong

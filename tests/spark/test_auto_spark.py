@@ -1,0 +1,122 @@
+"""`engine: auto` with the real Spark: tables go from engine to engine at random, and whatever happens stays true."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from sqlrun import turns
+from sqlrun.engine_choice import Chosen
+from sqlrun.engines.auto import AutoEngine
+from sqlrun.engines.duckdb import DuckDBEngine
+from sqlrun.engines.spark import SparkEngine
+from tests.projects import Site
+from tests.script import FIVE, START
+from tests.test_machine import QUERIES, Stop, project, stopping
+from tests.whole import differences
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+TABLES = len(QUERIES)
+
+
+def lines(step: int, some: random.Random) -> list[str]:
+    """A few sales, some of them late, twice or corrected."""
+    at = START + step * FIVE
+    found = []
+    for _ in range(some.randint(1, 5)):
+        amount = some.choice([None, f"{some.randint(-3, 9)}.00"])
+        sold = at - timedelta(minutes=some.randint(0, 90))
+        found.append(
+            {"id": some.choice("abcdefgh"), "version": some.randint(1, 3), "shop": some.choice("xyz"),
+             "amount": amount, "sold_at": f"{sold:%Y-%m-%dT%H:%M:%SZ}"}
+        )  # fmt: skip
+    return [json.dumps(line) for line in found]
+
+
+def auto(engine: SparkEngine, **given: Any) -> AutoEngine:
+    """An engine whose Spark is the one of all tests."""
+    made = AutoEngine(**given)
+    made.spark = engine
+    return made
+
+
+@contextmanager
+def at_random(some: random.Random) -> Iterator[list[str]]:
+    """Have each table's engine drawn, as if its cost were; give the names of those that were drawn."""
+    drawn: list[str] = []
+
+    def chosen(*_: Any) -> Chosen:
+        drawn.append(some.choice(["spark", "duckdb"]))
+        return Chosen("spark" if drawn[-1] == "spark" else "duckdb", 2.0, 1.0)
+
+    with mock.patch.object(turns, "FEW", 0), mock.patch.object(turns, "_chosen", chosen):
+        yield drawn
+
+
+@pytest.mark.parametrize("landing", ["duckdb", "spark"])
+def test_tables_go_from_engine_to_engine(engine: SparkEngine, tmp_path: Path, landing: str) -> None:
+    """Each table of each tick by either engine; crashes in between, one after Spark's commit and one after DuckDB's."""
+    some = random.Random(f"8 {landing}")
+    site = Site(project(tmp_path / "shops"), auto(engine, lands=landing))
+    with at_random(some) as drawn:
+        for step in range(7):
+            site.write(f"{step}.jsonl", lines(step, some))
+            if step in (2, 4):
+                owner = SparkEngine if step == 2 else DuckDBEngine
+                with stopping(owner, "write", 1, after=True), pytest.raises(Stop):
+                    crash(site, step)
+            result = site.tick(START + step * FIVE)
+            assert result.published
+            assert differences(site, START + step * FIVE) == {}, (step, drawn)
+    assert {"spark", "duckdb"} <= set(drawn)
+
+
+def crash(site: Site, step: int) -> None:
+    """Tick until the crash comes: the engine that it waits for may not have its turn at once."""
+    for _ in range(20):
+        site.tick(START + step * FIVE, refresh=True)
+
+
+def test_a_model_for_spark_alone_among_others(engine: SparkEngine, tmp_path: Path) -> None:
+    """Its tables are Spark's in every tick; those above and below are DuckDB's, and all are true."""
+    some = random.Random(88)
+    site = Site(project(tmp_path / "shops"), auto(engine, alone={"fct_slots": "hash() runs on Spark alone"}))
+    for step in range(3):
+        site.write(f"{step}.jsonl", lines(step, some))
+        result = site.tick(START + step * FIVE)
+        wrote = {s.table.partition("__")[0]: s.engine for n in result.nodes for s in n.stages if s.receipt.commits}
+        assert result.published and differences(site, START + step * FIVE) == {}
+        assert {name for name, by in wrote.items() if by == "spark"} == {"fct_slots"}
+
+
+def test_a_table_with_column_mapping_is_spark_s(engine: SparkEngine, tmp_path: Path) -> None:
+    """A feature that somebody switched on with Spark: DuckDB leaves the table to it, and says so."""
+    some = random.Random(888)
+    site = Site(project(tmp_path / "shops"), auto(engine))
+    site.write("0.jsonl", lines(0, some))
+    assert site.tick(START).published
+    published = site.ledger.read().published
+    assert published is not None
+    path = f"{site.warehouse}/{published.tables['stg_sales'].path}"
+    with engine._session() as session:
+        session.sql(
+            f"alter table delta.`{path}` set tblproperties ('delta.columnMapping.mode' = 'name', "
+            "'delta.minReaderVersion' = '2', 'delta.minWriterVersion' = '5')"
+        )
+    for step in (1, 2):
+        site.write(f"{step}.jsonl", lines(step, some))
+        result = site.tick(START + step * FIVE)
+        notes = [s.note for n in result.nodes for s in n.stages if s.note]
+        assert result.published and differences(site, START + step * FIVE) == {}
+        assert notes == [
+            "stg_sales is maintained by Spark in this tick: stg_sales uses columnMapping of Delta, "
+            "which delta-rs can't write"
+        ]
