@@ -9,14 +9,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlrun import explain, pipeline, profile, render, report
+from sqlrun import explain, pipeline, profile, report
 from sqlrun.cache import Cache
 from sqlrun.console import Console
 from sqlrun.engines.choice import DIALECTS
 from sqlrun.errors import UsageError
 from sqlrun.graph import select as select_nodes
-from sqlrun.model import Profile, UnitTest
-from sqlrun.parse import Query, query, schema_of
+from sqlrun.model import Profile
 from sqlrun.pipeline import Prepared
 from sqlrun.sharing import environment
 
@@ -70,27 +69,17 @@ def run_unit_tests(root: Path, select: tuple[str, ...], exclude: tuple[str, ...]
 
 
 def unit_tests(prepared: Prepared, names: tuple[str, ...], console: Console, *, brief: bool) -> bool:
-    """Run the unit tests of models; tell whether all passed."""
+    """Run the unit tests of models, and of the macros that they call; tell whether all passed."""
+    from sqlrun.unit.chosen import of_models
+    from sqlrun.unit.queries import Queries
     from sqlrun.unit.run import run
 
-    tests = [
-        (t, test_query(prepared, q, t))
-        for q in prepared.queries
-        if q.name in names
-        for t in q.rendered.model.unit_tests
-    ]
     queries = {q.name: q for q in prepared.queries}
+    own = Queries(prepared.nouns, queries)
+    tests = [(test, own.of(test)[test.model]) for test in of_models(prepared.nouns, prepared.graph.order, names)]
     results = list(run(prepared.nouns, queries, tests))
     console.lines(report.unit_tests(results, brief=brief))
     return all(result.status == "pass" for result in results)
-
-
-def test_query(prepared: Prepared, plain: Query, test: UnitTest) -> Query:
-    """Render a model with the test's own vars, where it has any."""
-    if not test.vars:
-        return plain
-    rendered = render.with_vars(prepared.nouns, plain.rendered.model, test.vars)
-    return query(rendered, schema_of(prepared.nouns), prepared.nouns.functions)
 
 
 def write_compiled(
