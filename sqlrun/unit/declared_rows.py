@@ -135,7 +135,7 @@ def raw_lines(reader: Reader, node: Any, key: str) -> tuple[str, ...]:
     found = []
     for item, place in reader.items(node, key, "a unit test"):
         if isinstance(item, str):
-            found.append(item)
+            found += item.removesuffix("\n").split("\n")
         else:
             hint = "Put it in single quotes, '{\"id\": 1}', or all lines below `rows: |`: YAML reads JSON as its own."
             reader.problem("SR103", place, "a raw line must be a text", hint)

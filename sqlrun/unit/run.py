@@ -19,6 +19,7 @@ from sqlrun.incremental.sql import identifier, type_name
 from sqlrun.model import Column, Project, UnitTest
 from sqlrun.parse import Query
 from sqlrun.ticks import parse_time
+from sqlrun.unit.lines import TOLD, landed
 from sqlrun.unit.names import inner
 from sqlrun.unit.queries import given_sql
 from sqlrun.unit.results import TestResult
@@ -71,8 +72,19 @@ def _one(connection: Any, nouns: Project, queries: Mapping[str, Query], test: Un
         return result("error", message="the model asks for the tick's time: give the test an `as_of`")
     moment = Moment(parse_time(test.as_of or NO_TIME), None)
     try:
+        if test.steps:
+            raise ValueError("`then:` is not played yet")
         _give(connection, nouns, query, test)
         text = whole_query(queries, query.name, (), moment, "duckdb")
+        lines = next((one.lines for one in test.given if one.lines is not None), None)
+        if lines is not None:
+            landed(connection, nouns, query, lines, moment.as_of, "_rows")
+            text = "from _rows"
+        aside = _set_aside(connection, test, query) if lines is not None else None
+        if aside is not None:
+            return result("fail", compared="quarantined", **aside)
+        if test.expect.rows is None and not test.expect.sql:
+            return result("pass")
         columns = expected_columns(connection, test, query)
         actual = _actual(connection, text, columns, query)
         expected = _expected(connection, test, columns, query)
@@ -147,6 +159,27 @@ def _expected(connection: Any, test: UnitTest, columns: tuple[str, ...], query: 
         values = ", ".join(literal(row.get(name), kinds[name]) for name in columns)
         found[tuple(shown(v) for v in connection.execute(f"select {values}").fetchall()[0])] += 1
     return found
+
+
+def _set_aside(connection: Any, test: UnitTest, query: Query) -> dict[str, Any] | None:
+    """Compare the lines that were set aside with those that are expected to be; None where they are the same."""
+    if test.expect.quarantined is None:
+        return None
+    own = tuple((c.name, c.type) for c in query.rendered.model.columns)
+    kinds = dict((*((c.name, c.type) for c in TOLD), *own))
+    named = {name for row in test.expect.quarantined for name in row}
+    columns = tuple(name for name in kinds if name in named) or tuple(kinds)
+    listed = ", ".join(identifier(name, "duckdb") for name in columns)
+    found = connection.execute(f"select {listed} from _rows__quarantine").fetchall()
+    actual = Counter(tuple(shown(value) for value in row) for row in found)
+    expected: Counter[tuple[str, ...]] = Counter()
+    for row in test.expect.quarantined:
+        values = ", ".join(literal(row.get(name), types.parse(kinds[name])) for name in columns)
+        expected[tuple(shown(v) for v in connection.execute(f"select {values}").fetchall()[0])] += 1
+    missing, unexpected = expected - actual, actual - expected
+    if not missing and not unexpected:
+        return None
+    return {"columns": columns, "missing": _shown(missing), "unexpected": _shown(unexpected)}
 
 
 def _shown(rows: Counter[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
