@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from sqlrun.cache import Cache
 from sqlrun.errors import ProjectError
 from sqlrun.pipeline import Prepared, prepare
 from sqlrun.unit.chosen import every, of_models
@@ -267,3 +268,80 @@ def test_the_of_models_macros_come_with_the_models_that_call_them(tmp_path: Path
     assert [test.name for test in of_models(project.nouns, order, ("orders", "sums"))] == ["b", "a"]
     assert [test.name for test in of_models(project.nouns, order, ("sums",))] == ["b"]
     assert of_models(project.nouns, order, ("orders",)) == ()
+
+
+@pytest.mark.parametrize(
+    ("test", "told"),
+    [
+        (
+            "{name: a, model: orders, given: [{input: ref('sums'), rows: []}], expect: {rows: []}}",
+            "orders doesn't read ref('sums'), not even through other models\n"
+            "  A test of it can give: source('shop', 'orders').",
+        ),
+        (
+            "{name: a, model: sums, expect: {quarantined: []}}",
+            "sums lands nothing, so it sets no line aside",
+        ),
+        (
+            "{name: a, model: sums, then: [{changes: [{input: ref('sums'), came: [{id: 1}]}]}]}",
+            "sums doesn't read ref('sums'), not even through other models\n"
+            "  A test of it can give: ref('orders'), source('shop', 'orders').",
+        ),
+        ("{name: a, model: sums, overrides: {vars: {moost: 1}}, expect: {rows: []}}", "Did you mean `most`?"),
+        ("{name: a, model: sums, overrides: {macros: {rat: 1}}, expect: {rows: []}}", "Did you mean `rate`?"),
+        ("{name: a, model: sums, overrides: {macros: {is_incremental: true}}, expect: {rows: []}}", "`then:`"),
+        ("{name: a, model: sums, overrides: {macros: {rate: [1]}}, expect: {rows: []}}", "a text or a number"),
+        ("{name: a, model: sums, overrides: {env_vars: {A: b}}, expect: {rows: []}}", "SR121"),
+        ("{name: a, model: sums, versions: {include: [1]}, expect: {rows: []}}", "SR121"),
+        ("{name: a, model: sums}", "a unit test lacks `expect`"),
+        ("{name: a, model: sums, expect: {}}", "`expect` lacks `rows`"),
+        ("{name: a, model: sums, then: []}", "`then` has no steps"),
+        ("{name: a, model: sums, given: [{input: ref('orders')}], expect: {rows: []}}", "lacks `rows`"),
+        (
+            "{name: a, model: sums, given: [{input: ref('orders'), format: csv, fixture: ther}], expect: {rows: []}}",
+            "there is no fixture ther.csv\n",
+        ),
+        (
+            "{name: a, model: sums, given: [{input: ref('orders'), fixture: x}], expect: {rows: []}}",
+            "a fixture of the format dict",
+        ),
+        ("{name: a, model: sums, expect: {format: csv, rows: [{id: 1}]}}", "`rows` of the format csv must be a text"),
+        ("{name: a, model: sums, expect: {rows: id}}", "`rows` must be a list"),
+        ("{name: a, model: sums, expect: {columns: {id: int}, rows: []}}", "the contract of ref('sums') says"),
+        ("{name: a, model: sums, expect: {format: csv, rows: ''}}", "the CSV is empty"),
+        ("{name: a, model: sums, expect: {format: csv, rows: 'id,ID'}}", "has no column `ID`"),
+        ("{name: a, model: sums, config: {enabled: maybe}, expect: {rows: []}}", "`enabled` must be true or false"),
+    ],
+)
+def test_what_makes_no_sense_is_told(tmp_path: Path, test: str, told: str) -> None:
+    assert told in refusal(tmp_path, f"  - {test}\n")
+
+
+def test_words_of_dbt_that_change_nothing_are_taken(tmp_path: Path) -> None:
+    test = """  - name: a
+    model: sums
+    description: Why.
+    config: {tags: [b], meta: {owner: us}}
+    tags: a
+    expect: {rows: []}
+  - {name: b, model: sums, config: {enabled: false}, expect: {rows: [{id: 1}]}}
+"""
+
+    assert [(test.name, test.tags) for test in every(prepared(tmp_path, test).nouns)] == [("a", ("a", "b"))]
+
+
+def test_a_changed_fixture_macro_or_seed_is_read_again(tmp_path: Path) -> None:
+    """What is kept of tests is as new as all that they name."""
+    test = """  - name: a
+    model: sums
+    given: [{input: ref('orders'), format: csv, fixture: few}]
+    expect: {rows: []}
+"""
+    files = {"tests/fixtures/few.csv": "id\n1\n"}
+    prepared(tmp_path, test, files=files)
+    for _ in range(2):
+        first = prepare(tmp_path, Cache.of(tmp_path))
+    write(tmp_path, {"tests/fixtures/few.csv": "id\n2\n"})
+    second = prepare(tmp_path, Cache.of(tmp_path))
+
+    assert [every(one.nouns)[0].given[0].rows for one in (first, second)] == [({"id": "1"},), ({"id": "2"},)]

@@ -9,6 +9,7 @@ from sqlrun.model import Change, Expected, Row, Step
 from sqlrun.ticks import parse_time
 from sqlrun.unit.declared_rows import Content, Table, content, dict_rows, listed_rows, raw_lines
 from sqlrun.unit.names import Input, Known, input_name
+from sqlrun.yaml_plain import Mapped
 from sqlrun.yaml_values import Reader, did_you_mean, listed
 
 EXPECT_KEYS = ("rows", "format", "fixture", "columns", "quarantined")
@@ -125,8 +126,7 @@ def expected(reader: Reader, item: Any, table: Table, aside: Table, known: Known
     if node is None:
         return Expected()
     keys = (*EXPECT_KEYS, "changes") if step else EXPECT_KEYS
-    node = reader.mapping(node, reader.value_place(item, "expect"), "`expect`", keys)
-    if not node:
+    if not isinstance(reader.mapping(node, reader.value_place(item, "expect"), "`expect`", keys), Mapped):
         return Expected()
     kinds = _types(reader, node, table)
     table = table if table.types else Table(table.name, kinds)

@@ -29,7 +29,11 @@ def read(folder: Folder, nouns: Project, files: Iterable[Written]) -> tuple[Unit
     """Read the tests of files in their order; two of one name are a problem (SR111), wherever they stand."""
     files = tuple(files)
     known = Known(
-        dict(_inputs(nouns)), tuple(macro.name for macro in nouns.macros), _fixtures(folder, files), nouns.functions
+        inputs=dict(_inputs(nouns)),
+        macros=tuple(macro.name for macro in nouns.macros),
+        fixtures=_fixtures(folder, files),
+        functions=nouns.functions,
+        vars=_vars(nouns) if any("overrides" in written.text for written in files) else (),
     )
     tests: list[UnitTest] = []
     for written in files:
@@ -51,6 +55,12 @@ def _inputs(nouns: Project) -> Iterator[tuple[str, Input]]:
         yield f"ref('{seed.name}')", Input("seed", seed.columns, seed.grain, rows)
     for source in nouns.sources:
         yield f"source('{source.group}', '{source.name}')", Input("source", source.columns)
+
+
+def _vars(nouns: Project) -> set[str]:
+    """Name the vars that the project sets or any template asks for."""
+    texts = [*(model.sql for model in nouns.models), *(macro.text for macro in nouns.macros)]
+    return {*nouns.vars, *(name for text in texts for name in re.findall(r"\bvar\(\s*['\"](\w+)['\"]", text))}
 
 
 def _fixtures(folder: Folder, files: tuple[Written, ...]) -> dict[str, tuple[Fixture, ...]]:
@@ -79,7 +89,8 @@ def _asked(text: str, known: Known) -> list[object]:
         for name, found in known.fixtures.items()
         if escapes or _words(name.rpartition(".")[0]) <= words
     ]
-    return [inputs, fixtures, sorted(known.macros) if "macros" in words else [], known.functions]
+    others = [sorted(known.macros), sorted(known.vars)] if "overrides" in words or escapes else []
+    return [inputs, fixtures, others, known.functions]
 
 
 def _facts(one: Input) -> list[object]:
