@@ -14,6 +14,7 @@ from sqlrun.load import Loaded
 from sqlrun.model import Profile, Project
 from sqlrun.parse import Query
 from sqlrun.plan import Workspace
+from sqlrun.unit.upstream import problems as unit_problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +63,12 @@ def _prepared(loaded: Loaded, cache: Cache | None) -> Prepared:
 
 
 def _promised(prepared: Prepared) -> Prepared:
-    """Look at what contracts promise of other tables, which takes all of them.
+    """Look at what contracts promise of other tables, and what tests give of them, which takes all of them.
 
     Raises: ProjectError.
     """
-    problems = relationships.problems(prepared.nouns, prepared.graph, prepared.space.views)
+    nouns, graph = prepared.nouns, prepared.graph
+    problems = (*relationships.problems(nouns, graph, prepared.space.views), *unit_problems(nouns, graph))
     if problems:
         raise ProjectError(problems)
     return prepared

@@ -109,6 +109,10 @@ def overrides(reader: Reader, item: Any, known: Known) -> tuple[Row, Row]:
         return {}, {}
     node = mapping(reader, node, reader.value_place(item, "overrides"), "`overrides`", ("vars", "macros"), ())
     values, macros = _values(reader, node, "vars"), _values(reader, node, "macros")
+    for name in values:
+        if name not in known.vars:
+            hint = f"Vars: {listed(sorted(known.vars))}.{did_you_mean(name, known.vars)}"
+            reader.problem("SR112", reader.place(node["vars"], name), f"no template asks for the var `{name}`", hint)
     for name, value in macros.items():
         at = reader.place(node["macros"], name)
         if name in OTHERWISE:

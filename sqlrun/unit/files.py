@@ -18,22 +18,29 @@ FIXTURES = "tests/fixtures"
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A YAML file that holds tests."""
+    """A YAML file that holds tests, of models or of macros."""
 
     file: str
     text: str
+    of_macros: bool = False
 
 
 def read(folder: Folder, nouns: Project, files: Iterable[Written]) -> tuple[UnitTest, ...]:
     """Read the tests of files in their order; two of one name are a problem (SR111), wherever they stand."""
     files = tuple(files)
     known = Known(
-        dict(_inputs(nouns)), tuple(macro.name for macro in nouns.macros), _fixtures(folder, files), nouns.functions
+        inputs=dict(_inputs(nouns)),
+        macros=tuple(macro.name for macro in nouns.macros),
+        fixtures=_fixtures(folder, files),
+        functions=nouns.functions,
+        vars=_vars(nouns) if any("overrides" in written.text for written in files) else (),
     )
     tests: list[UnitTest] = []
     for written in files:
-        source = [written.file, written.text, _asked(written.text, known)]
-        make = partial(_tests, folder, written, known)
+        source: list[object] = [written.file, written.text, _asked(written.text, known)]
+        if written.of_macros:
+            source += [[[macro.name, macro.text] for macro in nouns.macros], nouns.vars]
+        make = partial(_tests, folder, written, known, nouns)
         tests += folder.kept("tests", source, tuple[UnitTest, ...], make)
     _unique(folder, tests, {written.file: written.text for written in files})
     return tuple(tests)
@@ -48,6 +55,12 @@ def _inputs(nouns: Project) -> Iterator[tuple[str, Input]]:
         yield f"ref('{seed.name}')", Input("seed", seed.columns, seed.grain, rows)
     for source in nouns.sources:
         yield f"source('{source.group}', '{source.name}')", Input("source", source.columns)
+
+
+def _vars(nouns: Project) -> set[str]:
+    """Name the vars that the project sets or any template asks for."""
+    texts = [*(model.sql for model in nouns.models), *(macro.text for macro in nouns.macros)]
+    return {*nouns.vars, *(name for text in texts for name in re.findall(r"\bvar\(\s*['\"](\w+)['\"]", text))}
 
 
 def _fixtures(folder: Folder, files: tuple[Written, ...]) -> dict[str, tuple[Fixture, ...]]:
@@ -76,7 +89,8 @@ def _asked(text: str, known: Known) -> list[object]:
         for name, found in known.fixtures.items()
         if escapes or _words(name.rpartition(".")[0]) <= words
     ]
-    return [inputs, fixtures, sorted(known.macros) if "macros" in words else [], known.functions]
+    others = [sorted(known.macros), sorted(known.vars)] if "overrides" in words or escapes else []
+    return [inputs, fixtures, others, known.functions]
 
 
 def _facts(one: Input) -> list[object]:
@@ -86,13 +100,22 @@ def _facts(one: Input) -> list[object]:
     return [one.kind, shape(one.columns), one.grain, [list(row.values()) for row in one.rows]]
 
 
-def _tests(folder: Folder, written: Written, known: Known) -> tuple[UnitTest, ...]:
-    from sqlrun.unit.declared import unit_tests
+def macro_files(folder: Folder) -> Iterator[Written]:
+    """List the files of macros/ that hold tests of macros."""
+    for file in folder.files("macros", ".yml"):
+        text = folder.text(file)
+        if text is not None:
+            yield Written(folder.name(file), text, True)
 
-    # Its problems as YAML were told when its contract was read.
-    quiet = Reader(written.file, written.text, [])
-    quiet.problems = folder.problems
-    return unit_tests(quiet, known)
+
+def _tests(folder: Folder, written: Written, known: Known, nouns: Project) -> tuple[UnitTest, ...]:
+    from sqlrun.unit.declared import unit_tests
+    from sqlrun.unit.declared_macros import macro_tests
+
+    # A contract's problems as YAML were told when it was read.
+    reader = Reader(written.file, written.text, folder.problems if written.of_macros else [])
+    reader.problems = folder.problems
+    return macro_tests(reader, known, nouns) if written.of_macros else unit_tests(reader, known)
 
 
 def _unique(folder: Folder, tests: list[UnitTest], texts: Mapping[str, str]) -> None:

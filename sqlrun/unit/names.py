@@ -37,13 +37,15 @@ class Fixture:
 class Known:
     """The inputs by `ref('x')` or `source('a', 'b')`, the names of macros, the fixtures by their files' names.
 
-    A fixture's name may stand in several folders. `functions` are those that the settings add.
+    A fixture's name may stand in several folders. `functions` are those that the settings add, `vars` those that are
+    set or asked for.
     """
 
     inputs: Mapping[str, Input]
     macros: Collection[str] = ()
     fixtures: Mapping[str, tuple[Fixture, ...]] = field(default_factory=dict)
     functions: tuple[str, ...] = ()
+    vars: Collection[str] = ()
 
     @property
     def models(self) -> tuple[str, ...]:

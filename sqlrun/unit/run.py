@@ -19,6 +19,9 @@ from sqlrun.incremental.sql import identifier, type_name
 from sqlrun.model import Column, Project, UnitTest
 from sqlrun.parse import Query
 from sqlrun.ticks import parse_time
+from sqlrun.unit.lines import TOLD, landed
+from sqlrun.unit.names import inner
+from sqlrun.unit.queries import given_sql
 from sqlrun.unit.results import TestResult
 from sqlrun.unit.values import literal, shown
 
@@ -69,9 +72,21 @@ def _one(connection: Any, nouns: Project, queries: Mapping[str, Query], test: Un
         return result("error", message="the model asks for the tick's time: give the test an `as_of`")
     moment = Moment(parse_time(test.as_of or NO_TIME), None)
     try:
+        direct = {*query.rendered.refs, *query.rendered.sources}
+        if test.steps or not (test.macro or {inner(one.input) for one in test.given} <= direct):
+            raise ValueError("`then:` and models in between are not played yet")
         _give(connection, nouns, query, test)
         text = whole_query(queries, query.name, (), moment, "duckdb")
-        columns = expected_columns(test, query)
+        lines = next((one.lines for one in test.given if one.lines is not None), None)
+        if lines is not None:
+            landed(connection, nouns, query, lines, moment.as_of, "_rows")
+            text = "from _rows"
+        aside = _set_aside(connection, test, query) if lines is not None else None
+        if aside is not None:
+            return result("fail", compared="quarantined", **aside)
+        if test.expect.rows is None and not test.expect.sql:
+            return result("pass")
+        columns = expected_columns(connection, test, query)
         actual = _actual(connection, text, columns, query)
         expected = _expected(connection, test, columns, query)
     except (duckdb_error(), ValueError, EngineError) as error:
@@ -91,22 +106,18 @@ def duckdb_error() -> type[Exception]:
 
 def _give(connection: Any, nouns: Project, query: Query, test: UnitTest) -> None:
     """Make each input of the model a table: the rows given, or none."""
-    given = {_input_name(g.input): g.rows for g in test.given}
+    given = {inner(g.input): g for g in test.given}
     for name, columns in _inputs(nouns, query):
         kinds = [(c.name, types.parse(c.type)) for c in columns]
         shape = ", ".join(f"{identifier(c.name, 'duckdb')} {type_name(c.type, 'duckdb')}" for c in columns)
         table = identifier(f"{name}__new", "duckdb")
         connection.execute(f"create or replace temp table {table} ({shape})")
-        rows = given.get(name, ())
-        if rows:
-            values = ", ".join("(" + ", ".join(literal(row.get(n), k) for n, k in kinds) + ")" for row in rows)
+        one = given.get(name)
+        if one is not None and one.sql:
+            connection.execute(f"insert into {table} by name {given_sql(one.sql)}")
+        elif one is not None and one.rows:
+            values = ", ".join("(" + ", ".join(literal(row.get(n), k) for n, k in kinds) + ")" for row in one.rows)
             connection.execute(f"insert into {table} values {values}")
-
-
-def _input_name(text: str) -> str:
-    """Turn `ref('x')` into x and `source('a', 'b')` into a__b."""
-    inner = text[text.index("(") + 1 : text.rindex(")")]
-    return "__".join(part.strip().strip("'\"") for part in inner.split(","))
 
 
 def _inputs(nouns: Project, query: Query) -> Iterable[tuple[str, tuple[Column, ...]]]:
@@ -120,9 +131,12 @@ def _inputs(nouns: Project, query: Query) -> Iterable[tuple[str, tuple[Column, .
             yield source.table, source.columns
 
 
-def expected_columns(test: UnitTest, query: Query) -> tuple[str, ...]:
+def expected_columns(connection: Any, test: UnitTest, query: Query) -> tuple[str, ...]:
     """List the columns to compare: those that any expected row names, in the query's order; all if none does."""
     named = {name for row in test.expect.rows or () for name in row}
+    if test.expect.sql:
+        described = connection.execute(f"describe {given_sql(test.expect.sql)}").fetchall()
+        named = {row[0] for row in described}
     return tuple(c for c in query.columns if c in named) or query.columns
 
 
@@ -138,12 +152,35 @@ def _actual(connection: Any, text: str, columns: tuple[str, ...], query: Query) 
 
 
 def _expected(connection: Any, test: UnitTest, columns: tuple[str, ...], query: Query) -> Counter[tuple[str, ...]]:
+    if test.expect.sql:
+        return _actual(connection, given_sql(test.expect.sql), columns, query)
     kinds = {c.name: types.parse(c.type) for c in query.rendered.model.columns}
     found: Counter[tuple[str, ...]] = Counter()
     for row in test.expect.rows or ():
         values = ", ".join(literal(row.get(name), kinds[name]) for name in columns)
         found[tuple(shown(v) for v in connection.execute(f"select {values}").fetchall()[0])] += 1
     return found
+
+
+def _set_aside(connection: Any, test: UnitTest, query: Query) -> dict[str, Any] | None:
+    """Compare the lines that were set aside with those that are expected to be; None where they are the same."""
+    if test.expect.quarantined is None:
+        return None
+    own = tuple((c.name, c.type) for c in query.rendered.model.columns)
+    kinds = dict((*((c.name, c.type) for c in TOLD), *own))
+    named = {name for row in test.expect.quarantined for name in row}
+    columns = tuple(name for name in kinds if name in named) or tuple(kinds)
+    listed = ", ".join(identifier(name, "duckdb") for name in columns)
+    found = connection.execute(f"select {listed} from _rows__quarantine").fetchall()
+    actual = Counter(tuple(shown(value) for value in row) for row in found)
+    expected: Counter[tuple[str, ...]] = Counter()
+    for row in test.expect.quarantined:
+        values = ", ".join(literal(row.get(name), types.parse(kinds[name])) for name in columns)
+        expected[tuple(shown(v) for v in connection.execute(f"select {values}").fetchall()[0])] += 1
+    missing, unexpected = expected - actual, actual - expected
+    if not missing and not unexpected:
+        return None
+    return {"columns": columns, "missing": _shown(missing), "unexpected": _shown(unexpected)}
 
 
 def _shown(rows: Counter[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
