@@ -44,6 +44,12 @@ class Cache:
         """Open the cache of a project, if one is wanted."""
         return cls(root / FILE) if WANTED.get() else None
 
+    def again(self) -> Cache:
+        """Give a cache for the next look at the project: it knows what this one knows, and reads no file."""
+        following = Cache(None)
+        following._file, following._known = self._file, self._known
+        return following
+
     def kept(self, kind: str, source: object, hint: Any, make: Callable[[], Any], ask: Ask = nothing) -> Any:
         """Give what was made from `source` before, or make it; None is not kept: it says that something is wrong."""
         key = _key(kind, source)

@@ -17,6 +17,7 @@ TESTS = f"{CHOICE[:-1]}, MODEL::test, test_name:x."
 @click.option("--select", "-s", "select", multiple=True, metavar="SELECTOR", help=TESTS)
 @click.option("--exclude", multiple=True, metavar="SELECTOR", help="What to leave out.")
 @click.option("--failed", is_flag=True, help="Run only those that failed or were errors when they last ran.")
+@click.option("--watch", is_flag=True, help="Stay, and after each save run the tests that it touches, until Ctrl-C.")
 @click.option("--fail-fast", "-x", is_flag=True, help="Stop after the first test that doesn't pass.")
 @click.option("--junit", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Write JUnit's XML.")
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")

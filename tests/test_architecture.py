@@ -33,6 +33,7 @@ HOMES = {
     "click": {"cli", "cli_check", "cli_doctor", "cli_drift", "cli_environments", "cli_options", "cli_quarantine",
               "cli_simulate", "cli_test", "cli_ticks"},
     "rich": {"console"},
+    "pytest": {"unit.plugin"},
     "numpy": {"simulate_orders", "simulate_broken"},
 }  # fmt: skip
 # What only a shell may reach for.

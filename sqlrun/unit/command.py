@@ -22,6 +22,10 @@ from sqlrun.unit.results import TestResult
 
 def run_unit_tests(root: Path, options: Mapping[str, Any]) -> int:
     """Carry out `sqlrun test`: 0 where all that was selected passes, be it nothing."""
+    if options["watch"]:
+        from sqlrun.unit.watch import watch
+
+        return watch(root, options)
     prepared = pipeline.prepare(root, Cache.of(root))
     console = Console(quiet=options["quiet"] or options["as_json"])
     tests = choosing.chosen(prepared.graph, tests_of(prepared), options["select"], options["exclude"])
@@ -29,7 +33,7 @@ def run_unit_tests(root: Path, options: Mapping[str, Any]) -> int:
         tests = _failed(root, prepared, tests, console)
     elif not tests:
         console.print(shown.NOTHING, "warning")
-    results = _run(root, prepared, tests, console, fail_fast=options["fail_fast"])
+    results = run_tests(root, prepared, tests, console, options)
     if options["junit"]:
         durable.put(options["junit"], junit(prepared.nouns.name, results, known_of(prepared)))
     if options["as_json"]:
@@ -71,16 +75,17 @@ def results_of(prepared: Prepared, tests: Iterable[UnitTest]) -> Generator[TestR
     yield from run(prepared.nouns, queries, ((test, own.of(test)[test.model]) for test in tests))
 
 
-def _run(
-    root: Path, prepared: Prepared, tests: Sequence[UnitTest], console: Console, *, fail_fast: bool
+def run_tests(
+    root: Path, prepared: Prepared, tests: Sequence[UnitTest], console: Console, options: Mapping[str, Any]
 ) -> list[TestResult]:
+    """Run tests, print what they say and note it for `--failed`; give the results of those that ran."""
     results: list[TestResult] = []
     try:
         with closing(results_of(prepared, tests)) as running:
             for result in running:
                 results.append(result)
                 console.lines([shown.line(result, len(results), len(tests))])
-                if fail_fast and result.status != "pass":
+                if options["fail_fast"] and result.status != "pass":
                     break
     finally:
         # What ran before Ctrl-C is known too.

@@ -1,0 +1,164 @@
+"""Unit tests of models as items of pytest, for a project that asks for them. Shell: pytest, the project, DuckDB.
+
+pytest loads this module into every run, of other projects too: until somebody asks, it imports nothing else of sqlrun.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from sqlrun.model import UnitTest
+    from sqlrun.pipeline import Prepared
+
+ASKED = "sqlrun"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option, and the setting of the same name."""
+    group = parser.getgroup("sqlrun")
+    group.addoption(
+        "--sqlrun", action="store_true", help="Collect the unit tests of sqlrun's models (models/**/*.yml)."
+    )
+    parser.addini(ASKED, "Collect the unit tests of sqlrun's models, as --sqlrun does.", type="bool", default=False)
+
+
+def is_asked(config: pytest.Config) -> bool:
+    """Tell whether the run asks for the models' tests, by option or by setting."""
+    return bool(config.getoption("--sqlrun") or config.getini(ASKED))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Look into models/ too, where the folders to look into come from the settings."""
+    if not is_asked(config):
+        return
+    models = config.rootpath / "models"
+    if config.args_source == pytest.Config.ArgsSource.TESTPATHS and models.is_dir():
+        looked = [Path(config.rootpath / arg) for arg in config.args]
+        if not any(models == folder or models.is_relative_to(folder) for folder in looked):
+            config.args.append(str(models))
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Take the YAML files below models/ that have unit tests."""
+    if file_path.suffix != ".yml" or not is_asked(parent.config):
+        return None
+    root = parent.config.rootpath
+    if not file_path.is_relative_to(root / "models") or b"unit_tests" not in file_path.read_bytes():
+        return None
+    found: pytest.Collector = ModelFile.from_parent(parent, path=file_path)
+    return found
+
+
+class ModelFile(pytest.File):
+    """A model's YAML: one item for each of its unit tests."""
+
+    def collect(self) -> Iterable[pytest.Item]:
+        """List the tests, marked with their own tags and their models'."""
+        root = self.config.rootpath
+        ran = _project(self.config)
+        name = self.path.resolve().relative_to(root.resolve()).as_posix()
+        for test in ran.tests:
+            if test.place.file == name:
+                item: ModelTest = ModelTest.from_parent(self, name=test.name, test=test, ran=ran)
+                for tag in dict.fromkeys((*test.tags, *ran.tags(test))):
+                    _mark(item, tag)
+                yield item
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *more: Any, **how: Any) -> Any:
+        """Tell what is wrong with the project, as the command does."""
+        if isinstance(excinfo.value, Wrong):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, *more, **how)
+
+
+class ModelTest(pytest.Item):
+    """One unit test of a model."""
+
+    def __init__(self, *, test: UnitTest, ran: Ran, **more: Any) -> None:
+        super().__init__(**more)
+        self._test, self._ran = test, ran
+
+    def runtest(self) -> None:
+        """Run it; what differs is the failure's text."""
+        text = self._ran.run(self._test)
+        if text:
+            raise Wrong(text)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *more: Any, **how: Any) -> Any:
+        """Show the rows that differ, and no traceback."""
+        if isinstance(excinfo.value, Wrong):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, *more, **how)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """Give the test's place in its YAML."""
+        return self.path, self._test.place.line - 1, f"{self._test.model}::{self._test.name}"
+
+
+class Wrong(Exception):
+    """What a user is told."""
+
+
+class Ran:
+    """A project that is prepared once in a run, and its tests."""
+
+    def __init__(self, root: Path) -> None:
+        from sqlrun import pipeline
+        from sqlrun.cache import Cache
+        from sqlrun.errors import ProjectError
+        from sqlrun.unit.command import tests_of
+
+        self.problem = ""
+        self.tests: tuple[UnitTest, ...] = ()
+        self._prepared: Prepared | None = None
+        try:
+            self._prepared = pipeline.prepare(root, Cache.of(root))
+        except ProjectError as error:
+            self.problem = f"{error}\n\nThe project doesn't load."
+        else:
+            self.tests = tests_of(self._prepared)
+
+    def tags(self, test: UnitTest) -> tuple[str, ...]:
+        """Give the tags of the model that a test is of."""
+        assert self._prepared is not None
+        return tuple(self._prepared.graph.tags.get(test.model, ()))
+
+    def run(self, test: UnitTest) -> str:
+        """Run one test; give what a user is told of its failure, nothing where it passes."""
+        from sqlrun.unit.command import known_of, results_of
+        from sqlrun.unit.shown import failures
+
+        assert self._prepared is not None
+        results = list(results_of(self._prepared, [test]))
+        return "\n".join(line.text for line in failures(results, known_of(self._prepared))).strip()
+
+
+RAN = pytest.StashKey[Ran]()
+
+
+def _project(config: pytest.Config) -> Ran:
+    """Prepare the project once.
+
+    Raises: Wrong.
+    """
+    if RAN not in config.stash:
+        config.stash[RAN] = Ran(config.rootpath)
+    ran = config.stash[RAN]
+    if ran.problem:
+        raise Wrong(ran.problem)
+    return ran
+
+
+def _mark(item: pytest.Item, tag: str) -> None:
+    """Mark a test by a tag, so that -m finds it; a mark that is declared nowhere else is declared here."""
+    if tag.startswith("_"):
+        return  # pytest keeps such names
+    declared = {line.partition(":")[0].partition("(")[0].strip() for line in item.config.getini("markers")}
+    if tag not in declared:
+        item.config.addinivalue_line("markers", f"{tag}: a tag of sqlrun's models and unit tests")
+    item.add_marker(tag)
