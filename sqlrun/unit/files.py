@@ -28,7 +28,7 @@ def read(folder: Folder, nouns: Project, files: Iterable[Written]) -> tuple[Unit
     """Read the tests of files in their order; two of one name are a problem (SR111), wherever they stand."""
     files = tuple(files)
     known = Known(
-        dict(_inputs(nouns)), tuple(macro.name for macro in nouns.macros), _fixtures(folder, files), nouns.functions
+        dict(inputs(nouns)), tuple(macro.name for macro in nouns.macros), _fixtures(folder, files), nouns.functions
     )
     tests: list[UnitTest] = []
     for written in files:
@@ -39,7 +39,8 @@ def read(folder: Folder, nouns: Project, files: Iterable[Written]) -> tuple[Unit
     return tuple(tests)
 
 
-def _inputs(nouns: Project) -> Iterator[tuple[str, Input]]:
+def inputs(nouns: Project) -> Iterator[tuple[str, Input]]:
+    """Name all that a test can give rows of, as it does."""
     for model in nouns.models:
         yield f"ref('{model.name}')", Input("model", model.columns, () if model.repeats else model.grain)
     for seed in nouns.seeds:
