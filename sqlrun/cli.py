@@ -10,7 +10,17 @@ from typing import Any
 
 import click
 
-from sqlrun import __version__, cli_check, cli_doctor, cli_drift, cli_environments, cli_quarantine, cli_test, cli_ticks
+from sqlrun import (
+    __version__,
+    cli_check,
+    cli_doctor,
+    cli_drift,
+    cli_environments,
+    cli_new,
+    cli_quarantine,
+    cli_test,
+    cli_ticks,
+)
 from sqlrun.cli_options import ENV, EXCLUDE, FOLDER, PROFILE, SELECT, fails_plainly, utc_now
 from sqlrun.cli_simulate import command as simulate_command
 
@@ -158,7 +168,7 @@ def clean(root: Path, warehouse: bool, profile: str | None) -> None:
     sys.exit(clean_up(root, warehouse, profile, utc_now()))
 
 
-GROUPS = (cli_ticks, cli_test, cli_check, cli_doctor, cli_drift, cli_environments, cli_quarantine)
+GROUPS = (cli_ticks, cli_test, cli_new, cli_check, cli_doctor, cli_drift, cli_environments, cli_quarantine)
 COMMANDS = tuple(command for group in GROUPS for command in group.COMMANDS)
 for command in (*COMMANDS, simulate_command):
     main.add_command(command)

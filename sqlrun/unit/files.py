@@ -29,7 +29,7 @@ def read(folder: Folder, nouns: Project, files: Iterable[Written]) -> tuple[Unit
     """Read the tests of files in their order; two of one name are a problem (SR111), wherever they stand."""
     files = tuple(files)
     known = Known(
-        inputs=dict(_inputs(nouns)),
+        inputs=dict(inputs(nouns)),
         macros=tuple(macro.name for macro in nouns.macros),
         fixtures=_fixtures(folder, files),
         functions=nouns.functions,
@@ -46,7 +46,8 @@ def read(folder: Folder, nouns: Project, files: Iterable[Written]) -> tuple[Unit
     return tuple(tests)
 
 
-def _inputs(nouns: Project) -> Iterator[tuple[str, Input]]:
+def inputs(nouns: Project) -> Iterator[tuple[str, Input]]:
+    """Name all that a test can give rows of, as it does."""
     for model in nouns.models:
         yield f"ref('{model.name}')", Input("model", model.columns, () if model.repeats else model.grain)
     for seed in nouns.seeds:

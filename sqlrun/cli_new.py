@@ -1,0 +1,43 @@
+"""The command line of what is written to start from: models, unit tests. Shell: the terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from sqlrun.cli_options import fails_plainly
+
+
+@click.group("new")
+def new() -> None:
+    """Write the skeleton of a model or of a unit test, with example rows from the contracts."""
+
+
+@new.command("model")
+@click.argument("path", metavar="FOLDER/NAME")
+@click.option("--from", "read", multiple=True, metavar="NAME", help="What it reads: a model, a seed, or GROUP.TABLE.")
+@click.pass_obj
+@fails_plainly
+def model_command(root: Path, path: str, read: tuple[str, ...]) -> None:
+    """Write models/FOLDER/NAME.sql and .yml: a query, its contract and a unit test that passes."""
+    from sqlrun.console import Console
+    from sqlrun.unit.scaffold import new_model
+
+    Console().lines(new_model(root.resolve(), path, read))
+
+
+@new.command("test")
+@click.argument("model")
+@click.option("--name", help="What the test is called; MODEL_example, with a number where it is taken, otherwise.")
+@click.pass_obj
+@fails_plainly
+def test_command(root: Path, model: str, name: str | None) -> None:
+    """Put a unit test into MODEL's file: a typed row for each input, and what the query makes of them."""
+    from sqlrun.console import Console
+    from sqlrun.unit.scaffold import new_test
+
+    Console().lines(new_test(root.resolve(), model, name))
+
+
+COMMANDS = (new,)
