@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sqlrun import key_ranges, quarantine_limit
 from sqlrun.engines.protocol import Relation
 from sqlrun.events import CheckResult, Measure
-from sqlrun.expectation_catalogue import CATALOGUE
+from sqlrun.expectation_catalogue import CATALOGUE, VOLUME
 from sqlrun.expectation_values import columns_of
 from sqlrun.expectations import of_model, scope
 from sqlrun.incremental.compile import Compiled
@@ -57,7 +57,7 @@ def check(progress: Progress, model: Compiled) -> Checked:
     if feed is None:
         measured, told = measure(progress, model, Changed((), None, 0))
         return Checked(0, (), (*related, *told), measured)
-    expectations = tuple(e for e in expectations_of(progress.space, model) if e.type != RELATIONSHIPS)
+    expectations = tuple(e for e in expectations_of(progress.space, model) if e.type not in (RELATIONSHIPS, VOLUME))
     # All columns, as samples show whole rows.
     names = ", ".join(identifier(column.name, progress.reader.dialect) for column in model.own.public)
     rows = f"select {names} from feed where _weight > 0"

@@ -1,4 +1,4 @@
-"""Great Expectations' core expectations: arguments of each, and which rows it has to see. Pure."""
+"""Great Expectations' core expectations and one of our own: arguments, and which rows each has to see. Pure."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 # row: each row by itself. key: the rows that share a key. table: the whole table. schema: names alone.
-Scope = Literal["row", "key", "table", "schema"]
+# past: what was measured in past ticks.
+Scope = Literal["row", "key", "table", "schema", "past"]
 QUERY = "unexpected_rows_expectation"
+# The one that Great Expectations doesn't have.
+VOLUME = "expect_landed_row_count_against_past_weeks_to_be_between"
 
 _CONDITION = ("row_condition", "condition_parser")
 _MOSTLY = ("mostly", *_CONDITION)
@@ -174,6 +177,7 @@ _ALL = (
     _kind("expect_table_columns_to_match_ordered_list", "schema", "", "column_list"),
     _kind("expect_table_columns_to_match_set", "schema", "", "column_set", "exact_match"),
     _kind(QUERY, "table", "", "unexpected_rows_query"),
+    _kind(VOLUME, "past", "", "", "min_ratio max_ratio weeks"),
 )
 CATALOGUE = {kind.name: kind for kind in _ALL}
 

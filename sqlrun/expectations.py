@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
+from sqlrun.anomalies import WEEKS
 from sqlrun.errors import Place, Problem
-from sqlrun.expectation_catalogue import CATALOGUE, QUERY, Kind, Scope, near
+from sqlrun.expectation_catalogue import CATALOGUE, QUERY, VOLUME, Kind, Scope, near
 from sqlrun.expectation_sql import batch_query, condition_tree, passes, row_predicate
 from sqlrun.expectation_values import (
     PARAMETERS,
@@ -128,7 +130,7 @@ def _problems(expectation: Expectation, model: Model, lands: bool) -> list[Probl
     named = [*_arguments(expectation, kind)] or [*_named_columns(expectation, kind, model)]
     # Values and SQL only make sense once the arguments and columns exist.
     deeper = named or [*_values(expectation, kind, model)]
-    deeper = deeper or [*_quarantine(expectation, model, lands)]
+    deeper = deeper or [*_quarantine(expectation, model, lands)] or [*_volume(expectation, model, lands)]
     return found + [Problem(code, place, message, hint) for code, message, hint in deeper]
 
 
@@ -151,10 +153,10 @@ def _arguments(expectation: Expectation, kind: Kind) -> Iterator[_Said]:
     for name in kind.columns + kind.required:
         if expectation.kwargs.get(name) is None:
             yield "SR704", f"`{kind.name}` needs the argument `{name}`", ""
-    bounds = {"min_value", "max_value"}
-    bounded = bounds <= set(kind.allowed) and "threshold" not in kind.allowed
-    if bounded and all(expectation.kwargs.get(name) is None for name in bounds):
-        yield "SR704", f"`{kind.name}` needs min_value or max_value", ""
+    for bounds in (("min_value", "max_value"), ("min_ratio", "max_ratio")):
+        bounded = set(bounds) <= set(kind.allowed) and "threshold" not in kind.allowed
+        if bounded and all(expectation.kwargs.get(name) is None for name in bounds):
+            yield "SR704", f"`{kind.name}` needs {' or '.join(bounds)}", ""
 
 
 def _named_columns(expectation: Expectation, kind: Kind, model: Model) -> Iterator[_Said]:
@@ -263,12 +265,12 @@ def _typed(expectation: Expectation, kind: Kind, model: Model) -> Iterator[_Said
         typed(kwargs.get(name), "decimal")
 
 
-def _ordered(ends: list[Value]) -> Iterator[_Said]:
+def _ordered(ends: list[Value], what: str = "value") -> Iterator[_Said]:
     low, high = ends
     if parameter(low) or parameter(high) or low is None or high is None:
         return
     if low > high:  # type: ignore[operator]
-        yield "SR713", f"min_value {low} is above max_value {high}", ""
+        yield "SR713", f"min_{what} {low} is above max_{what} {high}", ""
 
 
 def _quarantine(expectation: Expectation, model: Model, lands: bool) -> Iterator[_Said]:
@@ -283,3 +285,22 @@ def _quarantine(expectation: Expectation, model: Model, lands: bool) -> Iterator
     elif expectation.kwargs.get("mostly", 1) != 1:
         message = "`mostly` says how many bad rows are fine; quarantine takes out each one"
         yield "SR708", message, "Leave one of the two out."
+
+
+def _volume(expectation: Expectation, model: Model, lands: bool) -> Iterator[_Said]:
+    if expectation.type != VOLUME:
+        return
+    if not lands:
+        message = f"{model.name} reads no source, so nothing lands in it"
+        yield "SR720", message, "Put the check into the suite of the model that lands the source."
+    ends = [expectation.kwargs.get(name) for name in ("min_ratio", "max_ratio")]
+    for name, value in zip(("min_ratio", "max_ratio"), ends, strict=True):
+        if value is not None and (
+            isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf
+        ):
+            yield "SR713", f"{name} can't be {value!r}", "It is a share of what is usual, as in 0.5; 1 is the same."
+            return
+    yield from _ordered(ends, "ratio")
+    weeks = expectation.kwargs.get("weeks", 1)
+    if isinstance(weeks, bool) or not isinstance(weeks, int) or not 1 <= weeks <= WEEKS:
+        yield "SR713", f"weeks can't be {weeks!r}", f"Measures of 1 to {WEEKS} weeks are compared."

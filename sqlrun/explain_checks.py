@@ -18,6 +18,7 @@ SEES: Mapping[Scope, str] = {
     "key": "rows that share the key of changed ones",
     "table": "the whole table",
     "schema": "names alone",
+    "past": "the measures of past weeks",
 }
 LANDING = "each line before it lands"
 
@@ -43,7 +44,7 @@ def _described(check: Expectation, rows: int | None) -> dict[str, Any]:
         "on_fail": check.on_fail,
         "place": str(check.place),
         "reads_whole_table": sees == "table",
-        "rows": rows if sees == "table" else 0 if sees == "schema" else None,
+        "rows": rows if sees == "table" else 0 if sees in ("schema", "past") else None,
         "why": _why(check) if sees == "table" else "",
     }
 

@@ -36,8 +36,7 @@ COLUMNS = (
     StoredColumn("interval_seconds", "double"),
     StoredColumn("hour", "int", False),
 )
-# So far back a tick is compared with its past; rows stay for longer, so that the page of the history has them.
-WEEKS = 6
+# Longer than a tick is compared with its past, so that the page of the history has them.
 KEPT = timedelta(weeks=10)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from sqlrun import anomalies, measures
+from sqlrun import anomalies, measures, volume
 from sqlrun.anomalies import Band, duration
 from sqlrun.engines.protocol import Relation
 from sqlrun.errors import EngineError, Place, first_line
@@ -49,8 +49,9 @@ class Changed:
 
 
 def measure(progress: Progress, model: Compiled, changed: Changed) -> Found:
-    """Measure a model's tick and compare it with the past; give what the declared freshness says, too."""
+    """Measure a model's tick and compare it with the past; give what declared freshness and volume say, too."""
     fresh, stale = _freshness(progress, model)
+    stale = [*stale, *volume.judged(progress, model, changed.count, _interval(progress, model))]
     try:
         found = [*_measures(progress, model, changed), *fresh]
     except Exception as error:  # Arrow's errors are of many classes; none of them is the tick's

@@ -9,13 +9,15 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from sqlrun import measures
-from sqlrun.anomalies import ALIKE, MOST_RECENT, RECENT, Kind, Past, kind_of
+from sqlrun.anomalies import ALIKE, MOST_RECENT, RECENT, WEEKS, Kind, Past, kind_of
+from sqlrun.errors import EngineError
 from sqlrun.events import Measure
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 NEEDED = ("as_of", "published", "subject", "measure", "value", "interval_seconds")
+SAME_HOUR = timedelta(weeks=WEEKS, hours=1)
 _Values = dict[tuple[str, str], list[Past]]
 
 
@@ -27,14 +29,25 @@ class History:
     env: str
     as_of: datetime
     lock: threading.Lock = field(default_factory=threading.Lock)
-    known: dict[tuple[timedelta, frozenset[int]], _Values] = field(default_factory=dict)
+    known: dict[tuple[timedelta, frozenset[int]], _Values | EngineError] = field(default_factory=dict)
 
     def same_hour(self, measure: Measure, at: datetime) -> list[Past]:
         """List a measure's values in the same hour of the days of the past weeks.
 
         Raises: EngineError if the past can't be read, the first time.
         """
-        return self._of(measure, timedelta(weeks=measures.WEEKS, hours=1), frozenset({at.hour}))
+        return self._of(measure, SAME_HOUR, frozenset({at.hour}))
+
+    def same_hour_or_error(self, measure: Measure, at: datetime) -> list[Past]:
+        """Do what `same_hour` does, for who mustn't take a past that can't be read for none.
+
+        Raises: EngineError if the past can't be read, each time.
+        """
+        with self.lock:
+            known = self.known.get((SAME_HOUR, frozenset({at.hour})))
+        if isinstance(known, EngineError):
+            raise EngineError(str(known))
+        return self.same_hour(measure, at)
 
     def recent(self, measure: Measure, at: datetime) -> list[Past]:
         """List a measure's values of as many hours as the last few ticks take, at most of the last day.
@@ -47,11 +60,15 @@ class History:
     def _of(self, measure: Measure, back: timedelta, hours: frozenset[int]) -> list[Past]:
         with self.lock:
             if (back, hours) not in self.known:
-                self.known[back, hours] = {}  # what can't be read is not tried again
                 since = self.as_of - back
-                rows = measures.table(self.warehouse, self.env, since=since, hours=sorted(hours), columns=NEEDED)
+                try:
+                    rows = measures.table(self.warehouse, self.env, since=since, hours=sorted(hours), columns=NEEDED)
+                except EngineError as error:
+                    self.known[back, hours] = error  # it is not tried again
+                    raise
                 self.known[back, hours] = {} if rows is None else _values(rows)
-            return self.known[back, hours].get((measure.subject, measure.measure), [])
+            known = self.known[back, hours]
+            return [] if isinstance(known, EngineError) else known.get((measure.subject, measure.measure), [])
 
 
 def _values(rows: pa.Table) -> _Values:

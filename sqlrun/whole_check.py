@@ -10,7 +10,7 @@ from sqlrun.check_queries import CHECK_SECONDS
 from sqlrun.engines.protocol import Engine
 from sqlrun.errors import EngineError, Place
 from sqlrun.events import CheckResult
-from sqlrun.expectation_catalogue import CATALOGUE, QUERY
+from sqlrun.expectation_catalogue import CATALOGUE, QUERY, VOLUME
 from sqlrun.expectation_values import columns_of
 from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.sql import identifier
@@ -37,8 +37,12 @@ class Checked:
 
 
 def declared(space: Workspace, names: tuple[str, ...]) -> list[tuple[Compiled, tuple[Expectation, ...]]]:
-    """List the named models that have checks, in graph order."""
-    found = [(model, expectations_of(space, model)) for model in space.tables if model.name in names]
+    """List the named models that have checks of their tables, in graph order: volume is of a tick, as freshness is."""
+    found = [
+        (model, tuple(one for one in expectations_of(space, model) if one.type != VOLUME))
+        for model in space.tables
+        if model.name in names
+    ]
     return [(model, expectations) for model, expectations in found if expectations]
 
 

@@ -361,3 +361,75 @@ def test_the_report_says_what_to_do_about_it() -> None:
     assert "`error_after`" in failures(result, about)[0].advice
     advice = [finding.advice for finding in warnings(result)]
     assert "`anomalies: false`" in advice[0] and "`error_after`" in advice[1]
+
+
+VOLUME = """expectations:
+  - type: expect_landed_row_count_against_past_weeks_to_be_between
+    kwargs: {min_ratio: 0.6, max_ratio: 1.4}
+    severity: SEVERITY
+"""
+
+
+def held_to(play: Played, severity: str) -> Played:
+    """Write a suite that holds the volume to a share of last week's, and read the project again."""
+    file = play.site.root / "expectations" / "stg.yml"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(VOLUME.replace("SEVERITY", severity))
+    play.site = Site(play.site.root, play.site.engine)
+    return play
+
+
+@pytest.mark.parametrize("count", [0, MANY // 2, MANY * 2])
+def test_a_volume_outside_of_its_share_fails_as_declared(played: Callable[..., Played], count: int) -> None:
+    play = held_to(played(), "critical")
+    play.weeks()
+
+    result = play.tick(START + FIVE, lines(count, START + FIVE))
+
+    (found,) = checks(result, "expect_landed_row_count_against_past_weeks_to_be_between")
+    assert (found.status, found.severity, found.evaluated, result.published) == ("fail", "critical", count, False)
+    assert "of the usual 1,000" in found.message and str(found.place) == "expectations/stg.yml:2:5"
+
+
+def test_a_volume_within_its_share_passes_and_a_warning_stops_no_tick(played: Callable[..., Played]) -> None:
+    play = held_to(played(), "warning")
+    play.weeks()
+
+    good, bad = play.tick(START + FIVE, lines(MANY * 7 // 10, START + FIVE)), None
+    for n in range(1, 7):
+        past = TickResult(
+            n, START + 2 * FIVE - n * WEEK, True, 1.0, (), (), (Measure("stg", "rows", 1e4, None, 300.0),)
+        )
+        measures.write(play.site.warehouse, past, START, play.site.env)
+    bad = play.tick(START + 2 * FIVE, lines(MANY // 2, START + 2 * FIVE))
+
+    kind = "expect_landed_row_count_against_past_weeks_to_be_between"
+    assert [(c.status, r.published) for r in (good, bad) for c in checks(r, kind)] == [("pass", True), ("warn", True)]
+
+
+def test_without_a_past_it_is_a_note_and_no_pass(played: Callable[..., Played]) -> None:
+    """In its first ticks, and where last week's tick was not published."""
+    play = held_to(played(), "critical")
+    play.weeks(published=False)
+
+    result = play.tick(START + FIVE, lines(1, START + FIVE))
+
+    (found,) = checks(result, "expect_landed_row_count_against_past_weeks_to_be_between")
+    assert (found.status, found.evaluated, result.published) == ("info", 0, True)
+    assert found.message.startswith("not evaluated: no past yet (")
+
+
+def test_a_past_that_cant_be_read_stops_a_tick_whose_volume_is_declared(
+    played: Callable[..., Played], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "at_start", lambda *_: None)
+    play = held_to(played(), "critical")
+    play.weeks()
+    for file in Path(measures.path_of(play.site.warehouse)).rglob("*.parquet"):
+        file.write_bytes(b"torn")
+
+    result = play.site.tick(START + FIVE)
+
+    (found,) = checks(result, "expect_landed_row_count_against_past_weeks_to_be_between")
+    assert (found.status, result.published) == ("error", False)
+    assert "the past can't be read" in found.message

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from click.testing import CliRunner
 
 from sqlrun import measures
 from sqlrun.cli import main
-from sqlrun.events import CheckResult, TickResult
+from sqlrun.events import CheckResult, Measure, TickResult
+from sqlrun.expectation_catalogue import VOLUME
 from tests import oracle
 from tests.projects import Site
 from tests.script import FIVE, START, mart, order, site_of_orders
@@ -204,12 +206,32 @@ def fresh_source(site: Site) -> Site:
     return site
 
 
+def half_the_volume(site: Site) -> Site:
+    """Last week there were eight lines in these five minutes; three will come."""
+    before = Measure(EVENTS, "rows", 8.0, None, FIVE.total_seconds())
+    for ago in (LATER, START + 2 * FIVE):
+        past = TickResult(0, ago - timedelta(weeks=1), True, 1.0, (), (), (before,))
+        measures.write(site.warehouse, past, ago)
+    file = f"expectations/staging/orders/{EVENTS}.yml"
+    edited = edit(site, file, "weeks: 2\n    severity: warning", "weeks: 1\n    severity: critical")
+    return edit(
+        edited, file, "on_fail: warn\n    description: With little", "on_fail: fail\n    description: With little"
+    )
+
+
+def the_rest(site: Site) -> Site:
+    """What was missing comes: sixteen lines are usual in ten minutes."""
+    site.write("2.jsonl", [order(f"7{n}", LATER - FIVE / 2) for n in range(8)])
+    return site
+
+
 UNIQUE = "expect_column_values_to_be_unique"
 FAULTS: dict[str, tuple[Callable[[Site], Site], Callable[[Site], Site], str, str]] = {
     "a repeated key": (repeated_key, repaired_key, ORDERS, UNIQUE),
     "an unknown restaurant": (unknown_restaurant, known_restaurant, ORDERS, "relationships"),
     "a breach of a whole table": (breach_of_a_table, wider_rule, WINDOWS, "expect_table_row_count_to_be_between"),
     "too much set aside": (too_much_set_aside, discarded, EVENTS, "max_quarantined"),
+    "half the volume": (half_the_volume, the_rest, EVENTS, VOLUME),
     "a stale source": (stale_source, fresh_source, EVENTS, "freshness"),
 }
 
