@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from sqlrun import explain, pipeline, profile, report
 from sqlrun.cache import Cache
 from sqlrun.console import Console
-from sqlrun.engines.choice import DIALECTS
+from sqlrun.engines.choice import dialect_of
 from sqlrun.errors import UsageError
 from sqlrun.graph import select as select_nodes
 from sqlrun.model import Profile
@@ -69,9 +69,11 @@ def write_compiled(
     root: Path, select: tuple[str, ...], exclude: tuple[str, ...], name: str | None, now: datetime
 ) -> int:
     """Carry out `sqlrun compile`."""
-    prepared = pipeline.prepare(root, Cache.of(root))
+    cache = Cache.of(root)
+    prepared = pipeline.prepare(root, cache)
     target = profile_of(root, prepared, name)
     pipeline.require_engine(prepared, target)
+    alone = pipeline.on_spark_alone(prepared, target, cache)
     names = chosen(prepared, select, exclude)
     folder = root / "target" / "compiled" / target.name
     lines = []
@@ -79,7 +81,8 @@ def write_compiled(
         if model.name in names:
             file = folder / model.query.rendered.model.file
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(explain.compiled(prepared.space, model, target, DIALECTS[target.engine], now) + "\n")
+            dialect = dialect_of(target, model.name, alone)
+            file.write_text(explain.compiled(prepared.space, model, target, dialect, now) + "\n")
             lines.append(f"{model.query.rendered.model.file} -> {file.relative_to(root)}")
     Console().lines([*lines, f"Compiled {len(lines)} models for {target.engine}; nothing was run."])
     return 0
@@ -87,15 +90,20 @@ def write_compiled(
 
 def explain_model(root: Path, model: str, name: str | None, as_json: bool, now: datetime) -> int:
     """Carry out `sqlrun explain`."""
-    prepared = pipeline.prepare(root, Cache.of(root))
+    from sqlrun import engine_told
+
+    cache = Cache.of(root)
+    prepared = pipeline.prepare(root, cache)
     target = profile_of(root, prepared, name)
     known = {m.name: m for m in prepared.space.models}
     if model not in known:
         select_nodes(prepared.graph, (model,))  # says what is near
         raise UsageError(f"{model} is not a model; explain takes one model")
     pipeline.require_engine(prepared, target)
-    sizes = _sizes(prepared, known[model], target)
-    about = explain.described(prepared.space, known[model], DIALECTS[target.engine], now, sizes)
+    alone = pipeline.on_spark_alone(prepared, target, cache)
+    engines = engine_told.of_model(known[model], target, alone)
+    sizes = replace(_sizes(prepared, known[model], target), engines=engines)
+    about = explain.described(prepared.space, known[model], dialect_of(target, model, alone), now, sizes)
     if as_json:
         Console().raw(json.dumps(about, indent=2))
     else:

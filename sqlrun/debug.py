@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
@@ -49,6 +50,12 @@ def _version(package: str) -> str:
 
 def _tries(target: Profile) -> Iterator[tuple[str, bool]]:
     """Try Java, the engine, and a table written to and read from the warehouse."""
+    if target.engine == "auto":
+        from sqlrun.engines.auto import of_duckdb, of_spark
+
+        yield from _tries(replace(target, engine="duckdb", settings=of_duckdb(target.settings)))
+        yield from _tries(replace(target, engine="spark", settings=of_spark(target.settings)))
+        return
     if target.engine == "spark":
         from sqlrun.engines.spark_session import java_problem
 

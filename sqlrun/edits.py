@@ -38,7 +38,8 @@ class Edit:
     """What becomes of one model or seed.
 
     `columns` is what readers will see changed, as `+ n int`, `- n` or `~ n int -> bigint`; `reads` names the tables
-    that are read whole to build it; empty where nothing is built.
+    that are read whole to build it; empty where nothing is built. `engine`: the one that builds it, where there is a
+    choice, and why where that is not obvious.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Edit:
     why: str
     columns: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
+    engine: str = ""
 
 
 def edits(space: Workspace, plan: TickPlan) -> tuple[Edit, ...]:
@@ -186,7 +188,8 @@ def _cost(edit: Edit, rows: Mapping[str, int]) -> str:
     sizes = [rows.get(name) for name in edit.reads]
     total = sum(size for size in sizes if size is not None)
     about = f", about {total:,} rows" if None not in sizes else ""
-    return f"; reads {', '.join(edit.reads)}{about}"
+    by = f"; by {edit.engine}" if edit.engine else ""
+    return f"; reads {', '.join(edit.reads)}{about}{by}"
 
 
 def as_json(found: Iterable[Edit], published: Published | None, rows: Mapping[str, int]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -37,10 +37,14 @@ METHODS = {
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What a warehouse tells: rows of each table, and rows read for each changed one by table; empty before a build."""
+    """What a warehouse tells: rows of each table, and rows read for each changed one by table; empty before a build.
+
+    `engines`: what is to be said of each table's engine, where there is a choice.
+    """
 
     rows: Mapping[str, int]
     rates: Mapping[str, float]
+    engines: Mapping[str, str] = field(default_factory=dict)
 
 
 # The change that predicted costs are told for.
@@ -95,6 +99,7 @@ def _table(
         "partition_by": list(stage.partition_by),
         "state": [c.name for c in stage.columns if c not in stage.public],
         "ways": _ways(stage, known),
+        "engine": known.engines.get(stage.name),
         "opens": _opens(ranges.needed(stage, moment, fresh=False)),
         "statement": statement_text(space, model, stage, dialect, now),
     }
@@ -157,6 +162,7 @@ def _table_lines(table: Mapping[str, Any], about: Mapping[str, Any]) -> list[str
             lines.append(f"{word:10} {', '.join(values)}")
     ways = [f"{way['strategy']} {_rows(way['rows'])}" for way in table["ways"]]
     lines.append(f"cost       {EXAMPLE:,} changed rows: {', or '.join(ways)}")
+    lines += [f"engine     {table['engine']}"] if table["engine"] else []
     lines += [f"opens      {opened}" for opened in table["opens"]]
     return lines
 
@@ -227,7 +233,7 @@ def compiled(space: Workspace, model: Compiled, target: Profile, dialect: Dialec
     pretty = sqlglot.parse_one(text, read=dialect).sql(dialect, pretty=True)
     reads = dict.fromkeys(s for stage in model.stages for s in stage.inputs if not s.startswith(f"{model.name}__"))
     names = [n for n in (*reads, *model.query.rendered.refs) if n not in space.views]
-    header = f"-- {model.query.rendered.model.file}, compiled for {target.engine} at as_of {now:%Y-%m-%d %H:%M} UTC"
+    header = f"-- {model.query.rendered.model.file}, compiled for {dialect} at as_of {now:%Y-%m-%d %H:%M} UTC"
     sources = [_relation(space, name, target, dialect) for name in dict.fromkeys(names) if _is_table(space, name)]
     if not sources:
         return f"{header}\n{pretty}"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sqlrun import again, expectations, graph, load, parse, plan, profile, relationships, render, spark_alone
@@ -19,12 +20,16 @@ from sqlrun.unit.upstream import problems as unit_problems
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A project that is right: its nouns, graph, queries and how each model is kept."""
+    """A project that is right: its nouns, graph, queries and how each model is kept.
+
+    `alone`: models that run on Spark alone, each with why, where a build is to choose.
+    """
 
     nouns: Project
     graph: Graph
     queries: tuple[Query, ...]
     space: Workspace
+    alone: Mapping[str, str] = field(default_factory=dict)
 
 
 def prepare(root: Path, cache: Cache | None = None) -> Prepared:
@@ -96,7 +101,7 @@ def prepare_to_build(root: Path, name: str | None, cache: Cache | None = None) -
         problems.extend(_engine_problems(prepared, target, cache))
     if prepared is None or target is None or problems:
         raise ProjectError(problems)
-    return prepared, target
+    return replace(prepared, alone=on_spark_alone(prepared, target, cache)), target
 
 
 def require_engine(prepared: Prepared, target: Profile) -> None:
@@ -116,8 +121,13 @@ def _engine_problems(prepared: Prepared, target: Profile, cache: Cache | None = 
     return spark_alone.problems(queries, functions)
 
 
-def on_spark_alone(prepared: Prepared, cache: Cache | None = None) -> dict[str, str]:
-    """Name the models that DuckDB would answer otherwise than Spark, by what they or the views they read call."""
+def on_spark_alone(prepared: Prepared, target: Profile, cache: Cache | None = None) -> dict[str, str]:
+    """Name the models that DuckDB would answer otherwise than Spark, by what they or the views they read call.
+
+    Asked for where the engine is chosen by model; none where the profile has chosen.
+    """
+    if target.engine != "auto":
+        return {}
     functions = prepared.nouns.functions
     found: dict[str, str] = {}
     for query in prepared.queries:  # inputs first

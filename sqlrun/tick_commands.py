@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -72,12 +73,13 @@ def plan_edits(
     now: datetime,
 ) -> int:
     """Carry out `sqlrun plan`."""
-    from sqlrun import edits, environments, rules_edited
+    from sqlrun import edits, engine_told, environments, rules_edited
     from sqlrun.engines import delta_files
     from sqlrun.engines.duckdb import DuckDBEngine
     from sqlrun.plan import tick_plan
 
-    prepared = pipeline.prepare(root, Cache.of(root))
+    cache = Cache.of(root)
+    prepared = pipeline.prepare(root, cache)
     ledger = ledger_of(root, prepared, name, env)
     history, around = ledger.read(), environments.around(ledger)
     number, names = history.last_tick + 1, chosen(prepared, select, exclude)
@@ -90,7 +92,10 @@ def plan_edits(
             prepared.space, ledger.warehouse, history.published, number, now, names, refresh, around, anew
         )  # fmt: skip
     published = plan.published
-    found = edits.edits(prepared.space, plan)
+    target = profile_of(root, prepared, name)
+    alone, found = pipeline.on_spark_alone(prepared, target, cache), edits.edits(prepared.space, plan)
+    engines = engine_told.of_plan(plan, (e.name for e in found if e.reads), target, alone)
+    found = tuple(replace(edit, engine=engines.get(edit.name, "")) for edit in found)
     states = {n: published.tables[n] for e in found for n in e.reads if n in published.tables} if published else {}
     rows = {n: delta_files.rows_at(f"{ledger.warehouse}/{state.path}", state.version) for n, state in states.items()}
     if as_json:

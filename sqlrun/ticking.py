@@ -23,7 +23,6 @@ from sqlrun import (
     lock,
     marks,
     measures,
-    pipeline,
     receipts,
     report,
     report_files,
@@ -31,7 +30,6 @@ from sqlrun import (
 )
 from sqlrun.artifacts import Artifacts
 from sqlrun.build import Request, tick
-from sqlrun.cache import Cache
 from sqlrun.console import Console
 from sqlrun.engines.choice import engine_of
 from sqlrun.engines.duckdb import DuckDBEngine
@@ -93,7 +91,6 @@ class Session:
         self.root, self.prepared, self.target, self.names = root, prepared, target, names
         self.console, self.clock, self.receipts = console, clock, receipts
         self._stop, self._at_once = threading.Event(), threading.Event()
-        self._alone = pipeline.on_spark_alone(prepared, Cache.of(root)) if target.engine == "auto" else {}
         # The few rows that are checked are read without a job of Spark's.
         self._reader = DuckDBEngine() if target.engine == "spark" else None
 
@@ -101,7 +98,7 @@ class Session:
         """Tick as the options say; give the exit code of the last tick that failed, else 0."""
         marks.require(self.target.warehouse, self.prepared.nouns.name)
         # The lock makes the warehouse's folder, or says why it can't.
-        engine = engine_of(self.target, self._alone)
+        engine = engine_of(self.target, self.prepared.alone)
         ledger = Ledger(self.target.warehouse, self.prepared.nouns.name, options["env"])
         code = 0
         wait = self.console.print if options["wait"] else None

@@ -25,6 +25,9 @@ from sqlrun.incremental.statements import Tick
 if TYPE_CHECKING:
     from sqlrun.maintain import Progress
 
+# Which engine new landing tables begin with, unless the profile says otherwise (decision 17).
+LANDS = "duckdb"
+
 
 @dataclass(frozen=True, slots=True)
 class Turn:
@@ -59,17 +62,17 @@ def _work(progress: Progress, stage: Stage, tick: Tick, changed: int) -> Work:
     rows = round(changed * max(USUAL[stage.method], 1.0))
     if not whole and rows < FEW:
         return Work(stage.name, changed, rows)
-    held = [_size(progress, name) for name in stage.inputs]
-    inputs, size = sum(rows for rows, _ in held), sum(size for _, size in held)
+    tables, states = progress.plan.tables, progress.states
+    held = [size(tables[name].spec.path, states[name].version) for name in stage.inputs]
+    inputs, volume = sum(rows for rows, _ in held), sum(volume for _, volume in held)
     if whole:
-        return Work(stage.name, changed, inputs, size, whole=True)
-    return Work(stage.name, changed, rows, round(size * min(1.0, rows / max(inputs, 1))))
+        return Work(stage.name, changed, inputs, volume, whole=True)
+    return Work(stage.name, changed, rows, round(volume * min(1.0, rows / max(inputs, 1))))
 
 
-def _size(progress: Progress, name: str) -> tuple[int, int]:
+def size(path: str, version: int) -> tuple[int, int]:
     """Tell a table's rows and bytes by its files' statistics."""
-    table = delta_files.open_table(progress.plan.tables[name].spec.path, progress.states[name].version)
-    files = delta_files.files_at(table)
+    files = delta_files.files_at(delta_files.open_table(path, version))
     return sum(int(f.get("num_records") or 0) for f in files), sum(int(f.get("size_bytes") or 0) for f in files)
 
 
@@ -89,21 +92,20 @@ def of_landing(progress: Progress, model: Compiled) -> Turn:
     engine = progress.engine
     if not isinstance(engine, AutoEngine):
         return Turn(engine)
-    began = _began(_checkpoint(progress, model))
     if model.name in engine.alone:
         return Turn(engine.spark, f"{model.name} is landed by Spark: {engine.alone[model.name]}")
-    return Turn(engine.spark if (began or engine.lands) == "spark" else engine.duckdb)
+    return Turn(engine.spark if (began(_checkpoint(progress, model)) or engine.lands) == "spark" else engine.duckdb)
 
 
-def _checkpoint(progress: Progress, model: Compiled) -> Path:
-    return Path(progress.warehouse) / landed.checkpoint_of(progress.plan.tables[model.name].path)
+def _checkpoint(progress: Progress, model: Compiled) -> str:
+    return f"{progress.warehouse}/{landed.checkpoint_of(progress.plan.tables[model.name].path)}"
 
 
-def _began(checkpoint: Path) -> str:
+def began(checkpoint: str) -> str:
     """Tell which engine's memory of landed files lies in a checkpoint; "" for neither's."""
-    if (checkpoint / "id").exists():
+    if (Path(checkpoint) / "id").exists():
         return "duckdb"
-    return "spark" if (checkpoint / "metadata").exists() else ""
+    return "spark" if (Path(checkpoint) / "metadata").exists() else ""
 
 
 def foresee(progress: Progress) -> None:
@@ -136,6 +138,6 @@ def _waits(progress: Progress, model: Compiled) -> bool:
     assert model.source is not None
     try:
         present = source_files.listed(f"{progress.space.project.root}/{model.source.path}")
-        return bool(present.keys() - source_files.landed_by(_checkpoint(progress, model)))
+        return bool(present.keys() - source_files.landed_by(Path(_checkpoint(progress, model))))
     except (EngineError, OSError):
         return False  # landing it says what is wrong

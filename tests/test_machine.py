@@ -127,10 +127,11 @@ def stopping(owner: Any, name: str, turn: int, *, after: bool) -> AbstractContex
     def instead(*args: Any, **named: Any) -> Any:
         nonlocal calls
         calls += 1
-        if calls == turn and not after:
+        mine = calls  # another thread may call meanwhile
+        if mine == turn and not after:
             raise Stop
         done = real(*args, **named)
-        if calls == turn:
+        if mine == turn:
             raise Stop
         return done
 

@@ -269,10 +269,9 @@ def test_sizes_and_settings_are_parted_between_the_engines() -> None:
 def test_features_are_read_off_the_protocol() -> None:
     """What this project's tables have is written; what is unknown, or column mapping, is not."""
 
-    def table(version: int, features: list[str] | None = None, **settings: str) -> Any:
+    def table(version: int, features: list[str] | None = None) -> Any:
         protocol = mock.Mock(min_writer_version=version, writer_features=features)
-        metadata = mock.Mock(configuration={key.replace("_", "."): value for key, value in settings.items()})
-        return mock.Mock(protocol=lambda: protocol, metadata=lambda: metadata)
+        return mock.Mock(protocol=lambda: protocol)
 
     assert delta_features.foreign(table(4)) == ()
     assert delta_features.foreign(table(7, ["changeDataFeed", "deletionVectors"])) == ()
@@ -280,6 +279,6 @@ def test_features_are_read_off_the_protocol() -> None:
         "clustering",
         "rowTracking",
     )
-    assert delta_features.foreign(table(5, delta_columnMapping_mode="name")) == ("columnMapping",)
-    assert delta_features.foreign(table(6)) == ("writer version 6",)
+    assert delta_features.foreign(table(5)) == ("columnMapping",)
+    assert delta_features.foreign(table(6)) == ("columnMapping", "identityColumns")
     assert delta_features.foreign(table(7, None)) == ()

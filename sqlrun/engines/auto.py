@@ -20,6 +20,16 @@ if TYPE_CHECKING:
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
+def of_duckdb(settings: Mapping[str, str]) -> dict[str, str]:
+    """Take the settings that are DuckDB's."""
+    return {key: value for key, value in settings.items() if not key.startswith("spark.")}
+
+
+def of_spark(settings: Mapping[str, str]) -> dict[str, str]:
+    """Take the settings that are Spark's."""
+    return {key: value for key, value in settings.items() if key.startswith("spark.")}
+
+
 class AutoEngine:
     """As an engine it is DuckDB; whoever may choose (`turns.py`) takes `duckdb` or `spark`.
 
@@ -34,8 +44,7 @@ class AutoEngine:
         self, settings: Mapping[str, str] = NOTHING, alone: Mapping[str, str] = NOTHING, lands: str = "duckdb"
     ) -> None:
         self.alone, self.lands = alone, lands
-        self.duckdb = DuckDBEngine({key: value for key, value in settings.items() if not key.startswith("spark.")})
-        self.spark = SparkEngine({key: value for key, value in settings.items() if key.startswith("spark.")})
+        self.duckdb, self.spark = DuckDBEngine(of_duckdb(settings)), SparkEngine(of_spark(settings))
         self._warming: threading.Thread | None = None
 
     def warm(self) -> None:

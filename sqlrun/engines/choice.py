@@ -13,6 +13,11 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 DIALECTS: dict[str, Dialect] = {"spark": "spark", "duckdb": "duckdb", "auto": "duckdb"}
 
 
+def dialect_of(profile: Profile, model: str, alone: Mapping[str, str]) -> Dialect:
+    """Tell which SQL a model of a project runs as; `alone`: models for Spark alone."""
+    return "spark" if profile.engine == "auto" and model in alone else DIALECTS[profile.engine]
+
+
 def engine_of(profile: Profile, alone: Mapping[str, str] = NOTHING) -> Engine:
     """Make the engine of a profile; it starts when it is first used. `alone`: models for Spark alone, and why."""
     settings = dict(profile.settings)

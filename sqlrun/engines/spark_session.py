@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlrun.errors import EngineError
 
@@ -110,7 +110,7 @@ def session_of(settings: dict[str, str]) -> SparkSession:
     builder = SparkSession.builder
     for key, value in merged.items():
         builder = builder.config(key, value)
-    with _scrubbed(), _interrupts_kept(), _silenced() as said:
+    with _own_settings(), _interrupts_kept(), _launched_apart() as said:
         try:
             session = builder.getOrCreate()
         except Exception as error:
@@ -128,17 +128,43 @@ def _jars() -> dict[str, str]:
 
 
 @contextmanager
-def _scrubbed() -> Iterator[None]:
-    """Start the JVM with the few variables that it needs, and without a foreign SPARK_HOME."""
-    before = dict(os.environ)
-    for name in before:
-        if not PASSED.fullmatch(name):
-            del os.environ[name]
+def _own_settings() -> Iterator[None]:
+    """Keep a foreign SPARK_HOME, SPARK_REMOTE and their like from PySpark; no other variable is touched."""
+    foreign = re.compile(r"SPARK_\w+|MASTER")
+    taken = {name: os.environ.pop(name) for name in list(os.environ) if foreign.fullmatch(name)}
+    os.environ.update({name: value for name, value in taken.items() if PASSED.fullmatch(name)})
     try:
         yield
     finally:
-        os.environ.clear()
-        os.environ.update(before)
+        for name in [name for name in os.environ if foreign.fullmatch(name)]:
+            del os.environ[name]
+        os.environ.update(taken)
+
+
+@contextmanager
+def _launched_apart() -> Iterator[Path]:
+    """Have the JVM born with few variables and with its output in a file, where it stays.
+
+    This process changes nothing of its own for it: other threads work and print meanwhile.
+    """
+    from pyspark import java_gateway
+
+    handle, name = tempfile.mkstemp(prefix="sqlrun-spark-", suffix=".log")
+    real: Any = getattr(java_gateway, "Popen")  # noqa: B009  it isn't the module's to give
+
+    def launch(command: list[str], **given: Any) -> subprocess.Popen[bytes]:
+        # What this process hasn't is PySpark's own word to the JVM.
+        passed = {n: value for n, value in given["env"].items() if n not in os.environ or PASSED.fullmatch(n)}
+        started: subprocess.Popen[bytes] = real(command, stdout=handle, stderr=handle, **given | {"env": passed})
+        return started
+
+    setattr(java_gateway, "Popen", launch)  # noqa: B010
+    try:
+        yield Path(name)
+    finally:
+        setattr(java_gateway, "Popen", real)  # noqa: B010
+        os.close(handle)
+        Path(name).unlink(missing_ok=True)
 
 
 @contextmanager
@@ -150,23 +176,6 @@ def _interrupts_kept() -> Iterator[None]:
     finally:
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, before)
-
-
-@contextmanager
-def _silenced() -> Iterator[Path]:
-    """Send what the JVM and its launcher print to a file: it keeps the descriptors that it is born with."""
-    handle, name = tempfile.mkstemp(prefix="sqlrun-spark-", suffix=".log")
-    kept = [(stream, os.dup(stream)) for stream in (1, 2)]
-    try:
-        for stream, _ in kept:
-            os.dup2(handle, stream)
-        yield Path(name)
-    finally:
-        for stream, copy in kept:
-            os.dup2(copy, stream)
-            os.close(copy)
-        os.close(handle)
-        Path(name).unlink(missing_ok=True)
 
 
 def _tail(file: Path, lines: int = 5) -> str:
