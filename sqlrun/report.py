@@ -12,7 +12,7 @@ from sqlrun.events import CheckResult, Event, NodeResult, StageReceipt, Started,
 from sqlrun.expectations import from_contract
 from sqlrun.model import Model, Profile
 from sqlrun.rows import aligned, as_csv, as_json, escaped, table
-from sqlrun.unit.chosen import every
+from sqlrun.unit.choosing import every
 
 if TYPE_CHECKING:
     from sqlrun.checksums import Found

@@ -22,7 +22,7 @@ from sqlrun.readers import find, relation, tick_of
 ROOT = Path(__file__).parent.parent
 # Opening DuckDB takes longer than reading a small table.
 READER = DuckDBEngine()
-ROOMS = ("models", "macros", "seeds", "expectations", "profiles")
+ROOMS = ("models", "macros", "seeds", "expectations", "profiles", "tests/fixtures")
 
 
 def copy_project(folder: Path) -> Path:

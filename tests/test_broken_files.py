@@ -15,7 +15,7 @@ from sqlrun.pipeline import prepare, prepare_to_build
 from tests.projects import copy_project
 
 ROOT = Path(__file__).parent.parent
-ROOMS = ("models", "macros", "seeds", "expectations", "profiles")
+ROOMS = ("models", "macros", "seeds", "expectations", "profiles", "tests/fixtures")
 SPLINTERS = [
     "'", '"', "`", "{{", "}}", "{%", "%}", "{#", "(", ")", "[", "]", "{", "}", ",", ":", "- ", "\t", "\n", "\\", ";",
     "--", "/*", "*/", "&a", "*a", "!!int ", "<<: ", "null", "~", "1e999", "0x", "é", "\x00", "\u2028", "𝄞", "#", "| ",

@@ -351,7 +351,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The project with a day of orders, built on DuckDB, which is its default here."""
     folder = tmp_path_factory.mktemp("docs") / "project"
     folder.mkdir()
-    for room in ("models", "macros", "seeds", "expectations", "profiles"):
+    for room in ("models", "macros", "seeds", "expectations", "profiles", "tests/fixtures"):
         shutil.copytree(ROOT / room, folder / room)
     text = (ROOT / "pyproject.toml").read_text()
     (folder / "pyproject.toml").write_text(text.replace('profile = "local"', 'profile = "duckdb"'))

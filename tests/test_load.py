@@ -110,7 +110,7 @@ unit_tests:
             ("none", "string"),
         )
     )
-    files = models({"sums": "select 1 as id"})
+    files = models({"sums": "select {{ var('hours', 1) }} as id"})
     files["models/sums.yml"] += tests
     project = load.project(write(tmp_path, {**files, "models/_sources.yml": source}))
     test = project.models[0].unit_tests[0]

@@ -13,7 +13,7 @@ from sqlrun import load, parse, render
 from sqlrun.expectations import problems
 from sqlrun.model import Macro, Model, Project, Suite
 from sqlrun.unit import run as unit_tests
-from sqlrun.unit.chosen import every
+from sqlrun.unit.choosing import every
 from sqlrun.unit.queries import Queries
 
 ROOT = Path(__file__).parent.parent

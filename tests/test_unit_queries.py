@@ -10,7 +10,7 @@ import pytest
 from sqlrun.cache import Cache
 from sqlrun.errors import ProjectError
 from sqlrun.pipeline import Prepared, prepare
-from sqlrun.unit.chosen import every, of_models
+from sqlrun.unit.choosing import every, of_models
 from sqlrun.unit.queries import Queries
 from sqlrun.unit.results import TestResult
 from sqlrun.unit.run import run

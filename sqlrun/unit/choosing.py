@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from sqlrun.errors import UsageError
 from sqlrun.graph import Graph, select
-from sqlrun.model import UnitTest
+from sqlrun.model import Macro, Project, UnitTest
 from sqlrun.yaml_values import did_you_mean
 
 METHOD = "test_name:"
@@ -72,7 +73,7 @@ def _matched(graph: Graph, tests: Sequence[UnitTest], text: str) -> set[int]:
         if not found:
             raise
         models = set()
-    return found | {place for place, test in enumerate(tests) if test.model in models}
+    return found | {place for place, test in enumerate(tests) if test.model in models and not test.macro}
 
 
 def failed(tests: Sequence[UnitTest], before: Statuses) -> tuple[tuple[UnitTest, ...], tuple[str, ...]]:
@@ -80,3 +81,34 @@ def failed(tests: Sequence[UnitTest], before: Statuses) -> tuple[tuple[UnitTest,
     wrong = {name for name, status in before.items() if status in WRONG}
     there = {key_of(test) for test in tests}
     return tuple(test for test in tests if key_of(test) in wrong), tuple(sorted(wrong - there))
+
+
+def of_models(nouns: Project, order: Iterable[str], names: Collection[str]) -> tuple[UnitTest, ...]:
+    """List the tests of the models named, in the graph's order, behind those of the macros that they call.
+
+    Where all models are named, the tests of macros that nobody calls are among them.
+    """
+    models = {model.name: model for model in nouns.models}
+    chosen = [models[name] for name in order if name in models and name in names]
+    macros = nouns.macros if len(chosen) == len(models) else _called(nouns.macros, [model.sql for model in chosen])
+    of_macros = (test for macro in macros for test in macro.unit_tests)
+    return (*of_macros, *(test for model in chosen for test in model.unit_tests))
+
+
+def every(nouns: Project) -> tuple[UnitTest, ...]:
+    """List all tests of a project."""
+    names = [model.name for model in nouns.models]
+    return of_models(nouns, names, names)
+
+
+def _called(macros: tuple[Macro, ...], texts: list[str]) -> tuple[Macro, ...]:
+    """Find the macros that texts name, and those that these name."""
+    found: dict[str, Macro] = {}
+    left = list(texts)
+    while left:
+        words = set(re.findall(r"\w+", left.pop()))
+        for macro in macros:
+            if macro.name in words and macro.name not in found:
+                found[macro.name] = macro
+                left.append(macro.text)
+    return tuple(macro for macro in macros if macro.name in found)

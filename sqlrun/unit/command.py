@@ -14,7 +14,6 @@ from sqlrun.console import Console
 from sqlrun.model import UnitTest
 from sqlrun.pipeline import Prepared
 from sqlrun.unit import choosing, last_run, made, shown
-from sqlrun.unit.chosen import of_models
 from sqlrun.unit.junit import junit
 from sqlrun.unit.made import Facts
 from sqlrun.unit.results import TestResult
@@ -43,7 +42,7 @@ def run_unit_tests(root: Path, options: Mapping[str, Any]) -> int:
 
 def before_build(root: Path, prepared: Prepared, names: Iterable[str], console: Console) -> bool:
     """Run the unit tests of models that are to be built; tell whether all passed."""
-    tests = of_models(prepared.nouns, prepared.graph.order, frozenset(names))
+    tests = choosing.of_models(prepared.nouns, prepared.graph.order, frozenset(names))
     results = list(results_of(prepared, tests))
     console.lines(shown.brief(results, known_of(prepared)))
     _note(root, prepared, tests, results, console)
@@ -52,7 +51,7 @@ def before_build(root: Path, prepared: Prepared, names: Iterable[str], console: 
 
 def tests_of(prepared: Prepared) -> tuple[UnitTest, ...]:
     """List all unit tests: those of macros, then those of models in the order of the graph."""
-    return of_models(prepared.nouns, prepared.graph.order, [model.name for model in prepared.nouns.models])
+    return choosing.of_models(prepared.nouns, prepared.graph.order, [model.name for model in prepared.nouns.models])
 
 
 def known_of(prepared: Prepared) -> Callable[[str], Facts]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from sqlglot import exp
 
 from sqlrun.incremental import types
@@ -21,6 +23,11 @@ def literal(value: object, kind: exp.DataType | None) -> str:
             return f"cast(null as {name})"
         case list() | tuple() if kind.expressions:
             return f"cast([{', '.join(literal(v, kind.expressions[0]) for v in value)}] as {name})"
+        case dict() if kind.this == exp.DataType.Type.MAP:
+            key, item = kind.expressions
+            keys = ", ".join(literal(k, key) for k in value)
+            items = ", ".join(literal(v, item) for v in value.values())
+            return f"cast(map([{keys}], [{items}]) as {name})"
         case dict():
             fields = {f.name: f.args["kind"] for f in kind.expressions}
             unknown = sorted(set(value) - set(fields))
@@ -30,6 +37,8 @@ def literal(value: object, kind: exp.DataType | None) -> str:
             return f"{{{items}}}"
         case bool():
             return str(value).lower()
+        case Decimal():
+            return f"cast('{value:f}' as {name})"
         case _:
             return f"cast({string(str(value), 'duckdb')} as {name})"
 
