@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -99,21 +99,30 @@ def _probe(select: exp.Select, case: exp.Expr, without: tuple[str, ...]) -> exp.
         probe.set(key, None)
     probe.set("expressions", [exp.alias_(case, TAKEN, quoted=True)])
     probe.set("distinct", exp.Distinct())
-    ctes: dict[str, exp.CTE] = {}
+    levels: list[list[exp.CTE]] = []
     above: exp.Expr | None = select
-    inside: set[str] = set()
     while above is not None:
-        if isinstance(above, exp.CTE):
-            inside.add(above.alias)
-        if isinstance(above, exp.Query):
-            for cte in above.ctes:
-                if cte.alias in ctes:
-                    return None
-                ctes[cte.alias] = cte.copy()
+        levels += [list(above.ctes)] if isinstance(above, exp.Query) else []
         above = above.parent
-    kept = [cte for name, cte in ctes.items() if name not in inside]
+    listed = [cte for level in reversed(levels) for cte in level]
+    if len({cte.alias for cte in listed}) < len(listed):
+        return None
+    read = _read(probe, {cte.alias: cte for cte in listed})
+    kept = [cte.copy() for cte in listed if cte.alias in read]
     probe.set("with_", exp.With(expressions=kept) if kept else None)
     return probe
+
+
+def _read(probe: exp.Expr, ctes: Mapping[str, exp.CTE]) -> set[str]:
+    """Name the CTEs that a query reads, and those that these read."""
+    probe.set("with_", None)
+    found: set[str] = set()
+    left = [probe]
+    while left:
+        names = {table.name for table in left.pop().find_all(exp.Table) if not table.db and table.name in ctes} - found
+        found |= names
+        left += [ctes[name].this for name in names]
+    return found
 
 
 def _cased(conditions: Sequence[exp.Expr], of: exp.Expr | None = None) -> exp.Case:
