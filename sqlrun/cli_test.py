@@ -19,6 +19,10 @@ TESTS = f"{CHOICE[:-1]}, MODEL::test, test_name:x."
 @click.option("--failed", is_flag=True, help="Run only those that failed or were errors when they last ran.")
 @click.option("--watch", is_flag=True, help="Stay, and after each save run the tests that it touches, until Ctrl-C.")
 @click.option("--fail-fast", "-x", is_flag=True, help="Stop after the first test that doesn't pass.")
+@click.option("--coverage", is_flag=True, help="Tell which columns and branches of the queries no test reaches.")
+@click.option(
+    "--min-coverage", metavar="PERCENT", type=click.FloatRange(0, 100), help="Fail below it; with --coverage."
+)
 @click.option("--junit", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Write JUnit's XML.")
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
 @click.option("--quiet", "-q", is_flag=True, help="Print failures alone.")

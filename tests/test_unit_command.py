@@ -38,7 +38,7 @@ def test_all_tests_run_and_are_counted(tmp_path: Path) -> None:
 def test_tests_are_chosen_by_model_and_by_name(selectors: list[str], expected: list[str], tmp_path: Path) -> None:
     result = tested.run(tested.project(tmp_path), *selectors, "--json")
 
-    assert [f"{one['model']}::{one['name']}" for one in json.loads(result.output)] == expected
+    assert [f"{one['model']}::{one['name']}" for one in json.loads(result.stdout)] == expected
 
 
 @pytest.mark.parametrize(
@@ -154,3 +154,10 @@ def test_junit_has_a_case_for_each_test(tmp_path: Path) -> None:
     failure = case.find("failure")
     assert failure is not None
     assert "prices_are_added of totals" in str(failure.text)
+
+
+def test_json_stands_alone_beside_failures_and_coverage(tmp_path: Path) -> None:
+    result = tested.run(tested.project(tmp_path, five="6"), "--json", "--coverage")
+
+    assert [one["status"] for one in json.loads(result.stdout)] == ["pass", "fail", "pass"]
+    assert json.loads(result.stdout)[1]["missing"] == [["1", "6"]]

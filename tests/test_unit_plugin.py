@@ -101,3 +101,11 @@ def test_a_project_that_does_not_load_tells_its_problems(tmp_path: Path) -> None
     assert result.returncode == 2
     assert "SR301 models/totals.sql:1:8  SQL syntax" in result.stdout
     assert "Traceback" not in result.stdout
+
+
+@pytest.mark.slow
+def test_coverage_stands_in_the_summary(tmp_path: Path) -> None:
+    result = ran(tested.project(tmp_path), "-q", "--sqlrun-coverage", "-n", "2")
+
+    assert result.returncode == 0
+    assert "models/totals.sql:9:15 case branch `sum(paid.price) > 10` never taken" in result.stdout

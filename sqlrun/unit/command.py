@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -12,6 +13,7 @@ from sqlrun import durable, pipeline
 from sqlrun.cache import Cache
 from sqlrun.console import Console
 from sqlrun.model import UnitTest
+from sqlrun.parse import Query
 from sqlrun.pipeline import Prepared
 from sqlrun.unit import choosing, last_run, made, shown
 from sqlrun.unit.junit import junit
@@ -26,7 +28,8 @@ def run_unit_tests(root: Path, options: Mapping[str, Any]) -> int:
 
         return watch(root, options)
     prepared = pipeline.prepare(root, Cache.of(root))
-    console = Console(quiet=options["quiet"] or options["as_json"])
+    # Whoever reads JSON from here finds nothing else.
+    console = Console(quiet=options["quiet"], out=sys.stderr if options["as_json"] else None)
     tests = choosing.chosen(prepared.graph, tests_of(prepared), options["select"], options["exclude"])
     if options["failed"]:
         tests = _failed(root, prepared, tests, console)
@@ -36,8 +39,28 @@ def run_unit_tests(root: Path, options: Mapping[str, Any]) -> int:
     if options["junit"]:
         durable.put(options["junit"], junit(prepared.nouns.name, results, known_of(prepared)))
     if options["as_json"]:
-        console.raw(json.dumps(shown.as_json(results), indent=2, ensure_ascii=False))
-    return 0 if passed(results) else 1
+        Console().raw(json.dumps(shown.as_json(results), indent=2, ensure_ascii=False))
+    wanted = options["coverage"] or options["min_coverage"] is not None
+    enough = not wanted or _covered(root, prepared, tests, options, console)
+    return 0 if passed(results) and enough else 1
+
+
+def _covered(
+    root: Path, prepared: Prepared, tests: Sequence[UnitTest], options: Mapping[str, Any], console: Console
+) -> bool:
+    """Tell what the tests leave out; False where that is more than may be."""
+    from sqlrun.unit import coverage, covered
+
+    chosen = options["select"] or options["exclude"] or options["failed"]
+    models = {test.model for test in tests} if chosen else {each.name for each in prepared.queries}
+    found = coverage.measure(prepared, models, tests)
+    coverage.write(root, found)
+    console.lines(covered.lines(found))
+    least, share = options["min_coverage"], covered.share(found)
+    if least is not None and share < least:
+        console.print(f"Coverage is {share:.1f} %, and must be {least:g} % at least.", "error")
+        return False
+    return True
 
 
 def before_build(root: Path, prepared: Prepared, names: Iterable[str], console: Console) -> bool:
@@ -67,11 +90,21 @@ def passed(results: Iterable[TestResult]) -> bool:
 def results_of(prepared: Prepared, tests: Iterable[UnitTest]) -> Generator[TestResult, None, None]:
     """Run tests, one by one as they are asked for."""
     from sqlrun.unit.queries import Queries
+
+    own = Queries(prepared.nouns, by_name(prepared))
+    yield from run_queries(prepared, ((test, own.of(test)[test.model]) for test in tests))
+
+
+def run_queries(prepared: Prepared, tests: Iterable[tuple[UnitTest, Query]]) -> Iterable[TestResult]:
+    """Run tests, each with the query that it looks at."""
     from sqlrun.unit.run import run
 
-    queries = {each.name: each for each in prepared.queries}
-    own = Queries(prepared.nouns, queries)
-    yield from run(prepared.nouns, queries, ((test, own.of(test)[test.model]) for test in tests))
+    return run(prepared.nouns, by_name(prepared), tests)
+
+
+def by_name(prepared: Prepared) -> dict[str, Query]:
+    """Give the project's queries by name."""
+    return {query.name: query for query in prepared.queries}
 
 
 def run_tests(

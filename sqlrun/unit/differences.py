@@ -154,8 +154,8 @@ def cut(text: str, most: int) -> str:
 def _both_cut(expected: str, came: str, most: int) -> tuple[str, str]:
     """Cut two values so that the first letter in which they differ can be seen.
 
-    >>> _both_cut("a long text that ends in 1 or so", "a long text that ends in 2", 14)
-    ('...ds in 1 or...', '...ds in 2')
+    >>> _both_cut("a long text that ends in 1 or so", "a long text that ends in 2", 18)
+    ('...ends in 1 or so', '...ends in 2')
     """
     if len(expected) <= most and len(came) <= most:
         return expected, came

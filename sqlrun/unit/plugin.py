@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sqlrun.pipeline import Prepared
 
 ASKED = "sqlrun"
+ROOMS = ("models", "macros")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -24,34 +25,46 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--sqlrun", action="store_true", help="Collect the unit tests of sqlrun's models (models/**/*.yml)."
     )
+    group.addoption("--sqlrun-coverage", action="store_true", help="Tell what of the models no unit test reaches.")
     parser.addini(ASKED, "Collect the unit tests of sqlrun's models, as --sqlrun does.", type="bool", default=False)
 
 
 def is_asked(config: pytest.Config) -> bool:
     """Tell whether the run asks for the models' tests, by option or by setting."""
-    return bool(config.getoption("--sqlrun") or config.getini(ASKED))
+    return bool(config.getoption("--sqlrun") or config.getoption("--sqlrun-coverage") or config.getini(ASKED))
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Look into models/ too, where the folders to look into come from the settings."""
-    if not is_asked(config):
+    """Look into models/ and macros/ too, where the folders to look into come from the settings."""
+    if not is_asked(config) or config.args_source != pytest.Config.ArgsSource.TESTPATHS:
         return
-    models = config.rootpath / "models"
-    if config.args_source == pytest.Config.ArgsSource.TESTPATHS and models.is_dir():
-        looked = [Path(config.rootpath / arg) for arg in config.args]
-        if not any(models == folder or models.is_relative_to(folder) for folder in looked):
-            config.args.append(str(models))
+    looked = [config.rootpath / arg for arg in config.args]
+    for room in (config.rootpath / name for name in ROOMS):
+        if room.is_dir() and not any(room.is_relative_to(folder) for folder in looked):
+            config.args.append(str(room))
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Take the YAML files below models/ that have unit tests."""
+    """Take the YAML files of models and macros that have unit tests."""
     if file_path.suffix != ".yml" or not is_asked(parent.config):
         return None
     root = parent.config.rootpath
-    if not file_path.is_relative_to(root / "models") or b"unit_tests" not in file_path.read_bytes():
+    if not any(file_path.is_relative_to(root / room) for room in ROOMS) or b"unit_tests" not in file_path.read_bytes():
         return None
     found: pytest.Collector = ModelFile.from_parent(parent, path=file_path)
     return found
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Tell the coverage by all of the project's tests, whichever of them ran here or in other processes."""
+    if not config.getoption("--sqlrun-coverage"):
+        return
+    terminalreporter.section("coverage of models")
+    try:
+        told = _project(config).coverage()
+    except Wrong as error:
+        told = str(error)
+    terminalreporter.write_line(told)
 
 
 class ModelFile(pytest.File):
@@ -130,12 +143,25 @@ class Ran:
 
     def run(self, test: UnitTest) -> str:
         """Run one test; give what a user is told of its failure, nothing where it passes."""
+        from sqlrun.errors import SqlrunError
         from sqlrun.unit.command import known_of, results_of
         from sqlrun.unit.shown import failures
 
         assert self._prepared is not None
-        results = list(results_of(self._prepared, [test]))
+        try:
+            results = list(results_of(self._prepared, [test]))
+        except SqlrunError as error:
+            return str(error)
         return "\n".join(line.text for line in failures(results, known_of(self._prepared))).strip()
+
+    def coverage(self) -> str:
+        """Say what no test reaches."""
+        from sqlrun.unit import coverage, covered
+
+        assert self._prepared is not None
+        found = coverage.measure(self._prepared, [each.name for each in self._prepared.queries], self.tests)
+        coverage.write(Path(self._prepared.nouns.root), found)
+        return "\n".join(line.text for line in covered.lines(found)).strip("\n")
 
 
 RAN = pytest.StashKey[Ran]()

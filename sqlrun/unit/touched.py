@@ -1,4 +1,4 @@
-"""Which unit tests an edit touches: those that see something else than before. Pure."""
+"""Which unit tests an edit touches: those that see something else than before. Shell: a project that was read."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from sqlrun.model import UnitTest
 from sqlrun.parse import Query
 from sqlrun.pipeline import Prepared
 from sqlrun.unit.choosing import key_of
+from sqlrun.unit.names import inner
 
 # What each test sees, by its name; equal where nothing changed that could change what it says.
 Seen = Mapping[str, object]
@@ -62,7 +63,7 @@ def _run_by(test: UnitTest, prepared: Prepared) -> Iterator[str]:
     models = {query.name: query.rendered for query in prepared.queries}
     if test.model not in models:
         return
-    given = {_name(one.input) for one in test.given}
+    given = {inner(one.input) for one in test.given}
     above: dict[str, bool] = {}
 
     def leads_to_given(name: str) -> bool:
@@ -82,12 +83,3 @@ def _run_by(test: UnitTest, prepared: Prepared) -> Iterator[str]:
         done.add(name)
         yield name
         left += [ref for ref in models[name].refs if ref in models and ref not in given and leads_to_given(ref)]
-
-
-def _name(text: str) -> str:
-    """Turn `ref('x')` into x and `source('a', 'b')` into a__b.
-
-    >>> _name("source('a', 'b')")
-    'a__b'
-    """
-    return "__".join(part.strip().strip("'\"") for part in text.partition("(")[2].rstrip(")").split(","))

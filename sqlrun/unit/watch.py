@@ -19,13 +19,16 @@ from sqlrun.unit.command import run_tests, tests_of
 from sqlrun.unit.saves import Saved, saves
 from sqlrun.unit.touched import Seen, seen, touched
 
+# What belongs to a run that ends.
+ALONE = ("failed", "junit", "as_json", "coverage", "min_coverage")
 INTERRUPTED = 130
 
 
 def watch(root: Path, options: Mapping[str, Any]) -> int:
     """Run the tests that were selected, then, until Ctrl-C, those that each save touches."""
-    if options["junit"] or options["as_json"] or options["failed"]:
-        raise UsageError("--watch goes without --failed, --junit and --json: it runs what is edited, for people.")
+    if any(options[name] not in (None, False) for name in ALONE):
+        told = "it runs what is edited, for people"
+        raise UsageError(f"--watch goes without --failed, --junit, --json and --coverage: {told}.")
     watched = _Watched(root.resolve(), options)
     try:
         # Looks begin before the first run, so that a save while it runs is not lost.
