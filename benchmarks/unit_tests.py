@@ -92,7 +92,7 @@ def watch(folder: Path, tests: int, repeat: int) -> tuple[str, float | None, str
         for number in range(repeat + 1):
             time.sleep(0.5)
             started = time.perf_counter()
-            file.write_text(text + f"-- {number}\n")
+            file.write_text(text.replace("amount > 0", f"amount > 0.{number + 1}"))
             found.append(next(done) - started)
         return told, statistics.median(found[1:]), "one test, from the save to its last line"
     except StopIteration:
