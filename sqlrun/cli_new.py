@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -38,6 +40,29 @@ def test_command(root: Path, model: str, name: str | None) -> None:
     from sqlrun.unit.scaffold import new_test
 
     Console().lines(new_test(root.resolve(), model, name))
+
+
+def recording(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of `sqlrun test --record` to a command."""
+    for option in (
+        click.option("--profile", metavar="NAME", help="Where --record reads; the project's default otherwise."),
+        click.option("--name", help="What the recorded test is called; MODEL_recorded otherwise."),
+        click.option(
+            "--limit", type=click.IntRange(1, 100), default=3, show_default=True, help="How many rows --record takes."
+        ),
+        click.option("--where", metavar="SQL", help="Which published rows --record takes: one condition on a row."),
+        click.option("--record", metavar="MODEL", help="Write a test from published rows of MODEL; pii is masked."),
+    ):
+        command = option(command)
+    return command
+
+
+def record(root: Path, options: Mapping[str, Any]) -> None:
+    """Carry out `sqlrun test --record`."""
+    from sqlrun.console import Console
+    from sqlrun.unit.record import record
+
+    Console().lines(record(root.resolve(), options))
 
 
 COMMANDS = (new,)

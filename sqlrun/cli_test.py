@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from sqlrun.cli_new import record, recording
 from sqlrun.cli_options import CHOICE, fails_plainly
 
 TESTS = f"{CHOICE[:-1]}, MODEL::test, test_name:x."
@@ -26,10 +27,13 @@ TESTS = f"{CHOICE[:-1]}, MODEL::test, test_name:x."
 @click.option("--junit", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Write JUnit's XML.")
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
 @click.option("--quiet", "-q", is_flag=True, help="Print failures alone.")
+@recording
 @click.pass_obj
 @fails_plainly
 def test_command(root: Path, **options: Any) -> None:
     """Run the unit tests of the models on DuckDB, without a JVM."""
+    if options["record"]:
+        return record(root, options)
     from sqlrun.unit.command import run_unit_tests
 
     sys.exit(run_unit_tests(root, options))
