@@ -180,10 +180,9 @@ def hooks() -> PostCommitHookProperties:
 
 def append_rows(table: DeltaTable, rows: list[dict[str, Any]], commit: CommitProperties | None = None) -> None:
     """Append a few rows to an open table in one commit."""
-    import pyarrow as pa
     from deltalake import write_deltalake
 
-    data = pa.Table.from_pylist(rows, schema=pa.schema(table.schema().to_arrow()))
+    data = arrow_rows.made(rows, table.schema().to_arrow())
     write_deltalake(table, data, mode="append", commit_properties=commit, post_commithook_properties=hooks())
 
 

@@ -13,7 +13,7 @@ from sqlrun.cache import Cache
 from sqlrun.console import Console
 from sqlrun.model import UnitTest
 from sqlrun.pipeline import Prepared
-from sqlrun.unit import choosing, last_run, made, shown
+from sqlrun.unit import choosing, known, last_run, made, shown
 from sqlrun.unit.chosen import of_models
 from sqlrun.unit.junit import junit
 from sqlrun.unit.made import Facts
@@ -41,10 +41,15 @@ def run_unit_tests(root: Path, options: Mapping[str, Any]) -> int:
     return 0 if passed(results) else 1
 
 
-def before_build(root: Path, prepared: Prepared, names: Iterable[str], console: Console) -> bool:
-    """Run the unit tests of models that are to be built; tell whether all passed."""
+def before_build(
+    root: Path, prepared: Prepared, names: Iterable[str], console: Console, cache: Cache | None = None
+) -> bool:
+    """Run the unit tests of models that are to be built; tell whether all passed.
+
+    Those that passed before, of a project that `cache` knows, don't run again.
+    """
     tests = of_models(prepared.nouns, prepared.graph.order, frozenset(names))
-    results = list(results_of(prepared, tests))
+    results = known.results(prepared, tests, cache, lambda: list(results_of(prepared, tests)))
     console.lines(shown.brief(results, known_of(prepared)))
     _note(root, prepared, tests, results, console)
     return passed(results)
