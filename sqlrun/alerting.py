@@ -12,16 +12,12 @@ import signal
 import subprocess
 import threading
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable
-from http.client import HTTPException, HTTPMessage
 from pathlib import Path
-from typing import IO
 from urllib.parse import urlsplit
 
-from sqlrun import __version__, alerts, durable
-from sqlrun.alerts import Broken
+from sqlrun import alerts, durable
+from sqlrun.alerts import Broken, UnsentError
 from sqlrun.events import TickResult
 from sqlrun.findings import About
 from sqlrun.model import Alerts
@@ -32,14 +28,6 @@ TRIES = 3
 # Between the tries, in seconds; a slow answer to one try leaves time for another.
 WAITS = (0.5, 2.0)
 LONGEST_TRY = 10.0
-
-
-class _Failed(Exception):
-    """A try that failed, in words that hold no secret; `again`: the next one may do better."""
-
-    def __init__(self, why: str, *, again: bool = True) -> None:
-        self.again = again
-        super().__init__(why)
 
 
 def path_of(warehouse: str, env: str = "") -> Path:
@@ -116,7 +104,7 @@ def _delivered(deliver: Callable[[str, float], None], text: str, seconds: float)
         try:
             _in_time(deliver, text, min(left, LONGEST_TRY))
             return ""
-        except _Failed as error:
+        except UnsentError as error:
             why = f"{error} (try {number + 1} of {TRIES})" if error.again else str(error)
             if not error.again:
                 break
@@ -140,50 +128,20 @@ def _in_time(deliver: Callable[[str, float], None], text: str, seconds: float) -
     thread.start()
     thread.join(seconds + 0.5)
     if not found:
-        raise _Failed(f"no answer within {seconds:.0f} s")
+        raise UnsentError(f"no answer within {seconds:.0f} s")
     match found[0]:
         case None:
             return
-        case _Failed():
+        case UnsentError():
             raise found[0]
         case error:
-            raise _Failed(type(error).__name__)
-
-
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Refuse to go where an answer points: what is sent is meant for the address that was given."""
-
-    def redirect_request(
-        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
-    ) -> None:
-        return None
+            raise UnsentError(type(error).__name__)
 
 
 def _post(address: str, text: str, seconds: float) -> None:
-    """Send to a webhook; an answer of 2xx is a success, its body isn't read."""
-    sent = urllib.request.Request(address, text.encode(), method="POST")
-    sent.add_header("Content-Type", "application/json")
-    sent.add_header("User-Agent", f"sqlrun/{__version__}")
-    try:
-        with urllib.request.build_opener(_NoRedirects).open(sent, timeout=seconds):
-            return
-    except urllib.error.HTTPError as error:
-        error.close()
-        if 300 <= error.code < 400:
-            raise _Failed(f"it answered {error.code}, a redirect, which is not followed", again=False) from None
-        raise _Failed(f"it answered {error.code}", again=error.code >= 500 or error.code in (408, 429)) from None
-    except TimeoutError:
-        raise _Failed(f"no answer within {seconds:.0f} s") from None
-    except urllib.error.URLError as error:
-        raise _Failed(_reason(error.reason, seconds)) from None
-    except (OSError, HTTPException) as error:
-        raise _Failed(_reason(error, seconds)) from None
+    from sqlrun import webhook  # what it takes is a tenth of a build that finds nothing to do
 
-
-def _reason(error: object, seconds: float) -> str:
-    if isinstance(error, TimeoutError):
-        return f"no answer within {seconds:.0f} s"
-    return (isinstance(error, OSError) and error.strerror) or type(error).__name__
+    webhook.post(address, text, seconds)
 
 
 def _run(command: tuple[str, ...], text: str, seconds: float, root: Path) -> None:
@@ -198,13 +156,13 @@ def _run(command: tuple[str, ...], text: str, seconds: float, root: Path) -> Non
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
-        raise _Failed(f"it can't be started: {getattr(error, 'strerror', None) or type(error).__name__}") from None
+        raise UnsentError(f"it can't be started: {getattr(error, 'strerror', None) or type(error).__name__}") from None
     try:
         process.communicate(text.encode(), timeout=seconds)
     except subprocess.TimeoutExpired:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        raise _Failed(f"it did not end within {seconds:.0f} s and was killed") from None
+        raise UnsentError(f"it did not end within {seconds:.0f} s and was killed") from None
     if process.returncode:
-        raise _Failed(f"it ended with {process.returncode}")
+        raise UnsentError(f"it ended with {process.returncode}")

@@ -20,6 +20,14 @@ State = Literal["broken", "healed"]
 MOST = 50
 
 
+class UnsentError(Exception):
+    """A try that failed, in words that hold no secret; `again`: the next one may do better."""
+
+    def __init__(self, why: str, *, again: bool = True) -> None:
+        self.again = again
+        super().__init__(why)
+
+
 @dataclass(frozen=True, slots=True)
 class Broken:
     """What was broken when it was told: since which tick, and what, as (model, check or "")."""

@@ -50,7 +50,8 @@ def build_command(root: Path, options: dict[str, Any], clock: Clock) -> int:
     refuse_nonsense(options)
     environment(options["env"])
     console = Console(quiet=options["quiet"])
-    prepared, target = pipeline.prepare_to_build(root, options["profile"], Cache.of(root))
+    cache = Cache.of(root)
+    prepared, target = pipeline.prepare_to_build(root, options["profile"], cache)
     if options["threads"]:
         target = replace(target, threads=options["threads"])
     names = chosen(prepared, options["select"], options["exclude"])
@@ -58,7 +59,7 @@ def build_command(root: Path, options: dict[str, Any], clock: Clock) -> int:
     if not options["skip_tests"]:
         from sqlrun.unit.command import before_build
 
-        if not before_build(root, prepared, names, console):
+        if not before_build(root, prepared, names, console, cache):
             console.print("The unit tests failed; nothing was built.", "error")
             return 1
     session = Session(root, prepared, target, names, console, clock, options["receipts"])

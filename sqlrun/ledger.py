@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from sqlrun import durable, marks, seals
+from sqlrun import arrow_rows, durable, marks, seals
 from sqlrun.engines import delta_files
 from sqlrun.engines.protocol import StoredColumn, TableSpec
 from sqlrun.errors import EngineError, LockedError, SqlrunError, UsageError, first_line
@@ -164,8 +164,6 @@ class Ledger:
 
     def _rows(self, columns: list[str] | None, predicate: str | None = None) -> list[dict[str, Any]]:
         """Read rows in no order; [] where there is no ledger."""
-        import pyarrow as pa
-
         marks.require(self.warehouse, self.project)
         head = delta_files.head(self.path)
         if head is None:
@@ -178,9 +176,7 @@ class Ledger:
                     f"the ledger {self.path} has no column {sorted(missing)[0]}: it is of a format that this sqlrun "
                     "does not know. Build into another warehouse, or with the sqlrun that made it."
                 )
-            rows: list[dict[str, Any]] = pa.table(
-                table.scan(columns=columns, predicate=predicate).read_all()
-            ).to_pylist()
+            rows = arrow_rows.plain(table.scan(columns=columns, predicate=predicate).read_all())
         except SqlrunError as error:
             if isinstance(error, UsageError):
                 raise

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from sqlrun import arrow_rows
 from sqlrun.engine_choice import Past
 from sqlrun.engines import delta_files
 from sqlrun.engines.protocol import Receipt, StoredColumn, TableSpec
@@ -107,14 +108,12 @@ class Total:
 
 def totals(warehouse: str, env: str = "") -> dict[int, Total]:
     """Add up rows changed, seconds and checks of all tables, by tick."""
-    import pyarrow as pa
-
     if delta_files.head(path_of(warehouse, env)) is None:
         return {}
     table = delta_files.open_table(path_of(warehouse, env))
     columns = ["tick", "rows_changed", "seconds", "checks", "checks_warned", "checks_failed"]
     found: dict[int, Total] = {}
-    for row in pa.table(table.scan(columns=columns).read_all()).to_pylist():
+    for row in arrow_rows.plain(table.scan(columns=columns).read_all()):
         so_far = found.get(row["tick"], Total())
         found[row["tick"]] = Total(
             so_far.rows_changed + row["rows_changed"],
@@ -128,15 +127,13 @@ def totals(warehouse: str, env: str = "") -> dict[int, Total]:
 
 def read_for_changes(warehouse: str, table: str, strategy: str) -> list[tuple[int | None, int | None]]:
     """List how many rows past ticks read for how many changed ones of a table's inputs, newest last."""
-    import pyarrow as pa
-
     if delta_files.head(path_of(warehouse)) is None:
         return []
     opened = delta_files.open_table(path_of(warehouse))
     if "rows_in" not in [field.name for field in opened.schema().fields]:
         return []
     columns = ["tick", "table", "strategy", "rows_read", "rows_in"]
-    rows = pa.table(opened.scan(columns=columns).read_all()).to_pylist()
+    rows = arrow_rows.plain(opened.scan(columns=columns).read_all())
     mine = [r for r in rows if r["table"] == table and r["strategy"] == strategy]
     return [(r["rows_read"], r["rows_in"]) for r in sorted(mine, key=lambda r: r["tick"])[-LOOK_BACK:]]
 

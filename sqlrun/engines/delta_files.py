@@ -15,6 +15,7 @@ from urllib.parse import unquote
 
 from sqlglot import exp
 
+from sqlrun import arrow_rows
 from sqlrun.engines.protocol import StoredColumn, TableSpec
 from sqlrun.errors import EngineError, first_line
 from sqlrun.incremental import types
@@ -179,10 +180,9 @@ def hooks() -> PostCommitHookProperties:
 
 def append_rows(table: DeltaTable, rows: list[dict[str, Any]], commit: CommitProperties | None = None) -> None:
     """Append a few rows to an open table in one commit."""
-    import pyarrow as pa
     from deltalake import write_deltalake
 
-    data = pa.Table.from_pylist(rows, schema=pa.schema(table.schema().to_arrow()))
+    data = arrow_rows.made(rows, table.schema().to_arrow())
     write_deltalake(table, data, mode="append", commit_properties=commit, post_commithook_properties=hooks())
 
 
@@ -245,14 +245,11 @@ def files_at(table: DeltaTable, columns: Iterable[str] = ()) -> list[dict[str, A
 
     With the least and greatest value of `columns` (`min.x`, `max.x`) where there are statistics.
     """
-    import pyarrow as pa
-
-    held = pa.table(table.get_add_actions(flatten=True))
+    held = arrow_rows.table_of(table.get_add_actions(flatten=True))
     # Statistics of all columns as Python values take thirty times as long as the few that are asked for.
     asked = {"path", "size_bytes", "num_records"} | {f"{end}.{name}" for name in columns for end in ("min", "max")}
     names = [name for name in held.column_names if name in asked or name.startswith("partition.")]
-    found: list[dict[str, Any]] = held.select(names).to_pylist()
-    return found
+    return arrow_rows.plain(held.select(names))
 
 
 # Commits after which a table has the same rows as before.

@@ -15,7 +15,7 @@ from sqlrun.console import Console
 from sqlrun.model import UnitTest
 from sqlrun.parse import Query
 from sqlrun.pipeline import Prepared
-from sqlrun.unit import choosing, last_run, made, shown
+from sqlrun.unit import choosing, known, last_run, made, shown
 from sqlrun.unit.junit import junit
 from sqlrun.unit.made import Facts
 from sqlrun.unit.results import TestResult
@@ -63,10 +63,15 @@ def _covered(
     return True
 
 
-def before_build(root: Path, prepared: Prepared, names: Iterable[str], console: Console) -> bool:
-    """Run the unit tests of models that are to be built; tell whether all passed."""
+def before_build(
+    root: Path, prepared: Prepared, names: Iterable[str], console: Console, cache: Cache | None = None
+) -> bool:
+    """Run the unit tests of models that are to be built; tell whether all passed.
+
+    Those that passed before, of a project that `cache` knows, don't run again.
+    """
     tests = choosing.of_models(prepared.nouns, prepared.graph.order, frozenset(names))
-    results = list(results_of(prepared, tests))
+    results = known.results(prepared, tests, cache, lambda: list(results_of(prepared, tests)))
     console.lines(shown.brief(results, known_of(prepared)))
     _note(root, prepared, tests, results, console)
     return passed(results)

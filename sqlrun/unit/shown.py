@@ -43,7 +43,8 @@ def brief(results: Sequence[TestResult], known: Known = nothing_known) -> list[L
     failed = sum(result.status != "pass" for result in results)
     seconds = sum(result.seconds for result in results)
     word, style = (f"FAIL {failed} of", "error") if failed else ("PASS", "good")
-    tag = f"[{word.removesuffix(' of')} in {seconds:.2f}s]"
+    took = f"in {seconds:.2f}s" if seconds else "before, of the same project"
+    tag = f"[{word.removesuffix(' of')} {took}]"
     first = Line(f"{word} {counted(len(results), 'unit test')}", tag, "error" if style == "error" else "good")
     return [first, *failures(results, known)]
 

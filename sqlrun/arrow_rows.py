@@ -1,0 +1,65 @@
+"""Rows of an Arrow table as Python values and back, without pandas. Pure.
+
+PyArrow asks pandas to make a time with a zone, and whether a value of another library is a data frame. Its import
+takes longer than all else of a build that finds nothing to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta, timezone
+from itertools import accumulate, chain
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def table_of(lent: Any) -> pa.Table:
+    """Make a table of what lends itself as a stream of Arrow's, such as delta-rs' tables; nothing is copied."""
+    import pyarrow as pa
+
+    return lent if isinstance(lent, pa.Table) else pa.RecordBatchReader.from_stream(lent).read_all()
+
+
+def plain(lent: Any) -> list[dict[str, Any]]:
+    """Give the rows of a table, or of what lends itself as one; times with a zone are in UTC."""
+    held = table_of(lent)
+    columns = [_values(column) for column in held.columns]
+    return [dict(zip(held.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def made(rows: Sequence[Mapping[str, Any]], schema: Any) -> Any:
+    """Make a table of rows by delta-rs' schema of it; what a row doesn't name is NULL."""
+    from arro3.core import Table
+
+    fields = list(schema)
+    return Table.from_arrays([_array([row.get(f.name) for row in rows], f.type) for f in fields], schema=schema)
+
+
+def _array(values: list[Any], kind: Any) -> Any:
+    """Make a column; delta-rs' own Arrow makes neither times nor lists: of microseconds, of what is in them all."""
+    from arro3.core import Array, DataType, list_array
+
+    if DataType.is_list(kind):
+        if None in values:
+            raise TypeError("a list is there, be it an empty one")
+        offsets = Array(list(accumulate(map(len, values), initial=0)), DataType.int32())
+        return list_array(offsets, _array(list(chain.from_iterable(values)), kind.value_type), type=kind)
+    if not DataType.is_timestamp(kind):
+        return Array(values, kind)
+    moments = [value if value is None else (value - EPOCH) // timedelta(microseconds=1) for value in values]
+    return Array(moments, DataType.int64()).cast(kind)
+
+
+def _values(column: Any) -> list[Any]:
+    import pyarrow as pa
+
+    kind = column.type
+    if not pa.types.is_timestamp(kind) or kind.tz is None:
+        values: list[Any] = column.to_pylist()
+        return values
+    naive = column.cast(pa.timestamp(kind.unit)).to_pylist()
+    return [value if value is None else value.replace(tzinfo=timezone.utc) for value in naive]

@@ -1,0 +1,100 @@
+"""Rows of Arrow tables as Python values: the same as PyArrow's, without pandas."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import Schema
+
+from sqlrun import check_history, ledger, measures, quarantine, receipts
+from sqlrun.arrow_rows import made, plain
+from sqlrun.engines import delta_files
+from sqlrun.engines.protocol import StoredColumn
+
+AT = datetime(2026, 1, 31, 12, 5, 0, 123456, timezone.utc)
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "+05:30", None])
+@pytest.mark.parametrize("unit", ["us", "ms", "s"])
+def test_rows_are_those_of_pyarrow(zone: str | None, unit: str) -> None:
+    """Times, NULLs, times before 1970, texts and lists; a time in any zone is the same instant."""
+    kind = pa.timestamp(unit, zone)
+    times = [AT.replace(microsecond=0), None, AT.replace(year=1899, microsecond=0)]
+    values = times if zone else [t and t.replace(tzinfo=None) for t in times]
+    table = pa.table({"at": pa.array(values, kind), "n": [1, None, 3], "t": [["a"], [], None]})
+
+    assert plain(table) == table.to_pylist()
+
+
+def test_times_come_in_utc() -> None:
+    (row,) = plain(pa.table({"at": pa.array([AT], pa.timestamp("us", "Europe/Berlin"))}))
+
+    assert row["at"] == AT and row["at"].utcoffset() == timedelta(0)
+
+
+def test_an_empty_table_has_no_rows() -> None:
+    assert plain(pa.table({"at": pa.array([], pa.timestamp("us", "UTC"))})) == []
+    assert plain(pa.table({})) == []
+
+
+def test_pandas_is_not_imported() -> None:
+    code = (
+        "import struct, sys, pyarrow as pa; from sqlrun.arrow_rows import plain\n"
+        "at = pa.Array.from_buffers(pa.timestamp('us', 'UTC'), 1, [None, pa.py_buffer(struct.pack('<q', 0))])\n"
+        "plain(pa.Table.from_arrays([at], names=['at'])); print('pandas' in sys.modules)"
+    )
+
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert shown.stdout.strip() == "False"
+
+
+def schema_of(columns: tuple[StoredColumn, ...]) -> Any:
+    return Schema.from_json(json.dumps(delta_files.struct_of(columns))).to_arrow()
+
+
+VALUES: dict[str, list[Any]] = {
+    "bigint": [0, -(2**63), 2**63 - 1], "int": [1, -(2**31), 0], "string": ["", "\u00e4 \U0001f35c", "a\nb"],
+    "boolean": [True, False, True], "double": [0.1, -1e300, 5e-324],
+    "timestamp": [AT, AT.replace(year=1899), AT.replace(year=9999)],
+}  # fmt: skip
+
+
+def test_rows_come_back_as_they_were() -> None:
+    """Of every type that stands beside the ledger, NULL among them, and a column that no row names."""
+    columns = tuple(StoredColumn(kind, kind) for kind in VALUES)
+    rows = [{kind: values[n] for kind, values in VALUES.items()} for n in range(3)]
+
+    table = made([*rows, dict.fromkeys(VALUES), {}], schema_of((*columns, StoredColumn("more", "string"))))
+
+    assert plain(table) == [{**row, "more": None} for row in (*rows, dict.fromkeys(VALUES), dict.fromkeys(VALUES))]
+    assert plain(made([], schema_of(columns))) == []
+
+
+def test_lists_come_back_as_they_were() -> None:
+    """Empty ones among them; a missing one is none, and refused."""
+    schema = schema_of((StoredColumn("t", "array<string>"),))
+    rows: list[dict[str, Any]] = [{"t": ["a", "b"]}, {"t": []}, {"t": ["c"]}]
+
+    assert plain(made(rows, schema)) == rows
+    with pytest.raises(TypeError, match="a list is there"):
+        made([{"t": None}], schema)
+
+
+@pytest.mark.parametrize(
+    "columns", [ledger.COLUMNS, receipts.COLUMNS, check_history.COLUMNS, measures.COLUMNS, quarantine.BOOK]
+)
+def test_every_book_is_of_such_types(columns: tuple[StoredColumn, ...]) -> None:
+    assert {column.type for column in columns} <= {*VALUES, "array<string>"}
+
+
+@pytest.mark.parametrize("value", ["1", 1.5, 2**63])
+def test_a_value_of_another_type_is_refused(value: object) -> None:
+    with pytest.raises((TypeError, OverflowError)):
+        made([{"n": value}], schema_of((StoredColumn("n", "bigint"),)))
