@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from sqlrun import halves, seed_fields, settings, suites
 from sqlrun.cache import Cache, digest
@@ -37,10 +37,11 @@ if TYPE_CHECKING:
 TEMPLATE_NAMES = ("ref", "source", "var", "config", "this", "is_incremental", "env_var", "range", "namespace")
 SUFFIXES = {
     "models": (".sql", ".yml"),
-    "macros": (".sql",),
+    "macros": (".sql", ".yml"),
     "seeds": (".csv", ".yml"),
     "expectations": (".yml", ".sql"),
 }
+_Tested = TypeVar("_Tested", Model, Macro)
 PLAIN = frozenset({str, int, bool, float, type(None)})
 LOOKALIKES = (".sql", ".yml", ".yaml", ".csv", ".j2", ".jinja")  # what is none of these needs no word
 
@@ -87,8 +88,8 @@ def read(root: Path, cache: Cache | None = None) -> Loaded:
     models, contracts = _models(folder, found)
     nouns = replace(nouns, models=tuple(models))
     _unique(folder, nouns)
-    tested = tuple(_with_tests(folder, nouns, contracts))
-    nouns = replace(nouns, models=tested, suites=tuple(_suites(folder, nouns.models)))
+    nouns = _with_tests(folder, nouns, contracts)
+    nouns = replace(nouns, suites=tuple(_suites(folder, nouns.models)))
     nouns = replace(nouns, suites=_with_sql_checks(folder, nouns))
     _unread(folder)
     return Loaded(nouns, tuple(folder.problems), folder.facts)
@@ -305,13 +306,18 @@ def _unique(folder: Folder, nouns: Project) -> None:
                 folder.problems.append(Problem("SR111", place, message, hint))
 
 
-def _with_tests(folder: Folder, nouns: Project, contracts: list[_Written]) -> Iterator[Model]:
-    tests: dict[str, list[UnitTest]] = {}
+def _with_tests(folder: Folder, nouns: Project, contracts: list[_Written]) -> Project:
+    tests: dict[tuple[str, bool], list[UnitTest]] = {}
     written = [unit_files.Written(written.file, written.text) for written in contracts if written.tested]
-    for test in unit_files.read(folder, nouns, written):
-        tests.setdefault(test.model, []).append(test)
-    for model in nouns.models:
-        yield replace(model, unit_tests=tuple(tests[model.name])) if model.name in tests else model
+    for test in unit_files.read(folder, nouns, (*written, *unit_files.macro_files(folder))):
+        tests.setdefault((test.model, bool(test.macro)), []).append(test)
+
+    def tested(noun: _Tested, is_macro: bool) -> _Tested:
+        found = tests.get((noun.name, is_macro))
+        return replace(noun, unit_tests=tuple(found)) if found else noun
+
+    models = tuple(tested(model, False) for model in nouns.models)
+    return replace(nouns, models=models, macros=tuple(tested(macro, True) for macro in nouns.macros))
 
 
 def _seeds(folder: Folder) -> Iterator[Seed]:

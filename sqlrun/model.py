@@ -131,8 +131,8 @@ class UnitTest:
     """dbt's unit test: rows given, rows expected; `as_of` is the tick's time (UTC text), if the query asks for it.
 
     `steps` are ticks played after it. `cte` names the CTE that is looked at instead of the whole query; of a macro's
-    test `macro` names it and `sql` is the SELECT that calls it, over the inputs given. `macros` override macros of the
-    project by a value each, which every call gives.
+    test `macro` (and `model`, too) names it and `sql` is the SELECT that calls it, over the inputs given. `macros`
+    override macros of the project by a value each, which every call gives.
     """
 
     name: str
@@ -216,6 +216,7 @@ class Macro:
     name: str
     file: str
     text: str
+    unit_tests: tuple[UnitTest, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

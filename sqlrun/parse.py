@@ -112,10 +112,7 @@ def syntax_problems(rendered: Iterable[Rendered]) -> tuple[Problem, ...]:
 
 def query(rendered: Rendered, schema: Schema, admitted: tuple[str, ...] = ()) -> Query:
     """Parse and check one model; `admitted` are the functions that the project's settings add to the list."""
-    tree = _parse(rendered)
-    problems = [*_constructs(tree, rendered), *_tables(tree, rendered, schema), *_functions(tree, rendered, admitted)]
-    if problems:
-        raise ProjectError(problems)
+    tree = _admitted(rendered, schema, admitted)
     read = [schema[table.db][table.name] for table in every(tree, exp.Table) if table.db]
     if not all(read) or not rendered.model.columns:
         raise _Unknowable
@@ -131,11 +128,22 @@ def query(rendered: Rendered, schema: Schema, admitted: tuple[str, ...] = ()) ->
 
 def check(rendered: Rendered, schema: Schema, admitted: tuple[str, ...] = ()) -> exp.Query:
     """Parse a check's query, which has no contract, as it is written; raise `ProjectError` with its problems."""
+    tree = _admitted(rendered, schema, admitted)
+    _qualify(tree.copy(), rendered, schema)
+    return tree
+
+
+def qualified(rendered: Rendered, schema: Schema, admitted: tuple[str, ...] = ()) -> exp.Query:
+    """Parse and qualify a query that has no contract; raise `ProjectError` with its problems."""
+    return _qualify(_admitted(rendered, schema, admitted), rendered, schema)
+
+
+def _admitted(rendered: Rendered, schema: Schema, admitted: tuple[str, ...]) -> exp.Query:
+    """Parse a query that calls and reads nothing but what it may."""
     tree = _parse(rendered)
     problems = [*_constructs(tree, rendered), *_tables(tree, rendered, schema), *_functions(tree, rendered, admitted)]
     if problems:
         raise ProjectError(problems)
-    _qualify(tree.copy(), rendered, schema)
     return tree
 
 

@@ -63,25 +63,35 @@ def macros_are_right(nouns: Project) -> bool:
     return not engine.problems
 
 
-def with_vars(nouns: Project, model: Model, values: Mapping[str, object]) -> Rendered:
-    """Render one model with other vars, for a unit test.
+def overridden(
+    nouns: Project, values: Mapping[str, object], macros: Mapping[str, object]
+) -> Callable[[Model], Rendered]:
+    """Give what renders models with other vars, and with macros whose calls give a value each, for a unit test.
+
+    It raises: ProjectError.
+    """
+    engine = _Engine(nouns, {**nouns.vars, **values}, instead=macros)
+
+    def one(model: Model) -> Rendered:
+        rendered = engine.render(model)
+        if rendered is None:
+            raise ProjectError(engine.problems)
+        return rendered
+
+    return one
+
+
+def check(
+    nouns: Project,
+    text: Model,
+    values: Mapping[str, object] | None = None,
+    macros: Mapping[str, object] | None = None,
+) -> tuple[Rendered, Mapping[str, object]]:
+    """Render a check's text, given as a model's, or a macro's test; give what its config() says too.
 
     Raises: ProjectError.
     """
-    engine = _Engine(nouns, {**nouns.vars, **values})
-    engine.start()
-    rendered = engine.render(model)
-    if rendered is None:
-        raise ProjectError(engine.problems)
-    return rendered
-
-
-def check(nouns: Project, text: Model) -> tuple[Rendered, Mapping[str, object]]:
-    """Render a check's text, given as a model's; give what its config() says too.
-
-    Raises: ProjectError.
-    """
-    engine = _Engine(nouns, nouns.vars, text.file)
+    engine = _Engine(nouns, {**nouns.vars, **(values or {})}, text.file, macros)
     rendered = engine.render(text)
     if rendered is None:
         raise ProjectError(engine.problems)
@@ -94,7 +104,9 @@ class _Engine:
     The sandbox is made by `start`, or when a template first needs it or calls a macro: most don't.
     """
 
-    def __init__(self, nouns: Project, values: Mapping[str, object], check: str = "") -> None:
+    def __init__(
+        self, nouns: Project, values: Mapping[str, object], check: str = "", instead: Mapping[str, object] | None = None
+    ) -> None:
         names = dict.fromkeys((*(model.name for model in nouns.models), *(seed.name for seed in nouns.seeds)))
         known = Known(tuple(names), tuple((source.group, source.name) for source in nouns.sources), values)
         self.problems: list[Problem] = []
@@ -107,6 +119,7 @@ class _Engine:
         # Found when they are called, so that macros may call each other whatever their files' order.
         self._macros: dict[str, Any] = {}
         self._globals = {**self._calls.functions(), **{macro.name: self._late(macro.name) for macro in nouns.macros}}
+        self._globals |= {name: _giving(value) for name, value in (instead or {}).items()}
         self._functions = {name: self._globals[name] for name in ("ref", "source", "var")}
         self._env: Any = None
 
@@ -263,6 +276,14 @@ class _Engine:
         if caller and place.file not in self._models:
             hint = f"{hint} Called from {caller[0]}:{caller[1]}.".strip()
         return Problem(code, place, message, hint, excerpt)
+
+
+def _giving(value: object) -> Callable[..., object]:
+    def call(*args: object, **kwargs: object) -> object:
+        del args, kwargs
+        return value
+
+    return call
 
 
 def _chain(error: BaseException) -> Chain:

@@ -12,6 +12,7 @@ from sqlrun.events import CheckResult, Event, NodeResult, StageReceipt, Started,
 from sqlrun.expectations import from_contract
 from sqlrun.model import Model, Profile
 from sqlrun.rows import aligned, as_csv, as_json, escaped, table
+from sqlrun.unit.chosen import every
 
 if TYPE_CHECKING:
     from sqlrun.checksums import Found
@@ -71,7 +72,7 @@ def opening(prepared: Prepared, profile: Profile) -> list[Line]:
         "seed": len(prepared.nouns.seeds),
         "source": len(prepared.nouns.sources),
         "check": declared + sum(_by_contract(m.query.rendered.model) for m in tables),
-        "unit test": sum(len(model.unit_tests) for model in prepared.nouns.models),
+        "unit test": len(every(prepared.nouns)),
     }
     said = ", ".join(counted(number, noun) for noun, number in found.items() if number)
     return [

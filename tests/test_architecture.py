@@ -19,7 +19,7 @@ HOMES = {
     "yaml": {"yaml_plain"},
     "sqlglot": {
         "bad_rows", "parse", "constructs", "functions", "where", "landing", "sql_checks", "explain", "incremental",
-        "unit.steps", "unit.values",
+        "unit.queries", "unit.sql_rows", "unit.steps", "unit.values",
         "engines.delta_files", "expectation_sql", "expectation_catalogue", "check_queries", "spark_sql", "spark_alone",
         "column_types", "row_text", "lineage", "lineage_walk", "rescue", "scopes", "spark_types", "typed_functions",
     },

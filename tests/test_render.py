@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 
@@ -187,9 +188,20 @@ def test_vars_have_values_or_defaults() -> None:
     project = nouns(model("{{ var('hours') }} {{ var('days', 7) }}"), hours=[1, 24])
 
     assert render.project(project)[0].sql == "[1, 24] 7"
-    assert render.with_vars(project, project.models[0], {"hours": 3}).sql == "3 7"
+    assert render.overridden(project, {"hours": 3}, {})(project.models[0]).sql == "3 7"
     with pytest.raises(ProjectError):
-        render.with_vars(replace(project, vars={}), project.models[0], {})
+        render.overridden(replace(project, vars={}), {}, {})(project.models[0])
+
+
+def test_a_macro_may_give_another_value() -> None:
+    """dbt's overrides of unit tests: the value itself, also where another macro calls it."""
+    one = Macro("one", "macros/one.sql", "{% macro one(x) %}1{% endmacro %}")
+    two = Macro("two", "macros/two.sql", "{% macro two() %}{{ one(3) }}{{ one(4) }}{% endmacro %}")
+    project = replace(nouns(model("{{ two() }}{% if one(1) %}yes{% endif %}")), macros=(one, two))
+
+    assert render.project(project)[0].sql == "11yes"
+    assert render.overridden(project, {}, {"one": Decimal("2.50")})(project.models[0]).sql == "2.502.50yes"
+    assert render.overridden(project, {}, {"one": False})(project.models[0]).sql == "FalseFalse"
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from sqlrun.errors import ProjectError
 from sqlrun.incremental import compile as compiler
 from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.stages import Stage
 from sqlrun.model import Change, Column, Given, Project, UnitTest
 from sqlrun.parse import Query
+from sqlrun.unit.names import inner
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +33,20 @@ class Input:
 class Chain:
     """The inputs, and the models that are kept over them in the order they are written, the tested one last.
 
-    `landing` are the models whose rows come from raw lines: they are inputs, by the source that they read.
+    `landing` are models whose rows come from raw lines, by the source that they read; they are inputs, even the tested
+    one. A macro's query reads nothing, and is not kept.
     """
 
+    tested: Query
     inputs: tuple[Input, ...]
     models: tuple[Compiled, ...]
     views: tuple[str, ...]
-    landing: Mapping[str, tuple[str, ...]]
+    landing: Mapping[str, tuple[Compiled, ...]]
+
+    @property
+    def kept(self) -> Compiled | None:
+        """Give the tested model as it is kept; None for one that lands lines, and for a macro's query."""
+        return self.models[-1] if self.models and self.models[-1].stages else None
 
     @property
     def stages(self) -> tuple[Stage, ...]:
@@ -64,37 +73,50 @@ class Cut:
 def cut_of(test: UnitTest) -> Cut:
     """Name what a test gives, in its first tick or in a later one."""
     changes: list[Given | Change] = [*test.given, *(change for step in test.steps for change in step.changes)]
-    given = frozenset(relation_name(one.input) for one in changes)
-    return Cut(given, frozenset(relation_name(one.input) for one in changes if one.lines is not None))
+    given = frozenset(inner(one.input) for one in changes)
+    return Cut(given, frozenset(inner(one.input) for one in changes if one.lines is not None))
 
 
-def relation_name(label: str) -> str:
-    """Name the relation of an input.
-
-    >>> relation_name("ref('a')"), relation_name("source('a', 'b')")
-    ('a', 'a__b')
-    """
-    inner = label[label.index("(") + 1 : label.rindex(")")]
-    return "__".join(part.strip().strip("'\"") for part in inner.split(","))
-
-
-def chain(nouns: Project, queries: Mapping[str, Query], known: Mapping[str, Compiled], model: str, cut: Cut) -> Chain:
+def chain(
+    nouns: Project,
+    queries: Mapping[str, Query],
+    known: Mapping[str, Compiled],
+    model: str,
+    cut: Cut,
+    *,
+    plays: bool,
+) -> Chain:
     """Find what is computed for a test of `model`; `known` are models as the project compiles them.
+
+    Where the test `plays` no ticks, a query that can't be kept is run as it is.
 
     Raises: NotGiven where the test gives what the model never reads, ProjectError for a query that can't be kept.
     """
+    tested = queries[model]
     found = _Walk(nouns, queries, cut)
     between = found.between(model)
     unread = sorted(cut.given - found.read)
     if unread:
         raise NotGiven(f"{found.label(unread[0])} is given, and {model} doesn't read it: {_reads(found, model)}")
     inputs = tuple(found.input(name, known) for name in sorted(found.read))
-    models = tuple(_compiled(nouns, queries, known, between, inputs, found.landing))
-    # The tested one is kept as a table even if it is a view.
-    last = next(m for m in models if m.name == model)
-    kept = tuple(m for m in models if m.name != model and not m.is_view)
-    views = tuple(m.name for m in models if m.is_view)
-    return Chain(inputs, (*kept, last), views, found.landing)
+    models = tuple(_compiled(nouns, queries, known, between, inputs, plays=plays))
+    landing = {
+        source: tuple(_lands(nouns, queries, known, name) for name in ns) for source, ns in found.landing.items()
+    }
+    kept = tuple(m for m in models if m.name == model or not m.is_view)
+    views = tuple(m.name for m in models if m.is_view and m.name != model)
+    return Chain(tested, inputs, kept, views, landing)
+
+
+def alone(query: Query) -> Chain:
+    """Give the chain of a query that reads no table."""
+    return Chain(query, (), (Compiled(query, ()),), (), {})
+
+
+def _lands(nouns: Project, queries: Mapping[str, Query], known: Mapping[str, Compiled], name: str) -> Compiled:
+    if name in known and known[name].query is queries[name]:
+        return known[name]
+    return compiler.model(queries[name], compiler.new_catalog(nouns))
 
 
 def _reads(found: _Walk, model: str) -> str:
@@ -159,7 +181,7 @@ class _Walk:
         if seed is not None:
             return Input(name, self.label(name), seed.columns, seed.grain)
         model = self._queries[name].rendered.model
-        stages = known[name].stages
+        stages = known[name].stages if name in known else ()
         grows = bool(stages) and stages[-1].strategy == "append"
         return Input(name, self.label(name), model.columns, model.grain, model.repeats, grows)
 
@@ -170,7 +192,8 @@ def _compiled(
     known: Mapping[str, Compiled],
     between: Iterable[str],
     inputs: tuple[Input, ...],
-    landing: Mapping[str, tuple[str, ...]],
+    *,
+    plays: bool,
 ) -> Iterable[Compiled]:
     """Give the models as the project compiles them where they read the same, else compile them over the inputs."""
     order = list(between)
@@ -178,7 +201,7 @@ def _compiled(
     catalog = compiler.new_catalog(nouns)
     for one in inputs:
         if one.name not in catalog.nodes and one.name in queries:
-            compiler.add(catalog, queries[one.name], known[one.name])
+            compiler.add(catalog, queries[one.name], known.get(one.name))
     for name in order:
         query, is_last = queries[name], name == order[-1]
         if not _is_view(known, name) and not _is_changed(known, queries, name, cut):
@@ -187,7 +210,12 @@ def _compiled(
             if is_last and query.rendered.config.materialized == "view":
                 config = replace(query.rendered.config, materialized="table")
                 query = replace(query, rendered=replace(query.rendered, config=config))
-            made = compiler.model(query, catalog)
+            try:
+                made = compiler.model(query, catalog)
+            except ProjectError:
+                if plays or not is_last:
+                    raise
+                made = Compiled(query, ())
         if made.source is not None:  # the rows of a source are given as they are read from lines
             made = replace(made, stages=tuple(replace(stage, method="append") for stage in made.stages))
         compiler.add(catalog, query, made)

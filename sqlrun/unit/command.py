@@ -8,13 +8,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from sqlrun import durable, pipeline, render
+from sqlrun import durable, pipeline
 from sqlrun.cache import Cache
 from sqlrun.console import Console
 from sqlrun.model import UnitTest
-from sqlrun.parse import Query, query, schema_of
 from sqlrun.pipeline import Prepared
 from sqlrun.unit import choosing, last_run, made, shown
+from sqlrun.unit.chosen import of_models
 from sqlrun.unit.junit import junit
 from sqlrun.unit.made import Facts
 from sqlrun.unit.results import TestResult
@@ -39,8 +39,7 @@ def run_unit_tests(root: Path, options: Mapping[str, Any]) -> int:
 
 def before_build(root: Path, prepared: Prepared, names: Iterable[str], console: Console) -> bool:
     """Run the unit tests of models that are to be built; tell whether all passed."""
-    names = frozenset(names)
-    tests = [test for test in tests_of(prepared) if test.model in names]
+    tests = of_models(prepared.nouns, prepared.graph.order, frozenset(names))
     results = list(results_of(prepared, tests))
     console.lines(shown.brief(results, known_of(prepared)))
     _note(root, prepared, tests, results, console)
@@ -48,8 +47,9 @@ def before_build(root: Path, prepared: Prepared, names: Iterable[str], console: 
 
 
 def tests_of(prepared: Prepared) -> tuple[UnitTest, ...]:
-    """List all unit tests, in the order of the graph."""
-    return tuple(test for query in prepared.queries for test in query.rendered.model.unit_tests)
+    """List all unit tests, those of macros before the models' in the order of the graph."""
+    order = prepared.graph.order
+    return of_models(prepared.nouns, order, order)
 
 
 def known_of(prepared: Prepared) -> Callable[[str], Facts]:
@@ -64,18 +64,13 @@ def passed(results: Iterable[TestResult]) -> bool:
 
 def results_of(prepared: Prepared, tests: Iterable[UnitTest]) -> Generator[TestResult, None, None]:
     """Run tests, one by one as they are asked for."""
+    from sqlrun.unit.queries import Queries
     from sqlrun.unit.run import run
 
     queries = {each.name: each for each in prepared.queries}
-    yield from run(prepared.nouns, queries, ((test, test_query(prepared, queries[test.model], test)) for test in tests))
-
-
-def test_query(prepared: Prepared, plain: Query, test: UnitTest) -> Query:
-    """Render a model with the test's own vars, where it has any."""
-    if not test.vars:
-        return plain
-    rendered = render.with_vars(prepared.nouns, plain.rendered.model, test.vars)
-    return query(rendered, schema_of(prepared.nouns), prepared.nouns.functions)
+    own = Queries(prepared.nouns, queries)
+    pairs = ((test, own.of(test)[test.model]) for test in tests)
+    yield from run(prepared.nouns, queries, pairs, models=prepared.space.models, own=own)
 
 
 def _run(

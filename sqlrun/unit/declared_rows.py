@@ -49,12 +49,12 @@ class Passage:
 
     text: str
     place: Place
-    block: bool  # its lines stand below each other in the file, all in from the same column
+    exact: bool  # its lines stand below each other in the file, all in from the same column
     lines: tuple[str, ...]
 
     def at(self, line: int, column: int) -> Place:
         """Find a place of the text, counted from 1, in the file."""
-        if not self.block:
+        if not self.exact:
             return self.place
         return Place(self.place.file, self.place.line + line - 1, self.place.column + column - 1)
 
@@ -135,7 +135,7 @@ def raw_lines(reader: Reader, node: Any, key: str) -> tuple[str, ...]:
     found = []
     for item, place in reader.items(node, key, "a unit test"):
         if isinstance(item, str):
-            found.append(item)
+            found += item.removesuffix("\n").split("\n")
         else:
             hint = "Put it in single quotes, '{\"id\": 1}', or all lines below `rows: |`: YAML reads JSON as its own."
             reader.problem("SR103", place, "a raw line must be a text", hint)
@@ -239,8 +239,13 @@ def _inline(reader: Reader, node: Any, key: str, kind: str) -> Passage | None:
 
 def passage_of(reader: Reader, place: Place, text: str) -> Passage:
     """Find where the letters of a YAML text stand."""
-    start = reader.text_place(place, text)
-    return Passage(text, start, start != place, tuple(reader.lines))
+    start, lines = reader.text_place(place, text), tuple(reader.lines)
+    if start == place:
+        line = lines[place.line - 1] if place.line <= len(lines) else ""
+        quoted = line[place.column - 1 : place.column] in ("'", '"')
+        start = Place(place.file, place.line, place.column + quoted)
+        return Passage(text, start, line.startswith(text, start.column - 1), lines)
+    return Passage(text, start, True, lines)
 
 
 def _fixture(reader: Reader, node: Any, kind: str, known: Known) -> Passage | None:

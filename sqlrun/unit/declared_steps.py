@@ -128,13 +128,47 @@ def expected(reader: Reader, item: Any, table: Table, aside: Table, known: Known
     node = reader.mapping(node, reader.value_place(item, "expect"), "`expect`", keys)
     if not node:
         return Expected()
+    kinds = _types(reader, node, table)
+    table = table if table.types else Table(table.name, kinds)
     found = content(reader, node, table, known)
     came, left = _change(reader, node, table) if step else (None, None)
     quarantined = dict_rows(reader, node, "quarantined", aside) if node.get("quarantined") is not None else None
     if found == Content() and came is None and quarantined is None:
         at = reader.value_place(item, "expect")
         reader.problem("SR104", at, "`expect` lacks `rows`", "Add `rows:`, and [] where nothing comes out.")
-    return Expected(found.rows, found.sql, came, left, quarantined)
+    return Expected(found.rows, found.sql, came, left, quarantined, kinds)
+
+
+def _types(reader: Reader, node: Any, table: Table) -> Mapping[str, str]:
+    """Read the types that a test says of a CTE or a macro."""
+    if node.get("columns") is not None and table.types:
+        hint = "Leave `columns` out: it is for the tests of a CTE or a macro."
+        reader.problem("SR121", reader.place(node, "columns"), f"the contract of {table.name} says its types", hint)
+        return {}
+    return types_of(reader, node, "columns")
+
+
+def types_of(reader: Reader, node: Any, key: str) -> Mapping[str, str]:
+    """Read a mapping from columns to Spark SQL types."""
+    from sqlrun.column_types import declared_type
+
+    value = node.get(key)
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        hint = f"{key}: {{id: int, paid_at: timestamp}}"
+        reader.problem("SR103", reader.value_place(node, key), f"`{key}` must be a mapping of columns to types", hint)
+        return {}
+    found = {}
+    for name in value:
+        kind = " ".join(reader.text(value, name).lower().split())
+        if declared_type(kind) is None:
+            hint = "Write a Spark SQL type: string, int, bigint, decimal(18,2), date, timestamp, boolean, array<...>."
+            at = reader.value_place(value, name)
+            reader.problem("SR309", at, f"unknown type `{kind}` of column `{name}`", hint)
+        else:
+            found[name] = kind
+    return found
 
 
 def _change(reader: Reader, node: Any, table: Table) -> tuple[tuple[Row, ...] | None, tuple[Row, ...] | None]:

@@ -18,10 +18,11 @@ FIXTURES = "tests/fixtures"
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A YAML file that holds tests."""
+    """A YAML file that holds tests, of models or of macros."""
 
     file: str
     text: str
+    of_macros: bool = False
 
 
 def read(folder: Folder, nouns: Project, files: Iterable[Written]) -> tuple[UnitTest, ...]:
@@ -32,8 +33,10 @@ def read(folder: Folder, nouns: Project, files: Iterable[Written]) -> tuple[Unit
     )
     tests: list[UnitTest] = []
     for written in files:
-        source = [written.file, written.text, _asked(written.text, known)]
-        make = partial(_tests, folder, written, known)
+        source: list[object] = [written.file, written.text, _asked(written.text, known)]
+        if written.of_macros:
+            source += [[[macro.name, macro.text] for macro in nouns.macros], nouns.vars]
+        make = partial(_tests, folder, written, known, nouns)
         tests += folder.kept("tests", source, tuple[UnitTest, ...], make)
     _unique(folder, tests, {written.file: written.text for written in files})
     return tuple(tests)
@@ -86,13 +89,22 @@ def _facts(one: Input) -> list[object]:
     return [one.kind, shape(one.columns), one.grain, [list(row.values()) for row in one.rows]]
 
 
-def _tests(folder: Folder, written: Written, known: Known) -> tuple[UnitTest, ...]:
-    from sqlrun.unit.declared import unit_tests
+def macro_files(folder: Folder) -> Iterator[Written]:
+    """List the files of macros/ that hold tests of macros."""
+    for file in folder.files("macros", ".yml"):
+        text = folder.text(file)
+        if text is not None:
+            yield Written(folder.name(file), text, True)
 
-    # Its problems as YAML were told when its contract was read.
-    quiet = Reader(written.file, written.text, [])
-    quiet.problems = folder.problems
-    return unit_tests(quiet, known)
+
+def _tests(folder: Folder, written: Written, known: Known, nouns: Project) -> tuple[UnitTest, ...]:
+    from sqlrun.unit.declared import unit_tests
+    from sqlrun.unit.declared_macros import macro_tests
+
+    # A contract's problems as YAML were told when it was read.
+    reader = Reader(written.file, written.text, folder.problems if written.of_macros else [])
+    reader.problems = folder.problems
+    return macro_tests(reader, known, nouns) if written.of_macros else unit_tests(reader, known)
 
 
 def _unique(folder: Folder, tests: list[UnitTest], texts: Mapping[str, str]) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
 from typing import Any, Protocol
 
 from sqlrun.engines.protocol import Dialect
@@ -49,12 +48,6 @@ def failures() -> type[Exception]:
     import duckdb
 
     return duckdb.Error
-
-
-@cache
-def stored_type(spark_type: str) -> str:
-    """Write a Spark SQL type in DuckDB's words."""
-    return type_name(spark_type, "duckdb")
 
 
 class Computer(Protocol):
@@ -102,7 +95,7 @@ class Memory:
 
     def hold(self, name: str, columns: Columns) -> None:
         """Make the empty tables of a relation."""
-        shape = ", ".join(f"{identifier(n, 'duckdb')} {stored_type(kind)}" for n, kind in columns)
+        shape = ", ".join(f"{identifier(n, 'duckdb')} {type_name(kind, 'duckdb')}" for n, kind in columns)
         new, old, changes = (relation(name, flavour) for flavour in ("new", "old", "changes"))
         self.connection.execute(
             f"create or replace temp table {new} ({shape}); create or replace temp table {old} ({shape}); "

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import fields
 from graphlib import TopologicalSorter
 from typing import Any
 
-from sqlrun import spark_alone
+from sqlrun import plan, spark_alone
 from sqlrun.errors import EngineError, ProjectError
 from sqlrun.incremental import compile as compiler
 from sqlrun.incremental.compile import Compiled
 from sqlrun.model import Project, UnitTest
 from sqlrun.parse import Query
-from sqlrun.unit.chain import Chain, Cut, chain, cut_of
+from sqlrun.unit.chain import Chain, alone, chain, cut_of
 from sqlrun.unit.memory import Memory, OnDuckDB, connect, failures
+from sqlrun.unit.queries import Queries
 from sqlrun.unit.results import TestResult
 from sqlrun.unit.statements import Statements
-from sqlrun.unit.steps import Difference, Play
+from sqlrun.unit.steps import Play
+from sqlrun.unit.tables import Difference
 
 LONGEST = 60.0
 
@@ -29,26 +33,31 @@ def run(
     tests: Iterable[tuple[UnitTest, Query]],
     *,
     models: Iterable[Compiled] | None = None,
-) -> Iterable[TestResult]:
-    """Run tests one by one; each comes with its model's query (rendered with the test's own vars).
+    own: Queries | None = None,
+) -> Generator[TestResult, None, None]:
+    """Run tests one by one; each comes with its model's query as the test sees it.
 
-    `models` are the project's, as they are kept; they are compiled where they are not given.
+    `models` are the project's, as they are kept, and `own` has made the tests' queries: without them both are made.
     """
-    runner = _Runner(nouns, queries, models)
-    for test, query in tests:
-        yield runner.result(test, query)
-    runner.connection.close()
+    runner = _Runner(nouns, queries, models, own or Queries(nouns, queries))
+    try:
+        for test, query in tests:
+            yield runner.result(test, query)
+    finally:
+        runner.connection.close()
 
 
 class _Runner:
     """One connection for all tests, and what was compiled and written for one of them for the next."""
 
-    def __init__(self, nouns: Project, queries: Mapping[str, Query], models: Iterable[Compiled] | None) -> None:
-        self._nouns, self._queries = nouns, queries
-        self._known = {m.name: m for m in (compiler.project(_ordered(queries), nouns) if models is None else models)}
+    def __init__(
+        self, nouns: Project, queries: Mapping[str, Query], models: Iterable[Compiled] | None, own: Queries
+    ) -> None:
+        self._nouns, self._own = nouns, own
+        self._known = {m.name: m for m in (_compiled(nouns, queries) if models is None else models)}
         self.connection = connect()
         self._computer = OnDuckDB()
-        self._chains: dict[tuple[int, Cut], tuple[Query, Chain, Statements]] = {}
+        self._made: dict[object, tuple[Mapping[str, Query], Chain, Statements]] = {}
 
     def result(self, test: UnitTest, query: Query) -> TestResult:
         """Run one test; whatever is wrong with it is part of the result."""
@@ -70,34 +79,41 @@ class _Runner:
             watch.cancel()
         if found is None:
             return result("pass")
-        details = {name: getattr(found, name) for name in Difference.__dataclass_fields__}
-        return result("fail", **details)
+        return result("fail", **{field.name: getattr(found, field.name) for field in fields(found)})
 
     def _difference(self, test: UnitTest, query: Query) -> Difference | None:
         made, statements = self._prepared(test, query)
         other = spark_alone.problems([model.query for model in made.models], self._nouns.functions)
         if other:
             raise ProjectError(other)
-        if statements.asks_the_time() and not test.as_of:
+        if not test.as_of and statements.asks_the_time():
             raise ValueError("the model asks for the tick's time: give the test an `as_of`")
-        play = Play(Memory(self.connection, self._computer), made, statements, test)
-        return next(iter(play.differences()), None)
+        rules = {m.name: plan.rules_of(self._nouns, m) for ms in made.landing.values() for m in ms}
+        return Play(Memory(self.connection, self._computer), made, statements, test, rules).difference()
 
     def _prepared(self, test: UnitTest, query: Query) -> tuple[Chain, Statements]:
+        """Give what a test computes; tests that see the same queries and give the same inputs share it."""
+        seen = {**self._own.of(test), query.name: query}
         cut = cut_of(test)
-        key = (id(query), cut)
-        if key not in self._chains:
-            queries = {**self._queries, query.name: query}
-            made = chain(self._nouns, queries, self._known, query.name, cut)
-            self._chains[key] = query, made, Statements(made, queries, self._computer.dialect)
-        _, made, statements = self._chains[key]
+        plays = bool(test.steps)
+        key = (query.name, cut, plays, tuple(id(one) for one in seen.values()))
+        if key not in self._made:
+            made = alone(query) if test.macro else chain(self._nouns, seen, self._known, query.name, cut, plays=plays)
+            self._made[key] = seen, made, Statements(made, seen, self._computer.dialect)
+        _, made, statements = self._made[key]
         return made, statements
 
 
-def _ordered(queries: Mapping[str, Query]) -> list[Query]:
-    """Put each query behind those that it reads."""
+def _compiled(nouns: Project, queries: Mapping[str, Query]) -> Iterable[Compiled]:
+    """Compile what can be kept, each model behind those that it reads."""
     graph = {name: [ref for ref in query.rendered.refs if ref in queries] for name, query in queries.items()}
-    return [queries[name] for name in TopologicalSorter(graph).static_order()]
+    catalog = compiler.new_catalog(nouns)
+    for name in TopologicalSorter(graph).static_order():
+        made = None
+        with suppress(ProjectError):
+            made = compiler.model(queries[name], catalog)
+            yield made
+        compiler.add(catalog, queries[name], made)
 
 
 def _told(error: ProjectError) -> str:

@@ -52,7 +52,7 @@ class Statements:
     def whole(self, model: Compiled, moment: Moment) -> str:
         """Write a model's whole query, in the types of its contract."""
         if model.name not in self._whole:
-            named = [(identifier(c.name, self._dialect), c.type) for c in model.own.public]
+            named = [(identifier(c.name, self._dialect), c.type) for c in model.query.rendered.model.columns]
             items = ", ".join(f"{cast(name, kind, self._dialect)} as {name}" for name, kind in named)
             self._whole[model.name] = f"select {items} from ({self._query(model.name)})"
         return at(self._whole[model.name], moment)
