@@ -1,4 +1,4 @@
-"""Runs compiled stages on in-memory DuckDB tables: the change queries without files, ledger or clock."""
+"""Compiles models over input tables and keeps them in DuckDB's memory, as unit tests of models do."""
 
 from __future__ import annotations
 
@@ -21,9 +21,13 @@ from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.script import Moment
 from sqlrun.incremental.sql import identifier
 from sqlrun.incremental.sql import type_name as spelled
+from sqlrun.incremental.stages import Stage
 from sqlrun.incremental.statements import Prepared, Tick, prepare
 from sqlrun.model import Column, Config, Model, Project, Rendered
 from sqlrun.parse import DIALECT, Query, query, schema_of
+from sqlrun.unit import memory as unit_memory
+from sqlrun.unit.memory import Computer, OnDuckDB
+from sqlrun.unit.texts import Written, written
 
 START = datetime(2026, 1, 1, tzinfo=timezone.utc)
 Bag = Counter[tuple[Any, ...]]
@@ -91,22 +95,15 @@ class Memory:
     dialect: Dialect = "duckdb"  # of the statements; the rows are DuckDB's all the same
 
     def __post_init__(self) -> None:
+        self.kept_in = unit_memory.Memory(self.connection, self.computer())
         for table in self.tables:
-            columns = ", ".join(f"{identifier(n, 'duckdb')} {type_name(t, 'duckdb')}" for n, t in table.columns)
-            for suffix in ("old", "new"):
-                self.connection.execute(f'create table "{table.name}__{suffix}" ({columns})')
-            self.connection.execute(f'create table "{table.name}__changes" ({columns}, _weight bigint)')
+            self.kept_in.hold(table.name, table.columns)
         self.compiled = self._compile()
         self.queries = {c.name: c.query for c in self.compiled}
 
-    def _create(self, model: Compiled) -> None:
-        for stage in model.stages:
-            columns = ", ".join(f"{identifier(c.name, 'duckdb')} {type_name(c.type, 'duckdb')}" for c in stage.columns)
-            self.connection.execute(
-                f'create table "{stage.name}" ({columns}); create table "{stage.name}__old" ({columns}); '
-                f'create view "{stage.name}__new" as from "{stage.name}"; '
-                f'create table "{stage.name}__changes" ({columns}, _weight bigint)'
-            )
+    def computer(self) -> Computer:
+        """Give who carries out the statements."""
+        return OnDuckDB()
 
     def _compile(self) -> tuple[Compiled, ...]:
         models: list[Model] = [self._model(t.name, "", _contract(t), t.grain, "table") for t in self.tables]
@@ -125,7 +122,8 @@ class Memory:
             models.append(model)
             compiled = compiler.model(self._query(model, names, models), catalog)
             done.append(compiled)
-            self._create(compiled)
+            for stage in compiled.stages:
+                self.kept_in.hold(stage.name, [(c.name, c.type) for c in stage.columns])
             if view.name not in catalog.nodes:
                 grows = compiled.own.strategy == "append"
                 catalog.nodes[view.name] = compiler._scan(model, only_grows=grows)
@@ -189,22 +187,19 @@ class Memory:
 
     def step(self, as_of: datetime, whole: bool = False) -> None:
         """Carry out one tick over the recorded changes; `whole` computes tables whole that could be kept by them."""
-        changed = self.load()
-        fresh = self.previous is None
+        moment, fresh, changed = Moment(as_of, self.previous), self.previous is None, self.load()
         for model in self.compiled:
-            for stage in model.stages:
-                name = stage.name
-                self.connection.execute(
-                    f'delete from "{name}__old"; insert into "{name}__old" from "{name}"; delete from "{name}__changes"'
-                )
-                tick = Tick(Moment(as_of, self.previous), frozenset(changed), fresh, whole and has_choice(stage))
+
+            def write(stage: Stage, seen: frozenset[str], model: Compiled = model) -> Written | None:
+                tick = Tick(moment, seen, fresh, whole and has_choice(stage))
                 wanted = stage.method == "full" or whole  # written only where it is read: that takes a while
                 prepared = prepare(stage, tick, self.dialect, self.full(model.name, as_of) if wanted else "")
-                if prepared is not None:
-                    assert_bound(prepared)
-                    self._execute(stage.name, prepared.statement)
-                if self._record(stage):
-                    changed.add(stage.name)
+                if prepared is None:
+                    return None
+                assert_bound(prepared)
+                return written(stage, prepared, self.dialect)
+
+            changed = self.kept_in.tick(model.stages, changed, write)
         self.forget()
         self.previous = as_of
 
@@ -214,54 +209,10 @@ class Memory:
 
     def forget(self) -> None:
         """Leave no changes for the next step."""
-        self.connection.execute("; ".join(f'delete from "{table.name}__changes"' for table in self.tables))
+        self.kept_in.forget(table.name for table in self.tables)
 
     def _apply(self, table: Table) -> bool:
-        name = table.name
-        names = [n for n, _ in table.columns]
-        listed = ", ".join(identifier(n, "duckdb") for n in names)
-        self.connection.execute(f'delete from "{name}__old"; insert into "{name}__old" from "{name}__new"')
-        changes = self.connection.execute(f'select * from "{name}__changes"').fetchall()
-        for *values, weight in changes:
-            marks = ", ".join("?" for _ in values)
-            for _ in range(abs(weight)):
-                if weight > 0:
-                    self.connection.execute(f'insert into "{name}__new" ({listed}) values ({marks})', values)
-                else:
-                    same = " and ".join(f"{identifier(n, 'duckdb')} is not distinct from ?" for n in names)
-                    self.connection.execute(
-                        f'delete from "{name}__new" where rowid = (select min(rowid) from "{name}__new" where {same})',
-                        values,
-                    )
-        return bool(changes)
-
-    def _execute(self, name: str, statement: Any) -> None:
-        match statement:
-            case Append(sql=sql):
-                self.connection.execute(f'insert into "{name}" {sql}')
-            case Replace(sql=sql):
-                self.connection.execute(f"create or replace temp table _result as {sql}")
-                self.connection.execute(f'delete from "{name}"')
-                self.connection.execute(f'insert into "{name}" from _result')
-            case Overwrite(sql=sql, touched=touched):
-                self.connection.execute(f"create or replace temp table _touched as {touched}")
-                self.connection.execute(f"create or replace temp table _result as {sql}")
-                keys = [c[0] for c in self.connection.execute("describe _touched").fetchall()]
-                on = " and ".join(f't."{key}" is not distinct from u."{key}"' for key in keys)
-                self.connection.execute(f'delete from "{name}" as t using _touched as u where {on}')
-                self.connection.execute(f'insert into "{name}" from _result')
-            case Merge():
-                self.connection.execute(merge_text(name, statement))
-
-    def _record(self, stage: Any) -> bool:
-        names = ", ".join(identifier(c.name, "duckdb") for c in stage.columns)
-        self.connection.execute(
-            f'insert into "{stage.name}__changes" '
-            f'select {names}, 1 from (select {names} from "{stage.name}" except all select {names} from "{stage.name}__old") '
-            f'union all select {names}, -1 from (select {names} from "{stage.name}__old" except all select {names} from "{stage.name}")'
-        )
-        count = self.connection.execute(f'select count(*) from "{stage.name}__changes"').fetchone()
-        return bool(count and count[0])
+        return self.kept_in.load(table.name)
 
     def full(self, name: str, as_of: datetime) -> str:
         """Write the oracle: the model's whole query over the new tables."""
@@ -270,7 +221,7 @@ class Memory:
 
     def kept(self, name: str) -> Bag:
         model = next(c for c in self.compiled if c.name == name)
-        return bag(self.connection, f'select {self._public(model)} from "{name}"')
+        return bag(self.connection, f'select {self._public(model)} from "{name}__new"')
 
     def oracle(self, name: str, as_of: datetime) -> Bag:
         model = next(c for c in self.compiled if c.name == name)
@@ -291,27 +242,3 @@ def assert_bound(prepared: Prepared) -> None:
         case Overwrite(sql=text, touched=touched):
             used = set(re.findall(r'"(\w+?)__(old|new|changes)"', f"{text} {touched}"))
     assert used <= set(prepared.reads), f"not bound: {used - set(prepared.reads)}"
-
-
-def merge_text(name: str, merge: Merge) -> str:
-    """Write a Merge as DuckDB's MERGE INTO."""
-
-    def quote(column: str) -> str:
-        return identifier(column, "duckdb")
-
-    on = " and ".join(
-        f"t.{quote(k)} {'is not distinct from' if k in merge.null_safe else '='} s.{quote(k)}" for k in merge.key
-    )
-    clauses = []
-    if merge.delete_when:
-        clauses.append(f"when matched and {merge.delete_when} then delete")
-    if merge.update:
-        condition = f" and {merge.update_when}" if merge.update_when else ""
-        sets = ", ".join(f"{quote(c)} = {e}" for c, e in merge.update if c not in merge.key)
-        if sets:
-            clauses.append(f"when matched{condition} then update set {sets}")
-    condition = f" and {merge.insert_when}" if merge.insert_when else ""
-    columns = ", ".join(quote(c) for c, _ in merge.insert)
-    values = ", ".join(e for _, e in merge.insert)
-    clauses.append(f"when not matched{condition} then insert ({columns}) values ({values})")
-    return f'merge into "{name}" as t using ({merge.delta}) as s on {on} ' + " ".join(clauses)

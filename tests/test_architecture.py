@@ -19,11 +19,11 @@ HOMES = {
     "yaml": {"yaml_plain"},
     "sqlglot": {
         "bad_rows", "parse", "constructs", "functions", "where", "landing", "sql_checks", "explain", "incremental",
-        "unit.answers", "unit.branches", "unit.examples", "unit.queries", "unit.run", "unit.sql_rows", "unit.values",
+        "unit.answers", "unit.branches", "unit.examples", "unit.queries", "unit.sql_rows", "unit.steps", "unit.values",
         "engines.delta_files", "expectation_sql", "expectation_catalogue", "check_queries", "spark_sql", "spark_alone",
         "column_types", "row_text", "lineage", "lineage_walk", "rescue", "scopes", "spark_types", "typed_functions",
     },
-    "duckdb": {"engines.duckdb", "unit.run", "unit.answers", "check_queries"},
+    "duckdb": {"engines.duckdb", "unit.memory", "check_queries"},
     "deltalake": {"engines.delta_files", "engines.duckdb", "engines.duckdb_merge", "ledger", "receipts"},
     "pyspark": {"engines.spark", "engines.spark_session", "engines.spark_landing", "engines.spark_merge",
                 "engines.spark_receipts", "engines.spark_views"},

@@ -138,7 +138,7 @@ def broken(mistake: Mistake) -> tuple[Project, Query]:
     else:
         model = replace(model, sql=edited(model.sql, mistake))
     nouns = replace(nouns, models=tuple(model if m.name == model.name else m for m in nouns.models))
-    rendered = render.with_vars(nouns, model, {})
+    rendered = render.overridden(nouns, {}, {})(model)
     return nouns, parse.query(rendered, parse.schema_of(nouns), nouns.functions)
 
 

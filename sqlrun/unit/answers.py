@@ -17,21 +17,12 @@ from sqlrun.incremental.sql import identifier, type_name
 from sqlrun.model import Column, Project, Row
 from sqlrun.parse import Query
 from sqlrun.ticks import parse_time
+from sqlrun.unit.memory import connect, failures
 from sqlrun.unit.values import literal
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# As in a unit test's own run: a query that got past the gate finds no file and no network here either.
-LOCKED: dict[str, str | bool | int | float | list[str]] = {
-    "enable_external_access": False,
-    "python_enable_replacements": False,
-    "autoinstall_known_extensions": False,
-    "autoload_known_extensions": False,
-    "memory_limit": "2GB",
-    "max_temp_directory_size": "0B",
-    "threads": 1,
-}
 LONGEST = 60.0
 NO_TIME = "2000-01-01 00:00:00"
 NUMBER = "_n"  # the place of a row among its input's
@@ -42,8 +33,6 @@ class Answers(AbstractContextManager["Answers"]):
 
     def __init__(self, nouns: Project, queries: Mapping[str, Query], name: str, as_of: str = "") -> None:
         """Open DuckDB. Raises: UsageError where DuckDB would answer the query otherwise than Spark."""
-        import duckdb
-
         query = queries[name]
         other = spark_alone.problems([query], nouns.functions)
         if other:
@@ -54,10 +43,8 @@ class Answers(AbstractContextManager["Answers"]):
         names = {c: self._column(c) for c in query.columns}
         items = ", ".join(f"cast({identifier(c, 'duckdb')} as {type_name(column.type, 'duckdb')}) as "
                           f"{identifier(c, 'duckdb')}" for c, column in names.items())  # fmt: skip
-        self._text, self._error = f"select {items} from ({text})", duckdb.Error
-        self._connection = duckdb.connect(config=LOCKED)
-        self._connection.execute("set TimeZone = 'UTC'")
-        self._connection.execute("set lock_configuration = true")
+        self._text = f"select {items} from ({text})"
+        self._connection = connect()
         for table, columns in self.inputs.items():
             shape = ", ".join(f"{identifier(c.name, 'duckdb')} {type_name(c.type, 'duckdb')}" for c in columns)
             self._connection.execute(f"create temp table {self._all(table)} ({shape}, {NUMBER} bigint)")
@@ -116,7 +103,7 @@ class Answers(AbstractContextManager["Answers"]):
         try:
             found = list(self._connection.sql(self._text).to_arrow_table().to_pylist())
             return sorted(found, key=_order)
-        except self._error as error:
+        except failures() as error:
             raise EngineError(first_line(error)) from None
         finally:
             watch.cancel()

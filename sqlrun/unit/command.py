@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlrun import durable, pipeline
 from sqlrun.cache import Cache
@@ -19,6 +19,9 @@ from sqlrun.unit import choosing, known, last_run, made, shown
 from sqlrun.unit.junit import junit
 from sqlrun.unit.made import Facts
 from sqlrun.unit.results import TestResult
+
+if TYPE_CHECKING:
+    from sqlrun.unit.queries import Queries
 
 
 def run_unit_tests(root: Path, options: Mapping[str, Any]) -> int:
@@ -97,14 +100,16 @@ def results_of(prepared: Prepared, tests: Iterable[UnitTest]) -> Generator[TestR
     from sqlrun.unit.queries import Queries
 
     own = Queries(prepared.nouns, by_name(prepared))
-    yield from run_queries(prepared, ((test, own.of(test)[test.model]) for test in tests))
+    yield from run_queries(prepared, ((test, own.of(test)[test.model]) for test in tests), own)
 
 
-def run_queries(prepared: Prepared, tests: Iterable[tuple[UnitTest, Query]]) -> Iterable[TestResult]:
-    """Run tests, each with the query that it looks at."""
+def run_queries(
+    prepared: Prepared, tests: Iterable[tuple[UnitTest, Query]], own: Queries | None = None
+) -> Generator[TestResult, None, None]:
+    """Run tests, each with the query that it looks at; `own` has made those queries, where it did."""
     from sqlrun.unit.run import run
 
-    return run(prepared.nouns, by_name(prepared), tests)
+    return run(prepared.nouns, by_name(prepared), tests, models=prepared.space.models, own=own)
 
 
 def by_name(prepared: Prepared) -> dict[str, Query]:

@@ -48,6 +48,8 @@ def shown(value: object) -> str:
     match value:
         case None:
             return "NULL"
+        case "NULL":
+            return "'NULL'"
         case dict():
             return "{" + ", ".join(f"{k}: {shown(v)}" for k, v in value.items()) + "}"
         case list() | tuple():

@@ -11,14 +11,16 @@ import shutil
 import subprocess
 import sysconfig
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import duckdb
 
-from sqlrun.incremental.sql import identifier
+from sqlrun.incremental.stages import Stage
+from sqlrun.unit import memory as unit_memory
+from sqlrun.unit.memory import Computer, OnDuckDB
 from tests.memory import START, Memory, Table, View
 
 FOLDER = Path(__file__).parent
@@ -84,6 +86,18 @@ def tables(folder: Path) -> list[Table]:
     return found
 
 
+class Timed(OnDuckDB):
+    """Adds up what the statements take."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def carry_out(self, memory: unit_memory.Memory, stage: Stage, texts: Sequence[str]) -> None:
+        start = time.perf_counter()
+        super().carry_out(memory, stage, texts)
+        self.world.seconds += time.perf_counter() - start
+
+
 @dataclass
 class World(Memory):
     """Models over the eight tables; changes come and are applied many rows at a time.
@@ -111,23 +125,13 @@ class World(Memory):
     def generated(self, table: str) -> str:
         return f"'{self.folder}/{table}.parquet'"
 
-    def _execute(self, name: str, statement: Any) -> None:
-        start = time.perf_counter()
-        super()._execute(name, statement)
-        self.seconds += time.perf_counter() - start
+    def computer(self) -> Computer:
+        return Timed(self)
 
     def _apply(self, table: Table) -> bool:
         new, changes = f'"{table.name}__new"', f'"{table.name}__changes"'
-        names = ", ".join(identifier(n, "duckdb") for n, _ in table.columns)
-        count = self.connection.execute(f"select count(*) from {changes}").fetchone()
-        self.connection.execute(f'create or replace table "{table.name}__old" as from {new}')
-        if not count or not count[0]:
+        if not super()._apply(table):
             return False
-        self.connection.execute(
-            f"create or replace table {new} as (select {names} from {new} "
-            f"except all select {names} from {changes} where _weight < 0) "
-            f"union all select {names} from {changes} where _weight > 0"
-        )
         weights = f"(select sum(_weight) from {changes})"
         key = ", ".join(table.grain)
         sound = (

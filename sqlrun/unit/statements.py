@@ -1,0 +1,79 @@
+"""A chain's statements and whole queries as texts, each written once for all ticks of its kind. Pure.
+
+Texts are written for two times that no tick has; a tick's own are put in their place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timezone
+from typing import Any
+
+from sqlrun.engines.protocol import Dialect
+from sqlrun.incremental.compile import Compiled, whole_query
+from sqlrun.incremental.script import Moment
+from sqlrun.incremental.sql import cast, identifier
+from sqlrun.incremental.stages import Stage
+from sqlrun.incremental.statements import Tick, prepare
+from sqlrun.parse import Query
+from sqlrun.unit.chain import Chain
+from sqlrun.unit.texts import Written, written
+
+AS_OF = datetime(1111, 11, 12, 13, 14, 15, 161718, tzinfo=timezone.utc)
+BEFORE = datetime(1212, 12, 13, 14, 15, 16, 171819, tzinfo=timezone.utc)
+FULL, DAY = "%Y-%m-%d %H:%M:%S.%f", "%Y-%m-%d"
+# Gives what was made from a description before, or makes it.
+Kept = Callable[[str, object, Any, Callable[[], Any]], Any]
+
+
+class Statements:
+    """The texts of one chain, in one dialect."""
+
+    def __init__(self, chain: Chain, queries: Mapping[str, Query], dialect: Dialect) -> None:
+        self._chain, self._queries, self._dialect = chain, queries, dialect
+        self._written: dict[tuple[str, frozenset[str], bool, bool], Written | None] = {}
+        self._whole: dict[str, str] = {}
+
+    def of_stage(self, stage: Stage, changed: frozenset[str], moment: Moment, *, fresh: bool) -> Written | None:
+        """Write what brings a stage up to date in a tick; None where nothing can have changed."""
+        seen, moved = changed & set(stage.inputs), moment.as_of != moment.previous
+        key = (stage.name, seen, fresh, moved)
+        if key not in self._written:
+            before = None if fresh else BEFORE if moved else AS_OF
+            tick = Tick(Moment(AS_OF, before), seen, fresh)
+            full = self._query(stage.model) if stage.method == "full" and stage.node is None else ""
+            prepared = prepare(stage, tick, self._dialect, full)
+            self._written[key] = None if prepared is None else written(stage, prepared, self._dialect)
+        found = self._written[key]
+        if found is None:
+            return None
+        return Written(tuple(at(text, moment) for text in found.texts), found.reads)
+
+    def whole(self, model: Compiled, moment: Moment) -> str:
+        """Write a model's whole query, in the types of its contract."""
+        if model.name not in self._whole:
+            named = [(identifier(c.name, self._dialect), c.type) for c in model.query.rendered.model.columns]
+            items = ", ".join(f"{cast(name, kind, self._dialect)} as {name}" for name, kind in named)
+            self._whole[model.name] = f"select {items} from ({self._query(model.name)})"
+        return at(self._whole[model.name], moment)
+
+    def asks_the_time(self) -> bool:
+        """Tell whether any query of the chain asks for the tick's time."""
+        moment = Moment(BEFORE, None)
+        return any(self.whole(model, moment) != self._whole[model.name] for model in self._chain.models)
+
+    def _query(self, name: str) -> str:
+        return whole_query(self._queries, name, self._chain.views, Moment(AS_OF, None), self._dialect)
+
+
+def at(text: str, moment: Moment) -> str:
+    """Put a tick's times in the place of those that a text was written for."""
+    pairs = [(AS_OF, moment.as_of), (BEFORE, moment.previous or moment.as_of)]
+    for form in (FULL, DAY):
+        for stand_in, time in pairs:
+            text = text.replace(stand_in.strftime(form), _utc(time).strftime(form))
+    return text
+
+
+def _utc(time: datetime) -> datetime:
+    return time.astimezone(timezone.utc)

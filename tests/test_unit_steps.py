@@ -1,0 +1,125 @@
+"""Unit tests that play ticks: what comes, leaves and is updated, and what the kept tables are compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sqlrun.errors import Place
+from sqlrun.incremental import temporal
+from sqlrun.model import Change, Expected, Given, Step, UnitTest
+from sqlrun.pipeline import Prepared
+from sqlrun.unit import run as runner
+from sqlrun.unit.results import TestResult
+from tests.projects import prepared
+
+ROOT = Path(__file__).parent.parent
+PLACE = Place("models/x.yml", 3, 5)
+ORDERS, SLOTS, LINES = "ref('stg_orders')", "ref('fct_restaurant_slots')", "ref('stg_order_lines')"
+EVENTS, SOURCE = "ref('stg_order_events')", "source('orders', 'events')"
+
+
+@pytest.fixture(scope="module")
+def project() -> Prepared:
+    return prepared(ROOT)
+
+
+def played(project: Prepared, *tests: UnitTest) -> list[TestResult]:
+    queries = {query.name: query for query in project.queries}
+    items = [(test, queries[test.model]) for test in tests]
+    return list(runner.run(project.nouns, queries, items, models=project.space.models))
+
+
+def result(project: Prepared, test: UnitTest) -> TestResult:
+    return played(project, test)[0]
+
+
+def given(**inputs: Iterable[dict[str, Any]]) -> tuple[Given, ...]:
+    return tuple(Given(f"ref('{name}')", tuple(rows), PLACE) for name, rows in inputs.items())
+
+
+def order(key: str, total: str = "1.00", at: str = "2026-05-04 12:01:00", **other: Any) -> dict[str, Any]:
+    row = {"order_id": key, "restaurant_id": "r1", "order_total": total, "is_cancelled": False, "ordered_at": at}
+    return row | other
+
+
+def slots(*steps: Step, rows: Any = None) -> UnitTest:
+    first = given(stg_orders=[order("o1"), order("o2", "2.00")])
+    return UnitTest("t", "fct_restaurant_slots", first, Expected(rows), PLACE, steps=steps)
+
+
+def step(*changes: Change, line: int = 9, as_of: str = "", **expect: Any) -> Step:
+    return Step(Place("models/x.yml", line, 7), as_of, changes, Expected(**expect))
+
+
+def change(**kinds: tuple[dict[str, Any], ...]) -> Change:
+    return Change(ORDERS, Place("models/x.yml", 10, 9), **kinds)
+
+
+def test_each_step_sees_what_the_one_before_left(project: Prepared) -> None:
+    found = result(
+        project,
+        slots(
+            step(change(came=(order("o3", "4.00"),)), rows=({"n_orders": 3, "total_sales": 7},)),
+            step(
+                change(updated=({"order_id": "o1", "is_cancelled": True},)), rows=({"n_orders": 2, "total_sales": 6},)
+            ),
+            step(change(left=({"order_id": "o2"}, {"order_id": "o3"})), rows=()),
+            rows=({"n_orders": 2, "total_sales": 3},),
+        ),
+    )
+
+    assert found.status == "pass", found
+
+
+def test_a_step_tells_what_it_expects_in_vain_by_its_number_and_place(project: Prepared) -> None:
+    wrong = step(change(came=(order("o3", "4.00"),)), line=30, rows=({"n_orders": 9},))
+    found = result(project, slots(step(change(came=(order("o4"),))), wrong))
+
+    assert (found.status, found.step, found.compared) == ("fail", 2, "rows")
+    assert (found.missing, found.unexpected, found.columns) == ((("9",),), (("4",),), ("n_orders",))
+    assert "models/x.yml:30:7" in found.message
+
+
+def test_what_came_and_left_is_the_change_of_the_table(project: Prepared) -> None:
+    late = change(came=(order("o3", "4.00"),))
+    right = step(late, came=({"n_orders": 3},), left=({"n_orders": 2},))
+    wrong = step(late, came=({"n_orders": 3}, {"n_orders": 1}), left=())
+
+    assert result(project, slots(right)).status == "pass"
+    found = result(project, slots(wrong))
+    assert (found.status, found.compared, found.missing, found.unexpected) == ("fail", "change", (("1",),), ())
+
+
+def test_the_same_batch_again_changes_nothing(project: Prepared) -> None:
+    event = {"event_id": "e1", "order_id": "o1", "order_version": 1, "order_total": 2}
+    came = Change(EVENTS, PLACE, came=(event,))
+    test = UnitTest("t", "stg_orders", given(stg_order_events=[event]), Expected(), PLACE)
+    found = result(project, replace(test, steps=(step(came, came=(), left=()),)))
+
+    assert found.status == "pass", found
+
+
+def test_windows_move_with_as_of_although_nothing_came(project: Prepared) -> None:
+    first = given(stg_orders=[order("o1", customer_id="c1")])
+    test = UnitTest("t", "restaurant_customers", first, Expected(), PLACE, as_of="2026-05-04 12:05:00")
+    later = step(as_of="2026-05-04 13:01:00", left=({"window_hours": 1, "n_customers": 1},), came=())
+    found = result(project, replace(test, steps=(later, step(as_of="2026-06-04 13:00:00", rows=()))))
+
+    assert found.status == "pass", found
+
+
+def test_a_wrong_rule_is_caught_where_nothing_is_expected(project: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = temporal.changes
+    monkeypatch.setattr(temporal, "changes", lambda node, script: right(node, script)[:-1])
+    first = given(stg_orders=[order("o1", customer_id="c1")])
+    test = UnitTest("t", "restaurant_customers", first, Expected(), PLACE, as_of="2026-05-04 12:05:00")
+    found = result(project, replace(test, steps=(step(as_of="2026-05-04 13:01:00", line=40),)))
+
+    assert (found.status, found.compared, found.step) == ("fail", "whole", 1)
+    assert found.unexpected == (("1", "r1", "1"),)
+    assert "models/x.yml:40:7" in found.message
