@@ -1,0 +1,120 @@
+"""All that a published tick has to answer, in memory: made aside, then given whole. Shell: Delta files, DuckDB."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from sqlrun.engines import delta_files
+from sqlrun.engines.duckdb import DuckDBEngine
+from sqlrun.engines.duckdb_files import comparable
+from sqlrun.engines.protocol import Relation
+from sqlrun.errors import UsageError
+from sqlrun.readers import relation
+from sqlrun.serve import dashboard
+from sqlrun.serve.offer import Mart, Offer
+from sqlrun.ticks import Published, to_json
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One tick's answers. `bodies` holds JSON by route, row by row in the order of `ids`; `mark` tells ticks apart."""
+
+    published: Published
+    published_at: datetime
+    mark: str
+    ids: Sequence[str]
+    rows: Mapping[str, int]
+    bodies: Mapping[str, Any]
+    widths: tuple[int, ...]
+    marts: Mapping[str, Relation]
+    packed: dict[tuple[str, int, str], bytes] = field(default_factory=dict)
+
+    def body(self, route: str, row: int) -> bytes:
+        """Give the bytes of an answer."""
+        found: bytes = self.bodies[route][row].as_buffer().to_pybytes()
+        return found
+
+
+class Reader:
+    """Makes snapshots of a warehouse's ticks; one after another, in any thread."""
+
+    def __init__(self, warehouse: str, offered: Offer) -> None:
+        self.warehouse, self.offered = warehouse, offered
+        # One core at most: the other answers requests while a tick is read.
+        self.engine = DuckDBEngine({"threads": "1"})
+
+    def read(self, published: Published, published_at: datetime) -> Snapshot:
+        """Read a tick whole.
+
+        Raises: UsageError if it lacks a table or a column that is needed; EngineError if its files can't be read.
+        """
+        digest = f"{published.tick} {published.as_of.isoformat()} {to_json(published.tables)}"
+        mark = f"{published.tick}-{hashlib.sha256(digest.encode()).hexdigest()[:12]}"
+        marts = {name: _mart(self.warehouse, published, mart) for name, mart in self.offered.marts.items()}
+        found = Snapshot(published, published_at, mark, (), {}, {}, self.offered.widths, marts)
+        return found if self.offered.missing else self._with_dashboard(found)
+
+    def _with_dashboard(self, found: Snapshot) -> Snapshot:
+        tick, as_of, widths = found.published.tick, found.published.as_of, found.widths
+        tables = {name: found.marts[name] for name in dashboard.NEEDS}
+        for name, columns in dashboard.NEEDS.items():
+            require(found.published, tables[name], columns, "the dashboard")
+        low, high = dashboard.hour_range(as_of, widths)
+        narrow = replace(tables[dashboard.HOURS], ranges=(("hour_at", low, high),))
+        edges = tuple(("slot_at", *edge) for edge in dashboard.edges(as_of, widths))
+        # Without an edge no slot is needed: a range that holds none.
+        slots = replace(tables[dashboard.SLOTS], ranges=edges or (("slot_at", high, low),))
+        tables |= {dashboard.HOURS: narrow, dashboard.SLOTS: slots}
+        since = _begin(narrow)
+        everyone = f"select {dashboard.OWNER}, cast(to_json(known) as varchar) as body from ("
+        known = self._arrow(f"{everyone}{dashboard.restaurants_sql(tables)}) order by 1", tables)
+        bodies = {
+            "restaurants": known["body"].combine_chunks(),
+            "windows": self._bodies(dashboard.windows_sql(tables, tick, as_of, widths, since), tables),
+            "hours": self._bodies(dashboard.hours_sql(tables, tick, as_of), tables),
+        }
+        ids = known[dashboard.OWNER].to_pylist()
+        return replace(found, ids=ids, rows={each: row for row, each in enumerate(ids)}, bodies=bodies)
+
+    def _arrow(self, sql: str, tables: Mapping[str, Relation]) -> Any:
+        return self.engine.query(sql, tuple(tables.values()))
+
+    def _bodies(self, sql: str, tables: Mapping[str, Relation]) -> Any:
+        return self._arrow(sql, tables)["body"].combine_chunks()
+
+
+def _mart(warehouse: str, published: Published, mart: Mart) -> Relation:
+    if mart.name not in published.tables:
+        raise UsageError(
+            f"tick {published.tick} has no table `{mart.name}`, which an exposure serves. Run `sqlrun build`."
+        )
+    found = relation(warehouse, mart.name, published.tables[mart.name])
+    require(published, found, (*mart.keys, *([mart.owned_by] if mart.owned_by else [])), "its exposure")
+    return found
+
+
+def require(published: Published, table: Relation, columns: Sequence[str], who: str) -> None:
+    """Refuse a table that lacks a column.
+
+    Raises: UsageError naming the first one, and those that there are.
+    """
+    there = [column.name for column in table.columns]
+    for name in columns:
+        if name not in there:
+            raise UsageError(
+                f"{table.name} has no column `{name}` at tick {published.tick}, which {who} needs; "
+                f"it has {', '.join(there)}. Select it in the model, and build."
+            )
+
+
+def _begin(hours: Relation) -> str:
+    """Tell when the facts begin, by their files' statistics; "" where those don't say."""
+    files = delta_files.files_at(delta_files.open_table(hours.path, hours.version))
+    starts = [file.get("min.hour_at") for file in files]
+    if not starts or any(start is None for start in starts):
+        return ""
+    return min(dashboard.iso(comparable(start)) if isinstance(start, datetime) else str(start) for start in starts)
