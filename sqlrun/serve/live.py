@@ -74,6 +74,7 @@ class Watcher:
         if head is None and self.live.snapshot is not None:
             raise EngineError(f"there is no ledger at {self.ledger.path} any more")
         if head is None or head == self._seen:
+            self.live.problem = ""
             return
         published = self.ledger.read().published
         shown = self.live.snapshot

@@ -18,7 +18,7 @@ from sqlrun.serve.answers import NEVER, NOT_FOUND, Answer, as_json, problem
 from sqlrun.serve.dashboard import iso
 from sqlrun.serve.events import Events
 from sqlrun.serve.offer import Mart, Offer
-from sqlrun.serve.parameters import Kind, Number, Text
+from sqlrun.serve.parameters import Kind, Number, Text, Wrong
 from sqlrun.serve.site import Ask, nothing_yet
 from sqlrun.serve.snapshot import Snapshot
 
@@ -111,6 +111,8 @@ async def mart(ask: Ask) -> Answer:
     snapshot, offset = ask.snapshot, 0
     if snapshot is None:
         return nothing_yet(ask.site)
+    if wrong := [key for key in _keys(ask.site.offered) if ask.values[key] and key not in found.keys]:
+        raise Wrong(f"{found.name} can't be asked by `{wrong[0]}`")
     if ask.values["cursor"]:
         mark, offset = marts.position(ask.values["cursor"])
         kept = ask.site.recent.get(mark)
@@ -183,10 +185,14 @@ async def metrics(ask: Ask) -> Answer:
     return Answer(200, site.metrics.text(), b"text/plain; version=0.0.4; charset=utf-8")
 
 
+def _keys(offered: Offer) -> list[str]:
+    return sorted({key for found in offered.marts.values() for key in found.keys})
+
+
 def routes(offered: Offer) -> tuple[Route, ...]:
     """List the routes of a server; those that describe them come last."""
     widths = offered.widths
-    keys: dict[str, Kind] = {key: Text() for found in offered.marts.values() for key in found.keys}
+    keys: dict[str, Kind] = {key: Text() for key in _keys(offered)}
     paged: dict[str, Kind] = {"limit": LIMIT, "cursor": CURSOR}
     width = Number(24 if 24 in widths else widths[0], among=widths)
     one = "/api/v1/restaurants/{restaurant}"
