@@ -1,7 +1,7 @@
 """A warehouse with published ticks of the dashboard's marts, written at once: no build, every number known.
 
-In tick t a restaurant's number r has (r + 1) * 1000 + t orders in each window: of which tick and whose a number is, it says
-itself.
+In tick t a restaurant's number r has (r + 1) * 1000 + t orders in each window: a number says itself of which tick
+and whose it is.
 """
 
 from __future__ import annotations

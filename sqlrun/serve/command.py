@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import json
 import sys
@@ -117,6 +118,8 @@ def _served(
 def _run(app: Any, options: Mapping[str, Any]) -> None:
     import uvicorn
 
+    # While a tick is read in its thread, an answer waits for so long at most before it is its turn (5 ms otherwise).
+    sys.setswitchinterval(0.0005)
     config = uvicorn.Config(
         app,
         host=options["host"].strip("[]"),
@@ -133,7 +136,9 @@ def _run(app: Any, options: Mapping[str, Any]) -> None:
         timeout_graceful_shutdown=3,
     )
     server = uvicorn.Server(config)
-    server.run()
+    # A stop that was asked for is no failure; uvicorn passes it on once all is closed.
+    with contextlib.suppress(KeyboardInterrupt):
+        server.run()
     if not server.started:
         raise UsageError(f"port {options['port']} of {options['host']} can't be listened on; --port takes another")
 
