@@ -40,11 +40,35 @@ DAYS = 15
 KIND = "array<struct<dish_rank:int,dish_id:string,dish_name:string,quantity:bigint>>"
 MONEY = "decimal(18,2)"
 COLUMNS = {
-    "restaurants": (("restaurant_id", "string"), ("restaurant_name", "string"), ("city", "string"), ("currency", "string")),
-    "restaurant_windows": (("window_hours", "int"), ("restaurant_id", "string"), ("restaurant_name", "string"), ("n_orders", "bigint"), ("total_sales", MONEY), ("top_dishes", KIND)),
+    "restaurants": (
+        ("restaurant_id", "string"),
+        ("restaurant_name", "string"),
+        ("city", "string"),
+        ("currency", "string"),
+    ),
+    "restaurant_windows": (
+        ("window_hours", "int"),
+        ("restaurant_id", "string"),
+        ("restaurant_name", "string"),
+        ("n_orders", "bigint"),
+        ("total_sales", MONEY),
+        ("top_dishes", KIND),
+    ),
     "restaurant_customers": (("window_hours", "int"), ("restaurant_id", "string"), ("n_customers", "bigint")),
-    "fct_restaurant_hours": (("restaurant_id", "string"), ("n_orders", "bigint"), ("total_sales", MONEY), ("hour_date", "date"), ("hour_at", "timestamp")),
-    "fct_restaurant_slots": (("restaurant_id", "string"), ("n_orders", "bigint"), ("total_sales", MONEY), ("slot_hour", "timestamp"), ("slot_at", "timestamp")),
+    "fct_restaurant_hours": (
+        ("restaurant_id", "string"),
+        ("n_orders", "bigint"),
+        ("total_sales", MONEY),
+        ("hour_date", "date"),
+        ("hour_at", "timestamp"),
+    ),
+    "fct_restaurant_slots": (
+        ("restaurant_id", "string"),
+        ("n_orders", "bigint"),
+        ("total_sales", MONEY),
+        ("slot_hour", "timestamp"),
+        ("slot_at", "timestamp"),
+    ),
 }
 PARTED = {"fct_restaurant_hours": ("hour_date",), "fct_restaurant_slots": ("slot_hour",)}
 
@@ -76,31 +100,55 @@ class World:
     def begin(self) -> None:
         """Write what no tick changes: names, guests, the facts of two weeks."""
         n = self.restaurants
-        self.write("restaurants", {"restaurant_id": self.ids, "restaurant_name": np.char.add("Restaurant ", self.ids), "city": ["Lisbon"] * n, "currency": ["EUR"] * n})
-        self.write("restaurant_customers", {"window_hours": [24] * n, "restaurant_id": self.ids, "n_customers": [1] * n})
+        self.write(
+            "restaurants",
+            {
+                "restaurant_id": self.ids,
+                "restaurant_name": np.char.add("Restaurant ", self.ids),
+                "city": ["Lisbon"] * n,
+                "currency": ["EUR"] * n,
+            },
+        )
+        self.write(
+            "restaurant_customers", {"window_hours": [24] * n, "restaurant_id": self.ids, "n_customers": [1] * n}
+        )
         random_ = np.random.default_rng(1)
-        hours = np.array([np.datetime64(int(self.now.timestamp()) // 3600 * 3600 - 3600 * back, "s") for back in range(DAYS * 24)])
+        hours = np.array(
+            [np.datetime64(int(self.now.timestamp()) // 3600 * 3600 - 3600 * back, "s") for back in range(DAYS * 24)]
+        )
         for name, rows in (("fct_restaurant_hours", 144 * n), ("fct_restaurant_slots", 216 * n)):
             rest, at = random_.integers(0, n, rows), hours[random_.integers(0, len(hours), rows)]
-            one = {"restaurant_id": self.ids[rest], "n_orders": np.ones(rows, np.int64), "total_sales": np.full(rows, 10)}
+            one = {
+                "restaurant_id": self.ids[rest],
+                "n_orders": np.ones(rows, np.int64),
+                "total_sales": np.full(rows, 10),
+            }
             stamp = pa.array(at).cast(pa.timestamp("us", "UTC"))
             if name == "fct_restaurant_hours":
                 self.write(name, {**one, "hour_date": pa.array(at.astype("datetime64[D]")), "hour_at": stamp})
             else:
                 slots = at + random_.integers(0, 12, rows) * np.timedelta64(300, "s")
-                self.write(name, {**one, "slot_hour": stamp, "slot_at": pa.array(slots).cast(pa.timestamp("us", "UTC"))})
+                self.write(
+                    name, {**one, "slot_hour": stamp, "slot_at": pa.array(slots).cast(pa.timestamp("us", "UTC"))}
+                )
 
     def publish(self) -> None:
         """Publish the next tick: restaurant r has (r + 1) * 10,000 + tick orders, in sales and dishes too."""
         self.tick += 1
         rest = np.repeat(np.arange(self.restaurants), len(WIDTHS))
         orders = (rest + 1) * 10_000 + self.tick
-        dishes = [[{"dish_rank": k, "dish_id": f"d{k:03d}", "dish_name": f"Dish {k}", "quantity": int(q)} for k in (1, 2, 3)] for q in orders]
+        dishes = [
+            [{"dish_rank": k, "dish_id": f"d{k:03d}", "dish_name": f"Dish {k}", "quantity": int(q)} for k in (1, 2, 3)]
+            for q in orders
+        ]
         self.write("restaurant_windows", {
             "window_hours": np.tile(WIDTHS, self.restaurants), "restaurant_id": self.ids[rest], "restaurant_name": np.char.add("Restaurant ", self.ids[rest]),
             "n_orders": orders, "total_sales": orders, "top_dishes": dishes,
         })  # fmt: skip
-        states = {name: TableState(f"{name}/aa", delta_files.head(str(self.folder / name / "aa")) or 0, "", {}, "", kinds) for name, kinds in COLUMNS.items()}
+        states = {
+            name: TableState(f"{name}/aa", delta_files.head(str(self.folder / name / "aa")) or 0, "", {}, "", kinds)
+            for name, kinds in COLUMNS.items()
+        }
         at = datetime.now(timezone.utc)
         pinned = self.ledger.pin(self.tick, self.now, states, at, "benchmark")
         self.ledger.publish(self.tick, self.now, states, at, "benchmark", pinned)
@@ -128,7 +176,9 @@ def publish_on(folder: Path, restaurants: int, tick: int, every: float, told: An
 # ── the load ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 TICK = re.compile(rb'"tick":(\d+),')
-ORDERS = re.compile(rb'"n_orders":(\d+),"total_sales":"(\d+)\.00","top_dishes":\[\{"dish_rank":1,"dish_id":"d001","dish_name":"Dish 1","quantity":(\d+)')
+ORDERS = re.compile(
+    rb'"n_orders":(\d+),"total_sales":"(\d+)\.00","top_dishes":\[\{"dish_rank":1,"dish_id":"d001","dish_name":"Dish 1","quantity":(\d+)'
+)
 
 
 class Caller(asyncio.Protocol):
@@ -144,7 +194,10 @@ class Caller(asyncio.Protocol):
     def ask(self) -> None:
         self.which = random.randrange(len(self.load.heads))
         self.began = time.perf_counter()
-        self.transport.write(b"GET /api/v1/restaurants/r%05d/windows?hours=%d" % (self.which, random.choice(WIDTHS)) + self.load.heads[self.which])
+        self.transport.write(
+            b"GET /api/v1/restaurants/r%05d/windows?hours=%d" % (self.which, random.choice(WIDTHS))
+            + self.load.heads[self.which]
+        )
 
     def data_received(self, data: bytes) -> None:
         self.held += data
@@ -201,7 +254,9 @@ def hammer(port: int, restaurants: int, connections: int, seconds: float, given:
 
     key = Key("", "HS256", SECRET.encode(), True)
     heads = [
-        b" HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + token(key, [f"r{n:05d}"], False, time.time(), 3600).encode() + b"\r\n\r\n"
+        b" HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "
+        + token(key, [f"r{n:05d}"], False, time.time(), 3600).encode()
+        + b"\r\n\r\n"
         for n in range(restaurants)
     ]
 
@@ -233,7 +288,9 @@ def by_duckdb(folder: Path, restaurants: int, seconds: float) -> list[float]:
     while time.monotonic() < end:
         started = time.perf_counter()
         table = find(tick_of(ledger), str(folder), "restaurant_windows")
-        rows = engine.query(QUESTION.format(f"r{random.randrange(restaurants):05d}", random.choice(WIDTHS)), (table,)).to_pylist()
+        rows = engine.query(
+            QUESTION.format(f"r{random.randrange(restaurants):05d}", random.choice(WIDTHS)), (table,)
+        ).to_pylist()
         times.append(time.perf_counter() - started)
         assert len(rows) == 1
     return sorted(times)
@@ -244,7 +301,9 @@ def by_spark(folder: Path, restaurants: int, seconds: float) -> list[float]:
     from benchmarks.expert import session
 
     spark, times = session("2g"), []
-    spark.read.format("delta").load(str(folder / "restaurant_windows" / "aa")).createOrReplaceTempView("restaurant_windows")
+    spark.read.format("delta").load(str(folder / "restaurant_windows" / "aa")).createOrReplaceTempView(
+        "restaurant_windows"
+    )
     ask = QUESTION.format
     for _ in range(20):
         spark.sql(ask("r00001", 24)).collect()
@@ -272,10 +331,21 @@ def free_port() -> int:
 
 
 def served(work: Path, port: int) -> subprocess.Popen[bytes]:
-    for room in ("models", "macros", "seeds", "profiles"):
+    for room in ("models", "macros", "seeds", "profiles", "tests/fixtures"):
         shutil.copytree(ROOT / room, work / room)
     shutil.copy(ROOT / "pyproject.toml", work)
-    arguments = [sys.executable, "-m", "sqlrun", "--project-dir", str(work), "serve", "--profile", "duckdb", "--port", str(port)]
+    arguments = [
+        sys.executable,
+        "-m",
+        "sqlrun",
+        "--project-dir",
+        str(work),
+        "serve",
+        "--profile",
+        "duckdb",
+        "--port",
+        str(port),
+    ]
     env = {**os.environ, "SQLRUN_SERVE_KEY": SECRET, "PYTHONPATH": str(ROOT)}
     with (work / "access.log").open("wb") as log:
         process = subprocess.Popen(arguments, env=env, stdout=log, stderr=subprocess.STDOUT)
@@ -290,7 +360,9 @@ def served(work: Path, port: int) -> subprocess.Popen[bytes]:
 
 def loaded(port: int, options: argparse.Namespace) -> dict[str, Any]:
     ours, theirs = multiprocessing.Pipe(False)
-    load = multiprocessing.Process(target=hammer, args=(port, options.restaurants, options.connections, options.seconds, theirs))
+    load = multiprocessing.Process(
+        target=hammer, args=(port, options.restaurants, options.connections, options.seconds, theirs)
+    )
     load.start()
     found: dict[str, Any] = ours.recv()
     load.join()
@@ -318,26 +390,46 @@ def run(work: Path, options: argparse.Namespace) -> None:
     world.publish()
     port = free_port()
     server = served(work, port)
-    print("| who answers | answers/s | p50 ms | p99 ms | worst ms | ticks | errors | torn |\n|---|---|---|---|---|---|---|---|")
+    print(
+        "| who answers | answers/s | p50 ms | p99 ms | worst ms | ticks | errors | torn |\n|---|---|---|---|---|---|---|---|"
+    )
     try:
         for name, publishes in (("sqlrun serve, no tick", False), ("sqlrun serve, ticks published", True)):
             told = multiprocessing.Value("i", world.tick)
-            beside = multiprocessing.Process(target=publish_on, args=(folder, options.restaurants, world.tick, options.every, told))
+            beside = multiprocessing.Process(
+                target=publish_on, args=(folder, options.restaurants, world.tick, options.every, told)
+            )
             if publishes:
                 beside.start()
             found = loaded(port, options)
             if publishes:
                 beside.terminate()
                 beside.join()
-            print(row(name, found["times"], options.seconds, f"{len(found['ticks'])} | {found['errors']} | {found['torn']}"), flush=True)
+            print(
+                row(
+                    name,
+                    found["times"],
+                    options.seconds,
+                    f"{len(found['ticks'])} | {found['errors']} | {found['torn']}",
+                ),
+                flush=True,
+            )
     finally:
         server.send_signal(signal.SIGINT)
         server.wait(20)
-    print(row("DuckDB, files for each", by_duckdb(folder, options.restaurants, options.seconds / 3), options.seconds / 3), flush=True)
+    print(
+        row("DuckDB, files for each", by_duckdb(folder, options.restaurants, options.seconds / 3), options.seconds / 3),
+        flush=True,
+    )
     if options.spark:
-        print(row("Spark, warm session", by_spark(folder, options.restaurants, options.seconds / 3), options.seconds / 3), flush=True)
+        print(
+            row("Spark, warm session", by_spark(folder, options.restaurants, options.seconds / 3), options.seconds / 3),
+            flush=True,
+        )
     lines = (work / "access.log").read_text().splitlines()
-    print(f"\n{len(lines):,} lines of access log, the last: {json.loads(lines[-1]) if lines[-1].startswith('{') else lines[-1]}")
+    print(
+        f"\n{len(lines):,} lines of access log, the last: {json.loads(lines[-1]) if lines[-1].startswith('{') else lines[-1]}"
+    )
 
 
 if __name__ == "__main__":

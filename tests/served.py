@@ -121,7 +121,7 @@ class Warehouse:
 
 def project(folder: Path, **files: str) -> Project:
     """Read the reference project, with other files in place of its own."""
-    for room in ("models", "macros", "seeds", "expectations"):
+    for room in ("models", "macros", "seeds", "expectations", "tests/fixtures"):
         shutil.copytree(ROOT / room, folder / room)
     shutil.copy(ROOT / "pyproject.toml", folder)
     for name, text in files.items():

@@ -67,7 +67,7 @@ def _tell(site: Site) -> None:
     """Wake up those who listen: there is a new tick, or the end."""
     if site.live.snapshot is not None:
         site.remember(site.live.snapshot)
-    for waiting in site.waiting:
+    for waiting in list(site.waiting):
         waiting.set()
 
 

@@ -24,6 +24,7 @@ from sqlrun.serve.snapshot import Reader
 from sqlrun.simulate_settings import parse_duration
 
 LIBRARIES = ("starlette", "uvicorn", "httptools", "uvloop", "jwt", "prometheus_client", "brotli")
+MOST_CONNECTIONS = 5000
 LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -133,6 +134,7 @@ def _run(app: Any, options: Mapping[str, Any]) -> None:
         server_header=False,
         proxy_headers=False,
         timeout_keep_alive=30,
+        limit_concurrency=MOST_CONNECTIONS,
         timeout_graceful_shutdown=3,
     )
     server = uvicorn.Server(config)

@@ -1,13 +1,15 @@
 """What the owners' dashboard reads of a tick, and the SQL that makes its answers. Pure.
 
-All answers of a tick are computed when it is published, in few statements: a request finds bytes.
+All answers of a tick are computed when it is published, in one statement: a request finds bytes.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from typing import Any
 
 from sqlrun.engines.protocol import Relation
 from sqlrun.incremental.sql import identifier, string, timestamp
@@ -64,7 +66,7 @@ def iso(moment: datetime) -> str:
 def hour_range(as_of: datetime, widths: Sequence[int]) -> tuple[datetime, datetime]:
     """Tell which hours' facts are read: the oldest and the newest."""
     starts = [span.start for span in spans(as_of, widths)]
-    return hour_of(min(*starts, as_of - timedelta(hours=TREND_HOURS))), as_of
+    return hour_of(min(*starts, trend_start(as_of))), as_of
 
 
 def edges(as_of: datetime, widths: Sequence[int]) -> tuple[tuple[datetime, datetime], ...]:
@@ -73,125 +75,129 @@ def edges(as_of: datetime, widths: Sequence[int]) -> tuple[tuple[datetime, datet
     return tuple((hour_of(moment), moment) for moment in moments if moment != hour_of(moment))
 
 
-def restaurants_sql(tables: Mapping[str, Relation]) -> str:
-    """Select each restaurant that any table has, with what is known of it as JSON; in the order of ids."""
-    known = {name: _column(tables, NAMES, column) for name, column in KNOWN.items()}
-    if WINDOWS in tables and any(c.name == "restaurant_name" for c in tables[WINDOWS].columns):
-        known["name"] = f"coalesce({known['name']}, shown.restaurant_name)"
-        shown = f"left join (select {OWNER}, max(restaurant_name) as restaurant_name from {WINDOWS} group by all) shown"
-        shown += f" using ({OWNER})"
-    else:
-        shown = ""
-    fields = ", ".join(f"{string(name, 'duckdb')}: {value}" for name, value in known.items())
-    return f"""
-        with everyone as (
-            select {OWNER} from {NAMES} union select {OWNER} from {WINDOWS} union select {OWNER} from {HOURS}
-        )
-        select everyone.{OWNER}, {{'id': everyone.{OWNER}, {fields}}} as known
-        from everyone left join {NAMES} using ({OWNER}) {shown}
-        where everyone.{OWNER} is not null
-        order by everyone.{OWNER}"""
+def answers_sql(tables: Mapping[str, Relation], tick: int, as_of: datetime, widths: Sequence[int], since: str) -> str:
+    """Select a row for each restaurant that any table has, in the order of ids.
 
-
-def _column(tables: Mapping[str, Relation], table: str, column: str) -> str:
-    there = any(c.name == column for c in tables[table].columns)
-    return f"{table}.{identifier(column, 'duckdb')}" if there else "cast(null as varchar)"
-
-
-def windows_sql(tables: Mapping[str, Relation], tick: int, as_of: datetime, widths: Sequence[int], since: str) -> str:
-    """Select the answer of each restaurant and width as JSON, in the order of ids and then of `widths`.
-
-    `since` says when the facts begin (ISO, "" where that isn't known): what began before can't be compared.
+    Columns: the id; `known`, what is known of it as JSON; `window_<hours>`, the answer for each width as JSON; `hour`,
+    `n_orders` and `total_sales`, lists of its hours (since 1970, in no order) and what was ordered in them. `since`
+    says when the facts begin (ISO, "" where that isn't known): what began before can't be compared.
     """
     compared = spans(as_of, widths)
-    listed = ", ".join(f"({place}, {hours})" for place, hours in enumerate(widths))
+    windows = ", ".join(
+        f"cast({_window(tick, as_of, hours, compared, since)} as varchar) as window_{hours}" for hours in widths
+    )
+    rows = ", ".join(
+        f"any_value({column}) filter (window_hours = {hours}) as {column}_{hours}"
+        for hours in widths
+        for column in ("n_orders", "total_sales", "top_dishes")
+    )
+    shown = "max(restaurant_name)" if _has(tables, WINDOWS, "restaurant_name") else "cast(null as varchar)"
     return f"""
-        with everyone as ({restaurants_sql(tables)}),
-        widths(place, window_hours) as (values {listed}),
-        past as ({_past_sql(compared)})
-        select cast(to_json({{
-            'restaurant': known,
-            'tick': {tick},
-            'as_of': {string(iso(as_of), "duckdb")},
-            'hours': widths.window_hours,
-            'n_orders': coalesce(n_orders, 0),
-            'total_sales': coalesce(cast(total_sales as varchar), '0.00'),
-            'top_dishes': coalesce(top_dishes, []),
-            'before': {_compared(compared, "before", since)},
-            'last_week': {_compared(compared, "last_week", since)}
-        }}) as varchar) as body
-        from everyone cross join widths
-        left join {WINDOWS} using ({OWNER}, window_hours)
-        left join past using ({OWNER})
-        order by {OWNER}, place"""
+        with whole as materialized ({_whole_sql(as_of, compared)}),
+        begun as ({_begun_sql(compared)}),
+        shown as (select {OWNER}, {shown} as shown_name, {rows} from {WINDOWS} group by {OWNER}),
+        everyone as (select {OWNER} from {NAMES} union select {OWNER} from shown union select {OWNER} from whole),
+        known as (
+            select {OWNER}, {{'id': {OWNER}, {_known(tables)}}} as known
+            from everyone left join {NAMES} using ({OWNER}) left join shown using ({OWNER})
+            where {OWNER} is not null
+        )
+        select {OWNER}, cast(to_json(known) as varchar) as known, {windows},
+            coalesce(hour, []) as hour, coalesce(hour_orders, []) as n_orders, coalesce(hour_sales, []) as total_sales
+        from known left join shown using ({OWNER}) left join whole using ({OWNER}) left join begun using ({OWNER})
+        order by {OWNER}"""
 
 
-def _past_sql(compared: Sequence[Span]) -> str:
-    """Add up each span: the whole hours in it, without the begun hour at its start, with the one at its end."""
-    names = [f"{kind}_{number}" for number in range(len(compared)) for kind in ("n", "s")]
-    whole, begun = [], []
+def _has(tables: Mapping[str, Relation], table: str, column: str) -> bool:
+    return any(c.name == column for c in tables[table].columns)
+
+
+def _known(tables: Mapping[str, Relation]) -> str:
+    fields = {}
+    for name, column in KNOWN.items():
+        there = _has(tables, NAMES, column)
+        fields[name] = f"{NAMES}.{identifier(column, 'duckdb')}" if there else "cast(null as varchar)"
+    fields["name"] = f"coalesce({fields['name']}, shown_name)"
+    return ", ".join(f"'{name}': {value}" for name, value in fields.items())
+
+
+def _whole_sql(as_of: datetime, compared: Sequence[Span]) -> str:
+    """Add up the whole hours of each span, and list those of the trend, in one pass over the hours."""
+    trend = f"hour_at >= {_at(trend_start(as_of))} and hour_at < {_at(as_of)}"
+    sums = [
+        f"sum({column}) filter (hour_at >= {_at(hour_of(span.start))} and hour_at < {_at(hour_of(span.end))}) as {name}"
+        for number, span in enumerate(compared)
+        for column, name in (("n_orders", f"whole_n_{number}"), ("total_sales", f"whole_s_{number}"))
+    ]
+    return f"""
+        select {OWNER}, {", ".join(sums)},
+            list(epoch_us(hour_at) // 3600000000) filter ({trend}) as hour,
+            list(n_orders) filter ({trend}) as hour_orders,
+            list(total_sales) filter ({trend}) as hour_sales
+        from {HOURS} group by {OWNER}"""
+
+
+def _begun_sql(compared: Sequence[Span]) -> str:
+    """Add up, for each span, the begun hour at its end without the one at its start."""
+    sums = []
     for number, span in enumerate(compared):
-        inside = f"hour_at >= {_at(hour_of(span.start))} and hour_at < {_at(hour_of(span.end))}"
         at_start = f"slot_at > {_at(hour_of(span.start))} and slot_at <= {_at(span.start)}"
         at_end = f"slot_at > {_at(hour_of(span.end))} and slot_at <= {_at(span.end)}"
-        for kind, column in (("n", "n_orders"), ("s", "total_sales")):
-            whole.append(f"sum({column}) filter ({inside}) as {kind}_{number}")
+        for column, name in (("n_orders", f"begun_n_{number}"), ("total_sales", f"begun_s_{number}")):
             signs = f"case when {at_end} then {column} else 0 end - case when {at_start} then {column} else 0 end"
-            begun.append(f"sum({signs}) as {kind}_{number}")
-    added = ", ".join(f"coalesce(sum({name}), 0) as {name}" for name in names)
-    return f"""
-        select {OWNER}, {added} from (
-            select {OWNER}, {", ".join(whole)} from {HOURS} group by {OWNER}
-            union all by name
-            select {OWNER}, {", ".join(begun)} from {SLOTS} group by {OWNER}
-        ) group by {OWNER}"""
+            sums.append(f"sum({signs}) as {name}")
+    return f"select {OWNER}, {', '.join(sums)} from {SLOTS} group by {OWNER}"
 
 
 def _at(moment: datetime) -> str:
     return timestamp(moment, "duckdb")
 
 
-def _compared(compared: Sequence[Span], name: str, since: str) -> str:
+def _window(tick: int, as_of: datetime, hours: int, compared: Sequence[Span], since: str) -> str:
+    then = {span.name: _compared(number, span, since) for number, span in enumerate(compared) if span.hours == hours}
+    return f"""to_json({{
+        'restaurant': known,
+        'tick': {tick},
+        'as_of': {string(iso(as_of), "duckdb")},
+        'hours': {hours},
+        'n_orders': coalesce(n_orders_{hours}, 0),
+        'total_sales': coalesce(cast(total_sales_{hours} as varchar), '0.00'),
+        'top_dishes': coalesce(top_dishes_{hours}, []),
+        'before': {then["before"]},
+        'last_week': {then["last_week"]}
+    }})"""
+
+
+def _compared(number: int, span: Span, since: str) -> str:
     """Write what a window is compared with, and how much more it has as a share; NULL where the facts begin later."""
-    cases = []
-    for number, span in enumerate(compared):
-        if span.name != name or (since and iso(hour_of(span.start)) < since):
-            continue
-        n, s = f"coalesce(n_{number}, 0)", f"coalesce(s_{number}, 0)"
-        cases.append(
-            f"when {span.hours} then {{"
-            f"'from': {string(iso(span.start), 'duckdb')}, 'to': {string(iso(span.end), 'duckdb')}, "
-            f"'n_orders': cast({n} as bigint), 'total_sales': cast(cast({s} as decimal(18, 2)) as varchar), "
-            f"'n_orders_change': {_share('n_orders', n)}, 'total_sales_change': {_share('total_sales', s)}}}"
-        )
-    return f"case window_hours {' '.join(cases)} end" if cases else "null"
+    if since and iso(hour_of(span.start)) < since:
+        return "null"
+    n, s = (f"coalesce(whole_{kind}_{number}, 0) + coalesce(begun_{kind}_{number}, 0)" for kind in ("n", "s"))
+    return (
+        f"{{'from': {string(iso(span.start), 'duckdb')}, 'to': {string(iso(span.end), 'duckdb')}, "
+        f"'n_orders': cast({n} as bigint), 'total_sales': cast(cast({s} as decimal(18, 2)) as varchar), "
+        f"'n_orders_change': {_share(f'n_orders_{span.hours}', n)}, "
+        f"'total_sales_change': {_share(f'total_sales_{span.hours}', s)}}}"
+    )
 
 
 def _share(column: str, before: str) -> str:
-    return f"round(cast(coalesce({column}, 0) - {before} as double) / nullif(cast({before} as double), 0), 4)"
+    return f"round(cast(coalesce({column}, 0) - ({before}) as double) / nullif(cast({before} as double), 0), 4)"
 
 
-def hours_sql(tables: Mapping[str, Relation], tick: int, as_of: datetime) -> str:
-    """Select each restaurant's hours with orders as JSON, column by column, in the order of ids."""
-    start = hour_of(as_of - timedelta(hours=TREND_HOURS))
-    written = f"strftime(make_timestamp(epoch_us(hour_at)), {string(ISO, 'duckdb')})"
-    return f"""
-        with everyone as ({restaurants_sql(tables)}),
-        lists as (
-            select {OWNER},
-                list({written} order by hour_at) as hour_at,
-                list(n_orders order by hour_at) as n_orders,
-                list(cast(total_sales as varchar) order by hour_at) as total_sales
-            from {HOURS} where hour_at >= {_at(start)} and hour_at < {_at(as_of)} group by {OWNER}
-        )
-        select cast(to_json({{
-            'restaurant': known,
-            'tick': {tick},
-            'as_of': {string(iso(as_of), "duckdb")},
-            'from': {string(iso(start), "duckdb")},
-            'hour_at': coalesce(hour_at, []),
-            'n_orders': coalesce(n_orders, []),
-            'total_sales': coalesce(total_sales, [])
-        }}) as varchar) as body
-        from everyone left join lists using ({OWNER})
-        order by {OWNER}"""
+def trend_start(as_of: datetime) -> datetime:
+    """Tell which hour the trend begins with."""
+    return hour_of(as_of - timedelta(hours=TREND_HOURS))
+
+
+def trend(known: str, tick: int, as_of: datetime, hours: Mapping[str, Sequence[Any]]) -> str:
+    """Write the hours of a restaurant as JSON, in order; `hours` has a row's lists of `answers_sql`."""
+    rows = sorted(zip(hours["hour"], hours["n_orders"], hours["total_sales"], strict=True))
+    epoch = datetime(1970, 1, 1, tzinfo=timezone.utc)
+    lists = {
+        "hour_at": [iso(epoch + timedelta(hours=hour)) for hour, _, _ in rows],
+        "n_orders": [orders for _, orders, _ in rows],
+        "total_sales": [str(sales) for _, _, sales in rows],
+    }
+    told = {"tick": tick, "as_of": iso(as_of), "from": iso(trend_start(as_of)), **lists}
+    return f'{{"restaurant":{known},{json.dumps(told, separators=(",", ":"))[1:]}'

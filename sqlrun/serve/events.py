@@ -18,6 +18,7 @@ from sqlrun.serve.snapshot import Snapshot
 # A comment now and then keeps proxies from closing a quiet stream.
 COMMENT_EVERY = 15.0
 MOST_STREAMS = 2000
+MOST_OF_ONE = 20
 HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-store"),
@@ -35,8 +36,11 @@ class Events:
     @staticmethod
     def open(ask: Ask) -> Answer | Events:
         """Begin a stream, if there aren't too many."""
-        if len(ask.site.waiting) >= MOST_STREAMS:
+        listening = list(ask.site.waiting.values())
+        if len(listening) >= MOST_STREAMS:
             return problem(503, "too many listen already", ((b"retry-after", b"30"),))
+        if listening.count(ask.caller.id) >= MOST_OF_ONE:
+            return problem(429, "too many streams of one token", ((b"retry-after", b"30"),))
         return Events(ask)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -46,12 +50,12 @@ class Events:
             await send({"type": "http.response.body", "body": b""})
             return
         news = asyncio.Event()
-        self.ask.site.waiting.add(news)
+        self.ask.site.waiting[news] = self.ask.caller.id
         left = asyncio.create_task(_until_left(receive))
         try:
             await self._tell(send, news, left)
         finally:
-            self.ask.site.waiting.discard(news)
+            self.ask.site.waiting.pop(news, None)
             left.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await left

@@ -56,7 +56,11 @@ NONE_YET: Schema = {"type": ["integer", "null"]}
 FRESH = _object(
     tick=NONE_YET, as_of=MAYBE, published_at=MAYBE, age_seconds=NONE_YET, stale={"type": "boolean"}
 )  # fmt: skip
-HEALTH = {**FRESH, "properties": {**FRESH["properties"], "status": _text(enum=["ok", "stale", "unavailable"])}}
+HEALTH: Schema = {
+    "type": "object",
+    "properties": {"status": _text(enum=["ok", "stale", "unavailable"]), **FRESH["properties"], "problem": MAYBE},
+    "required": ["status"],
+}
 PROBLEM = _object(title=_text(), status=COUNT, detail=_text())
 REFUSALS = {
     400: "A parameter is unknown or wrong.",

@@ -57,7 +57,7 @@ async def restaurants(ask: Ask) -> Answer:
     else:
         mine = sorted(one for one in ask.caller.owns if one in snapshot.rows and one > after)
         rows = [snapshot.rows[one] for one in mine[: limit + 1]]
-    listed = b",".join(snapshot.body("restaurants", row) for row in rows[:limit])
+    listed = b",".join(snapshot.body("known", row) for row in rows[:limit])
     following = as_json(ids[rows[limit - 1]] if len(rows) > limit else None)
     told = as_json({"tick": snapshot.published.tick, "as_of": iso(snapshot.published.as_of)})[:-1]
     return ask.made(told + b',"restaurants":[' + listed + b'],"next":' + following + b"}", snapshot)
@@ -69,8 +69,7 @@ async def windows(ask: Ask) -> Answer:
     if snapshot is None or not _has_dashboard(ask):
         return _no_dashboard(ask)
     row = _row(ask, snapshot)
-    place = snapshot.widths.index(ask.values["hours"])
-    return NOT_FOUND if row is None else ask.prepared(snapshot, "windows", row * len(snapshot.widths) + place)
+    return NOT_FOUND if row is None else ask.prepared(snapshot, f"window_{ask.values['hours']}", row)
 
 
 async def hours(ask: Ask) -> Answer:
@@ -140,13 +139,15 @@ def _page(ask: Ask, found: Mart, snapshot: Snapshot, offset: int) -> Answer:
 
 
 async def health(ask: Ask) -> Answer:
-    """Tell whether there is a tick to show, how old it is, and to operators what is wrong."""
+    """Tell whether there is a tick to show; to who has a token also which, and to operators what is wrong."""
     live, snapshot = ask.site.live, ask.snapshot
-    told = {**_fresh(ask, snapshot), "status": "unavailable" if snapshot is None else "ok"}
-    if snapshot is not None and live.stale(snapshot):
-        told["status"] = "stale"
+    stale = snapshot is not None and live.stale(snapshot)
+    told: dict[str, Any] = {"status": "unavailable" if snapshot is None else "stale" if stale else "ok"}
+    if ask.caller.id:
+        told |= _fresh(ask, snapshot)
     if ask.caller.operator:
         told["problem"] = live.problem or None
+        told["keys_problem"] = ask.site.keys.problem or None
     return Answer(503 if snapshot is None else 200, as_json(told), headers=NEVER)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlrun.serve.access import Caller, Gatekeeper
@@ -34,7 +34,7 @@ KEPT_TICKS = 4
 
 @dataclass
 class Site:
-    """One server. `hosts` are the names that it answers to; None: any."""
+    """One server. `hosts` are the names that it answers to; None: any. `waiting` holds who listens to events."""
 
     live: Live
     offered: Offer
@@ -46,7 +46,7 @@ class Site:
     hosts: frozenset[str] | None
     log: Callable[[Mapping[str, Any]], None]
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
-    waiting: set[asyncio.Event] = field(default_factory=set)
+    waiting: dict[asyncio.Event, str] = field(default_factory=dict)
     recent: OrderedDict[str, Snapshot] = field(default_factory=OrderedDict)
 
     @property
@@ -56,7 +56,8 @@ class Site:
 
     def remember(self, snapshot: Snapshot) -> None:
         """Keep a tick for the pages that have begun in it."""
-        self.recent[snapshot.mark] = snapshot
+        # Its marts alone: the answers of an old tick are given no more.
+        self.recent[snapshot.mark] = replace(snapshot, ids=(), rows={}, columns={}, packed={})
         while len(self.recent) > KEPT_TICKS:
             self.recent.popitem(last=False)
 
@@ -84,22 +85,19 @@ class Ask:
             (b"sqlrun-stale", b"true" if live.stale(snapshot) else b"false"),
         )
 
-    def prepared(self, snapshot: Snapshot, route: str, row: int) -> Answer:
+    def prepared(self, snapshot: Snapshot, column: str, row: int) -> Answer:
         """Answer with a tick's own bytes, packed as the caller likes it; they are packed once."""
         tag = f'W/"{snapshot.mark}"'.encode()
         headers = (*self.of_tick(snapshot), (b"etag", tag))
         if matches(self.has, tag):
             return Answer(304, headers=headers)
         how = packing(self.accepts)
-        if not how:
-            return Answer(200, snapshot.body(route, row), headers=headers)
-        key = (route, row, how)
-        body = snapshot.packed.get(key)
+        body = snapshot.packed.get((column, row, how)) if how else None
         if body is None:
-            plain = snapshot.body(route, row)
-            body = snapshot.packed[key] = packed(plain, how) if len(plain) >= LEAST_PACKED else b""
-        if not body:  # as it is, it is shorter
-            return Answer(200, snapshot.body(route, row), headers=headers)
+            plain = snapshot.trend(row) if column == "hours" else snapshot.body(column, row)
+            if not how or len(plain) < LEAST_PACKED:
+                return Answer(200, plain, headers=headers)
+            body = snapshot.packed[(column, row, how)] = packed(plain, how)
         return Answer(200, body, headers=(*headers, (b"content-encoding", how.encode())))
 
     def made(self, body: bytes, snapshot: Snapshot | None = None) -> Answer:

@@ -21,22 +21,31 @@ from sqlrun.ticks import Published, to_json
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One tick's answers. `bodies` holds JSON by route, row by row in the order of `ids`; `mark` tells ticks apart."""
+    """One tick's answers. `columns` are those of `dashboard.answers_sql`, by `ids`; `mark` tells ticks apart."""
 
     published: Published
     published_at: datetime
     mark: str
     ids: Sequence[str]
     rows: Mapping[str, int]
-    bodies: Mapping[str, Any]
+    columns: Mapping[str, Any]
     widths: tuple[int, ...]
     marts: Mapping[str, Relation]
     packed: dict[tuple[str, int, str], bytes] = field(default_factory=dict)
 
-    def body(self, route: str, row: int) -> bytes:
-        """Give the bytes of an answer."""
-        found: bytes = self.bodies[route][row].as_buffer().to_pybytes()
+    def body(self, column: str, row: int) -> bytes:
+        """Give the bytes of an answer: `known`, or `window_<hours>`."""
+        found: bytes = self.columns[column][row].as_buffer().to_pybytes()
         return found
+
+    def trend(self, row: int) -> bytes:
+        """Give the bytes of a restaurant's hours; they are written when they are asked for first."""
+        key = ("hours", row, "")
+        if key not in self.packed:
+            lists = {name: self.columns[name][row].as_py() for name in ("hour", "n_orders", "total_sales")}
+            known, at = self.body("known", row).decode(), self.published
+            self.packed[key] = dashboard.trend(known, at.tick, at.as_of, lists).encode()
+        return self.packed[key]
 
 
 class Reader:
@@ -69,22 +78,11 @@ class Reader:
         # Without an edge no slot is needed: a range that holds none.
         slots = replace(tables[dashboard.SLOTS], ranges=edges or (("slot_at", high, low),))
         tables |= {dashboard.HOURS: narrow, dashboard.SLOTS: slots}
-        since = _begin(narrow)
-        everyone = f"select {dashboard.OWNER}, cast(to_json(known) as varchar) as body from ("
-        known = self._arrow(f"{everyone}{dashboard.restaurants_sql(tables)}) order by 1", tables)
-        bodies = {
-            "restaurants": known["body"].combine_chunks(),
-            "windows": self._bodies(dashboard.windows_sql(tables, tick, as_of, widths, since), tables),
-            "hours": self._bodies(dashboard.hours_sql(tables, tick, as_of), tables),
-        }
-        ids = known[dashboard.OWNER].to_pylist()
-        return replace(found, ids=ids, rows={each: row for row, each in enumerate(ids)}, bodies=bodies)
-
-    def _arrow(self, sql: str, tables: Mapping[str, Relation]) -> Any:
-        return self.engine.query(sql, tuple(tables.values()))
-
-    def _bodies(self, sql: str, tables: Mapping[str, Relation]) -> Any:
-        return self._arrow(sql, tables)["body"].combine_chunks()
+        sql = dashboard.answers_sql(tables, tick, as_of, widths, _begin(narrow))
+        answers = self.engine.query(sql, tuple(tables.values())).combine_chunks()
+        ids = answers[dashboard.OWNER].to_pylist()
+        held = {name: answers[name].chunk(0) if ids else [] for name in answers.column_names}
+        return replace(found, ids=ids, rows={each: row for row, each in enumerate(ids)}, columns=held)
 
 
 def _mart(warehouse: str, published: Published, mart: Mart) -> Relation:
@@ -113,7 +111,7 @@ def require(published: Published, table: Relation, columns: Sequence[str], who: 
 
 def _begin(hours: Relation) -> str:
     """Tell when the facts begin, by their files' statistics; "" where those don't say."""
-    files = delta_files.files_at(delta_files.open_table(hours.path, hours.version))
+    files = delta_files.files_at(delta_files.open_table(hours.path, hours.version), ("hour_at",))
     starts = [file.get("min.hour_at") for file in files]
     if not starts or any(start is None for start in starts):
         return ""
