@@ -39,8 +39,7 @@ def application(site: Site, background: Callable[[], None] = lambda: None) -> Ga
         turning = asyncio.create_task(_turning(site))
         yield
         turning.cancel()
-        site.stopping.set()
-        _tell(site)
+        site.stop()
 
     listed: list[Any] = [Path_(route.path, _endpoint(site, route), methods=["GET"]) for route in routes(site.offered)]
     listed += [Path_("/", _page, methods=["GET"]), Mount("/static", StaticFiles(directory=PAGES))]
@@ -64,11 +63,10 @@ def _call(loop: asyncio.AbstractEventLoop, site: Site) -> None:
 
 
 def _tell(site: Site) -> None:
-    """Wake up those who listen: there is a new tick, or the end."""
+    """Tell those who listen that there is a new tick."""
     if site.live.snapshot is not None:
         site.remember(site.live.snapshot)
-    for waiting in list(site.waiting):
-        waiting.set()
+    site.wake()
 
 
 def _endpoint(site: Site, route: Route) -> Callable[[Request], Any]:

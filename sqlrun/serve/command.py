@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import json
+import socket
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -24,7 +25,7 @@ from sqlrun.serve.snapshot import Reader
 from sqlrun.simulate_settings import parse_duration
 
 LIBRARIES = ("starlette", "uvicorn", "httptools", "uvloop", "jwt", "prometheus_client", "brotli")
-MOST_CONNECTIONS = 5000
+MOST_CONNECTIONS, BACKLOG = 5000, 2048
 LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -108,23 +109,42 @@ def _served(
     )
     shown = str(live.snapshot.published) if live.snapshot else "no tick yet: it waits for the first one"
     shown_host = f"[{options['host']}]" if ":" in options["host"] else options["host"]
+    listening = _listening(options["host"], options["port"])
     console.lines([f"Serving {shown}", f"at http://{shown_host}:{options['port']}/  (Ctrl-C stops it)"])
     try:
-        _run(application(site, watcher.start), options)
+        _run(application(site, watcher.start), listening)
     finally:
         watcher.stop()
     return 0
 
 
-def _run(app: Any, options: Mapping[str, Any]) -> None:
+def _listening(host: str, port: int) -> socket.socket:
+    """Listen.
+
+    Raises: UsageError if the address is taken, or isn't one of this machine's.
+    """
+    plain = host.strip("[]")
+    try:
+        family = socket.AF_INET6 if ":" in plain else socket.AF_INET
+        return socket.create_server((plain, port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise UsageError(f"port {port} of {host} can't be listened on: {why}. --port takes another") from error
+
+
+def _run(app: Any, listening: socket.socket) -> None:
     import uvicorn
+
+    class Server(uvicorn.Server):
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            # Streams of events have no end of their own: they are told first.
+            app.stop()
+            await super().shutdown(sockets)
 
     # While a tick is read in its thread, an answer waits for so long at most before it is its turn (5 ms otherwise).
     sys.setswitchinterval(0.0005)
     config = uvicorn.Config(
         app,
-        host=options["host"].strip("[]"),
-        port=options["port"],
         loop="uvloop",
         http="httptools",
         ws="none",
@@ -137,12 +157,9 @@ def _run(app: Any, options: Mapping[str, Any]) -> None:
         limit_concurrency=MOST_CONNECTIONS,
         timeout_graceful_shutdown=3,
     )
-    server = uvicorn.Server(config)
     # A stop that was asked for is no failure; uvicorn passes it on once all is closed.
     with contextlib.suppress(KeyboardInterrupt):
-        server.run()
-    if not server.started:
-        raise UsageError(f"port {options['port']} of {options['host']} can't be listened on; --port takes another")
+        Server(config).run(sockets=[listening])
 
 
 def logged(entry: Mapping[str, Any]) -> None:

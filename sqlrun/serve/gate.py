@@ -36,6 +36,10 @@ class Gate:
     def __init__(self, site: Site, inner: Any) -> None:
         self.site, self.inner = site, inner
 
+    def stop(self) -> None:
+        """End what has no end of its own, before the server waits for all to end."""
+        self.site.stop()
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse a request, or pass it on; count and log it either way."""
         if scope["type"] == "websocket":

@@ -54,6 +54,16 @@ class Site:
         """Tell whether everybody is an operator: without a key, which is for loopback alone."""
         return not self.keys.by_id
 
+    def wake(self) -> None:
+        """Wake up those who listen to events; in the loop's thread."""
+        for waiting in list(self.waiting):
+            waiting.set()
+
+    def stop(self) -> None:
+        """End all streams of events; in the loop's thread."""
+        self.stopping.set()
+        self.wake()
+
     def remember(self, snapshot: Snapshot) -> None:
         """Keep a tick for the pages that have begun in it."""
         # Its marts alone: the answers of an old tick are given no more.
