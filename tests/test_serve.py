@@ -396,6 +396,7 @@ def test_others_are_not_served_without_a_key() -> None:
         ([], {"SQLRUN_SERVE_KEY": "short"}, "fewer than 32 bytes"),
         (["--keys", "/nowhere.json"], {}, "the keys /nowhere.json can't be read"),
         (["--stale-after", "soon"], {}, "`soon` is no step"),
+        (["--profile", "duckdb", "--env", "nope"], {}, "nope"),
         (["token"], {}, "for whom?"),
         (["token", "--operator"], {}, "there is no key to sign with"),
     ],

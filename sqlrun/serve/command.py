@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from sqlrun import load, profile
+from sqlrun import environments, load, profile
 from sqlrun.cache import Cache
 from sqlrun.console import Console
 from sqlrun.errors import ProjectError, UsageError
@@ -95,6 +95,8 @@ def _served(
     from sqlrun.serve.metrics import Metrics
     from sqlrun.serve.site import Site
 
+    if ledger.env and ledger.env not in environments.names(ledger.warehouse):
+        raise environments.unknown(ledger)
     offered = offer(nouns)
     reader = Reader(ledger.warehouse, offered)
     live = Live(clock, timedelta(minutes=parse_duration(options["stale_after"])))
