@@ -28,7 +28,7 @@ from sqlrun.plan import Workspace
 from sqlrun.storable import form, partly
 
 # What of a project is looked at part by part; on whatever else it has, all models depend.
-PARTS = ("root", "models", "seeds", "sources", "macros", "suites")
+PARTS = ("root", "models", "seeds", "sources", "macros", "suites", "exposures")
 
 
 class _Wrong(Exception):

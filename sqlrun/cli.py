@@ -18,6 +18,7 @@ from sqlrun import (
     cli_environments,
     cli_new,
     cli_quarantine,
+    cli_serve,
     cli_test,
     cli_ticks,
 )
@@ -168,7 +169,7 @@ def clean(root: Path, warehouse: bool, profile: str | None) -> None:
     sys.exit(clean_up(root, warehouse, profile, utc_now()))
 
 
-GROUPS = (cli_ticks, cli_test, cli_new, cli_check, cli_doctor, cli_drift, cli_environments, cli_quarantine)
+GROUPS = (cli_ticks, cli_test, cli_new, cli_check, cli_doctor, cli_drift, cli_environments, cli_quarantine, cli_serve)
 COMMANDS = tuple(command for group in GROUPS for command in group.COMMANDS)
 for command in (*COMMANDS, simulate_command):
     main.add_command(command)

@@ -10,7 +10,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from sqlrun import halves, seed_fields, settings, suites
+from sqlrun import exposures, halves, seed_fields, settings, suites
 from sqlrun.cache import Cache, digest
 from sqlrun.contract import (
     MODEL_KEYS,
@@ -25,7 +25,7 @@ from sqlrun.contract import (
 )
 from sqlrun.errors import Place, Problem, ProjectError
 from sqlrun.folder import Folder, one_line_end
-from sqlrun.model import Macro, Model, Project, Seed, Source, Suite, UnitTest
+from sqlrun.model import Exposure, Macro, Model, Project, Seed, Source, Suite, UnitTest
 from sqlrun.settings import Settings
 from sqlrun.unit import files as unit_files
 from sqlrun.yaml_values import Reader, did_you_mean
@@ -43,6 +43,8 @@ SUFFIXES = {
 }
 _Tested = TypeVar("_Tested", Model, Macro)
 PLAIN = frozenset({str, int, bool, float, type(None)})
+# YAML files under models/ that are no model's contract.
+OTHERS = ("_sources.yml", "_exposures.yml")
 LOOKALIKES = (".sql", ".yml", ".yaml", ".csv", ".j2", ".jinja")  # what is none of these needs no word
 
 
@@ -90,7 +92,7 @@ def read(root: Path, cache: Cache | None = None) -> Loaded:
     _unique(folder, nouns)
     nouns = _with_tests(folder, nouns, contracts)
     nouns = replace(nouns, suites=tuple(_suites(folder, nouns.models)))
-    nouns = replace(nouns, suites=_with_sql_checks(folder, nouns))
+    nouns = replace(nouns, suites=_with_sql_checks(folder, nouns), exposures=tuple(_exposures(folder, nouns)))
     _unread(folder)
     return Loaded(nouns, tuple(folder.problems), folder.facts)
 
@@ -139,6 +141,18 @@ def _read(folder: Folder, file: Path, text: str) -> tuple[Source, ...]:
     return () if reader is None else sources(reader)
 
 
+def _exposures(folder: Folder, nouns: Project) -> Iterator[Exposure]:
+    names: set[str] = set()
+    for file in folder.files("models", "_exposures.yml"):
+        text = folder.text(file) if file.name == "_exposures.yml" else None
+        reader = folder.yaml(file, text) if text is not None else None
+        for found in exposures.exposures(reader, nouns) if reader is not None else ():
+            if found.name in names and reader is not None:
+                reader.problem("SR111", found.place, f"two exposures are called `{found.name}`", "Rename one.")
+            names.add(found.name)
+            yield found
+
+
 @dataclass(frozen=True, slots=True)
 class _Said:
     """What a model's or a seed's YAML says; `facts` hashes what others can depend on."""
@@ -162,14 +176,14 @@ def _models(folder: Folder, found: Settings) -> tuple[list[Model], list[_Written
     models: list[Model] = []
     contracts: list[_Written] = []
     for file in folder.files("models", ".yml"):
-        if file.name != "_sources.yml" and folder.beside(file, ".sql") is None:
+        if file.name not in OTHERS and folder.beside(file, ".sql") is None:
             hint = "Write the query beside it, or remove the file; sources stand in _sources.yml."
             folder.problem("SR105", file, f"there is no {file.stem}.sql beside it", hint)
     if folder.cache.is_empty:
         # What is wrong with one is told below, when it is its turn.
         silent = replace(folder, problems=[])
         read = partial(_written, silent, key="models", known=MODEL_KEYS, also=("unit_tests",))
-        files = [file for file in folder.files("models", ".yml") if file.name != "_sources.yml"]
+        files = [file for file in folder.files("models", ".yml") if file.name not in OTHERS]
         halves.done([partial(read, file) for file in files], folder.cache)
     for file in folder.files("models", ".sql"):
         _check_name(folder, file, "a model")

@@ -210,6 +210,38 @@ class Seed:
 
 
 @dataclass(frozen=True, slots=True)
+class Serve:
+    """What `sqlrun serve` may give of an exposure's tables.
+
+    `owned_by` names the column that says whose a row is: a token's owner sees rows of their own alone, and nothing of a
+    table that lacks it. "" : operators alone see anything. `keys` are the columns that callers may ask by.
+    """
+
+    owned_by: str = ""
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Exposure:
+    """A use of tables outside of the project, as in dbt: what it is, whose it is, which models and seeds it reads.
+
+    `serve` None: it reads them by itself.
+    """
+
+    name: str
+    type: str  # dashboard | notebook | analysis | ml | application
+    description: str
+    owner: str
+    depends_on: tuple[str, ...]
+    place: Place
+    serve: Serve | None = None
+    email: str = ""
+    label: str = ""
+    url: str = ""
+    maturity: str = ""  # low | medium | high
+
+
+@dataclass(frozen=True, slots=True)
 class Macro:
     """One Jinja macro in a file of its own name."""
 
@@ -251,6 +283,7 @@ class Project:
     macros: tuple[Macro, ...]
     suites: tuple[Suite, ...]
     functions: tuple[str, ...] = ()  # names that the settings add to the list of functions
+    exposures: tuple[Exposure, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

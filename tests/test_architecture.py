@@ -31,14 +31,36 @@ HOMES = {
     "great_expectations": {"quality"},
     "pandas": {"quality"},
     "click": {"cli", "cli_check", "cli_doctor", "cli_drift", "cli_environments", "cli_new", "cli_options",
-              "cli_quarantine", "cli_simulate", "cli_test", "cli_ticks"},
+              "cli_quarantine", "cli_serve", "cli_simulate", "cli_test", "cli_ticks"},
     "rich": {"console"},
     "pytest": {"unit.plugin"},
     "numpy": {"simulate_orders", "simulate_broken"},
+    "starlette": {"serve.app"},
+    "anyio": {"serve.routes"},
+    "uvicorn": {"serve.command"},
+    "jwt": {"serve.access", "serve.keys"},
+    "prometheus_client": {"serve.metrics"},
+    "brotli": {"serve.answers"},
 }  # fmt: skip
 # What only a shell may reach for.
 IMPURE = {"os", "io", "pathlib", "time", "random", "socket", "subprocess", "tempfile", "logging"}
-HEAVY = ("pyspark", "duckdb", "great_expectations", "pandas", "sqlglot", "jinja2", "deltalake", "rich", "numpy")
+HEAVY = (
+    "pyspark",
+    "duckdb",
+    "great_expectations",
+    "pandas",
+    "sqlglot",
+    "jinja2",
+    "deltalake",
+    "rich",
+    "numpy",
+    "starlette",
+    "uvicorn",
+    "anyio",
+    "jwt",
+    "cryptography",
+    "prometheus_client",
+)
 
 
 def name(path: Path) -> str:

@@ -90,7 +90,7 @@ def held(page: Path, marker: str, text: str) -> None:
 
 def module_list() -> str:
     lines = []
-    for folder in (".", "incremental", "engines"):
+    for folder in (".", "incremental", "engines", "serve"):
         named = "sqlrun" if folder == "." else f"sqlrun/{folder}"
         lines += ["", f"`{named}/`", "", "| module | what it is |", "|---|---|"]
         for path in sorted((ROOT / "sqlrun" / folder).glob("*.py")):
@@ -124,7 +124,9 @@ def cli_list() -> str:
     named = {}
     for name, command in main.commands.items():
         within = command.commands.items() if isinstance(command, click.Group) else ()
-        named |= {f"{name} {inner}": each for inner, each in within} or {name: command}
+        named |= {f"{name} {inner}": each for inner, each in within}
+        if not isinstance(command, click.Group) or command.invoke_without_command:
+            named[name] = command
     for name, command in sorted(named.items()):
         arguments = [p.name.upper() for p in command.params if isinstance(p, click.Argument) and p.name]
         lines += [

@@ -1,0 +1,135 @@
+"""Who asks, by a signed token, and what they may see. Pure.
+
+A token is believed if one key in force has signed it, by that key's algorithm, and it hasn't expired.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sqlrun.serve.keys import Key
+
+AUDIENCE = "sqlrun"
+OPERATOR = "operator"
+LONGEST_TOKEN = 8192
+MOST_RESTAURANTS = 1000
+# Tokens that were looked at are remembered: a page asks again every few minutes.
+REMEMBERED = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Whose rows a caller may see: those of `owns`, or all of an operator. `until` is when the token ends (Unix time).
+
+    `id` tells callers apart in logs and limits, and says nothing of the token.
+    """
+
+    id: str
+    owns: frozenset[str]
+    operator: bool = False
+    until: float = float("inf")
+
+    def may_see(self, owner: str) -> bool:
+        """Tell whether a row of this owner may be seen."""
+        return self.operator or owner in self.owns
+
+
+# On loopback without a key, whoever can open a socket here can read the files as well.
+ANYBODY_HERE = Caller("local", frozenset(), True)
+
+
+class Refused(Exception):
+    """The token isn't believed; the text says why, and nothing of it."""
+
+
+class Gatekeeper:
+    """Reads tokens, and remembers those that it has believed."""
+
+    def __init__(self, keys: Mapping[str, Key]) -> None:
+        self._keys = keys
+        self._known: OrderedDict[str, Caller] = OrderedDict()
+
+    def use(self, keys: Mapping[str, Key]) -> None:
+        """Believe these keys from now on, and nothing that others signed."""
+        self._keys, self._known = keys, OrderedDict()
+
+    def caller(self, token: str, now: float) -> Caller:
+        """Tell who a token stands for.
+
+        Raises: Refused.
+        """
+        known = self._known.get(token)
+        if known is None:
+            known = self._read(token, now)
+            self._known[token] = known
+            if len(self._known) > REMEMBERED:
+                self._known.popitem(last=False)
+        if known.until <= now:
+            raise Refused("the token has expired")
+        return known
+
+    def _read(self, token: str, now: float) -> Caller:
+        import jwt
+
+        if len(token) > LONGEST_TOKEN:
+            raise Refused("the token is too long")
+        try:
+            kid = jwt.get_unverified_header(token).get("kid", "")
+            key = self._keys.get(kid) if isinstance(kid, str) else None
+            if key is None:
+                raise Refused("the token is signed by no key that is in force")
+            claims = jwt.decode(
+                token,
+                key.key,
+                algorithms=[key.algorithm],
+                audience=AUDIENCE,
+                options={"require": ["exp", "aud"], "verify_exp": False},
+            )
+        except (jwt.PyJWTError, ValueError, TypeError) as error:
+            raise Refused(_why(error)) from None
+        return _caller(claims, sha256(token.encode()).hexdigest()[:12])
+
+
+def _why(error: Exception) -> str:
+    import jwt
+
+    match error:
+        case jwt.MissingRequiredClaimError():
+            return f"the token has no `{error.claim}`"
+        case jwt.InvalidAudienceError():
+            return f"the token isn't for `{AUDIENCE}`"
+        case jwt.ImmatureSignatureError():
+            return "the token isn't valid yet"
+        case _:
+            return "the token isn't a signed token that is believed here"
+
+
+def _caller(claims: Mapping[str, Any], name: str) -> Caller:
+    until, owns, scope = claims["exp"], claims.get("restaurants", []), claims.get("scope", "")
+    if not isinstance(until, int | float) or isinstance(until, bool) or not until < float("inf"):
+        raise Refused("the token's `exp` is no time")
+    if not isinstance(owns, list) or len(owns) > MOST_RESTAURANTS or not all(isinstance(one, str) for one in owns):
+        raise Refused("the token's `restaurants` is no list of ids")
+    if not isinstance(scope, str):
+        raise Refused("the token's `scope` is no text")
+    operator = OPERATOR in scope.split()
+    if not owns and not operator:
+        raise Refused("the token names no restaurant and no scope")
+    return Caller(name, frozenset(owns), operator, float(until))
+
+
+def token(key: Key, restaurants: list[str], operator: bool, now: float, seconds: float) -> str:
+    """Sign a token for an owner's restaurants or for an operator."""
+    import jwt
+
+    claims: dict[str, Any] = {"aud": AUDIENCE, "iat": int(now), "exp": int(now + seconds)}
+    if restaurants:
+        claims["restaurants"] = restaurants
+    if operator:
+        claims["scope"] = OPERATOR
+    return jwt.encode(claims, key.key, algorithm=key.algorithm, headers={"kid": key.kid} if key.kid else None)

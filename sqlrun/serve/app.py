@@ -1,0 +1,114 @@
+"""The ASGI application: the gate, the API's routes, the pages. Shell: the clock, the pages' files, error output."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import traceback
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.routing import Mount
+from starlette.routing import Route as Path_
+from starlette.staticfiles import StaticFiles
+
+from sqlrun.serve.answers import NOT_FOUND, Answer, problem
+from sqlrun.serve.gate import CALLER, CHALLENGE, ROUTE, Gate
+from sqlrun.serve.parameters import Wrong, read
+from sqlrun.serve.routes import Route, routes
+from sqlrun.serve.site import Ask, Site
+
+KEYS_EVERY = 1.0
+PAGES = Path(__file__).with_name("pages")
+
+
+def application(site: Site, background: Callable[[], None] = lambda: None) -> Gate:
+    """Put the server together; `background` is called once it runs, in its loop."""
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        loop = asyncio.get_running_loop()
+        site.live.listeners.append(lambda: _call(loop, site))
+        _tell(site)
+        background()
+        turning = asyncio.create_task(_turning(site))
+        yield
+        turning.cancel()
+        site.stop()
+
+    listed: list[Any] = [Path_(route.path, _endpoint(site, route), methods=["GET"]) for route in routes(site.offered)]
+    listed += [Path_("/", _page, methods=["GET"]), Mount("/static", StaticFiles(directory=PAGES))]
+    handlers: Any = {HTTPException: _refused}
+    inner = Starlette(routes=listed, exception_handlers=handlers, lifespan=lifespan)
+    inner.router.redirect_slashes = False
+    return Gate(site, inner)
+
+
+async def _turning(site: Site) -> None:
+    """Believe other keys as soon as their file says so, and no longer those that are gone from it."""
+    while True:
+        await asyncio.sleep(KEYS_EVERY)
+        if site.keys.refresh():
+            site.gatekeeper.use(site.keys.by_id)
+
+
+def _call(loop: asyncio.AbstractEventLoop, site: Site) -> None:
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(_tell, site)
+
+
+def _tell(site: Site) -> None:
+    """Tell those who listen that there is a new tick."""
+    if site.live.snapshot is not None:
+        site.remember(site.live.snapshot)
+    site.wake()
+
+
+def _endpoint(site: Site, route: Route) -> Callable[[Request], Any]:
+    async def endpoint(request: Request) -> Any:
+        scope = request.scope
+        scope[ROUTE] = route.path
+        caller = scope[CALLER]
+        if not route.public and not caller.operator:
+            if not caller.id:
+                return problem(401, "a token is needed: `Authorization: Bearer TOKEN`", CHALLENGE)
+            if route.operator:
+                return problem(403, "this is for operators")
+        try:
+            values = read(scope["query_string"], route.parameters)
+            headers = dict(scope["headers"])
+            accepts, has = headers.get(b"accept-encoding"), headers.get(b"if-none-match")
+            return await route.handle(Ask(site, caller, scope["path_params"], values, site.live.snapshot, accepts, has))
+        except Wrong as error:
+            return problem(400, str(error))
+        except Exception as error:
+            return _broken(error)
+
+    return endpoint
+
+
+async def _page(request: Request) -> Answer:
+    request.scope[ROUTE] = "/"
+    body = (PAGES / "owner.html").read_bytes()
+    return Answer(200, body, b"text/html; charset=utf-8", ((b"cache-control", b"no-cache"),))
+
+
+async def _refused(_: Request, error: Exception) -> Answer:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    return NOT_FOUND if status == 404 else problem(status, "this can't be answered")
+
+
+def _broken(error: Exception) -> Answer:
+    """Tell the server's log where it broke, and the caller nothing of it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    sys.stderr.write(f"sqlrun serve: {type(error).__name__} at {where}\n")
+    return problem(500, "something broke here; it is in the server's log")
+
+
+__all__ = ["application"]

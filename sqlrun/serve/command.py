@@ -1,0 +1,184 @@
+"""What `sqlrun serve` does: refuses what is unsafe, reads the newest tick, answers. Shell: the project, the network."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import json
+import socket
+import sys
+import time
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from sqlrun import environments, load, profile
+from sqlrun.cache import Cache
+from sqlrun.console import Console
+from sqlrun.errors import ProjectError, UsageError
+from sqlrun.ledger import Ledger
+from sqlrun.model import Project
+from sqlrun.serve.offer import offer
+from sqlrun.serve.snapshot import Reader
+from sqlrun.simulate_settings import parse_duration
+
+LIBRARIES = ("starlette", "uvicorn", "httptools", "uvloop", "jwt", "prometheus_client", "brotli")
+MOST_CONNECTIONS, BACKLOG = 5000, 2048
+LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
+
+
+def require_libraries() -> None:
+    """Refuse to serve without the libraries of the extra.
+
+    Raises: UsageError that says how to install them.
+    """
+    missing = [name for name in LIBRARIES if find_spec(name) is None]
+    if missing:
+        raise UsageError(f"`sqlrun serve` needs {', '.join(missing)}. Install them: pip install 'sqlrun[serve]'")
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether nobody but this machine reaches an address.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
+    (True, True, False)
+    """
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def _nouns(root: Path) -> Project:
+    loaded = load.read(root, Cache.of(root))
+    if loaded.problems:
+        raise ProjectError(loaded.problems)
+    return loaded.project
+
+
+def serve_command(root: Path, options: dict[str, Any], clock: Callable[[], datetime]) -> int:
+    """Carry out `sqlrun serve`."""
+    require_libraries()
+    from sqlrun.serve.keys import HOW, Keys
+
+    keys, loopback = Keys(options["keys"]), is_loopback(options["host"])
+    if not keys.by_id and not loopback:
+        raise UsageError(
+            f"{options['host']} is reached by others, and there is no key to know them by. Set one: {HOW}; "
+            "or name a file of keys: --keys FILE; or serve on 127.0.0.1"
+        )
+    nouns = _nouns(root)
+    warehouse = profile.load(root, options["profile"] or nouns.profile).warehouse
+    console = Console()
+    if not keys.by_id:
+        console.print(
+            "There is no key: whoever reaches this address on this machine sees all, as an operator.", "warning"
+        )
+    return _served(Ledger(warehouse, nouns.name, options["env"]), nouns, keys, loopback, options, console, clock)
+
+
+def _served(
+    ledger: Ledger,
+    nouns: Project,
+    keys: Any,
+    loopback: bool,
+    options: dict[str, Any],
+    console: Console,
+    clock: Callable[[], datetime],
+) -> int:
+    from sqlrun.serve.access import Gatekeeper
+    from sqlrun.serve.app import application
+    from sqlrun.serve.limits import Limits
+    from sqlrun.serve.live import Live, Watcher
+    from sqlrun.serve.metrics import Metrics
+    from sqlrun.serve.site import Site
+
+    if ledger.env and ledger.env not in environments.names(ledger.warehouse):
+        raise environments.unknown(ledger)
+    offered = offer(nouns)
+    reader = Reader(ledger.warehouse, offered)
+    live = Live(clock, timedelta(minutes=parse_duration(options["stale_after"])))
+    watcher = Watcher(ledger, reader, live)
+    # What a mart lacks is told now, not by answers.
+    watcher.look()
+    rate, hosts = options["rate"], frozenset((*LOCAL_NAMES, *(name.lower() for name in options["allow_host"])))
+    log = (lambda _: None) if options["no_access_log"] else logged
+    limits = Limits(rate, max(1.0, 5 * rate))
+    site = Site(
+        live, offered, reader, keys, Gatekeeper(keys.by_id), limits, Metrics(), hosts if loopback else None, log
+    )
+    shown = str(live.snapshot.published) if live.snapshot else "no tick yet: it waits for the first one"
+    shown_host = f"[{options['host']}]" if ":" in options["host"] else options["host"]
+    listening = _listening(options["host"], options["port"])
+    console.lines([f"Serving {shown}", f"at http://{shown_host}:{options['port']}/  (Ctrl-C stops it)"])
+    try:
+        _run(application(site, watcher.start), listening)
+    finally:
+        watcher.stop()
+    return 0
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """Listen.
+
+    Raises: UsageError if the address is taken, or isn't one of this machine's.
+    """
+    plain = host.strip("[]")
+    try:
+        family = socket.AF_INET6 if ":" in plain else socket.AF_INET
+        return socket.create_server((plain, port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise UsageError(f"port {port} of {host} can't be listened on: {why}. --port takes another") from error
+
+
+def _run(app: Any, listening: socket.socket) -> None:
+    import uvicorn
+
+    class Server(uvicorn.Server):
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            # Streams of events have no end of their own: they are told first.
+            app.stop()
+            await super().shutdown(sockets)
+
+    # While a tick is read in its thread, an answer waits for so long at most before it is its turn (5 ms otherwise).
+    sys.setswitchinterval(0.0005)
+    config = uvicorn.Config(
+        app,
+        loop="uvloop",
+        http="httptools",
+        ws="none",
+        lifespan="on",
+        access_log=False,
+        log_level="warning",
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=30,
+        limit_concurrency=MOST_CONNECTIONS,
+        timeout_graceful_shutdown=3,
+    )
+    # A stop that was asked for is no failure; uvicorn passes it on once all is closed.
+    with contextlib.suppress(KeyboardInterrupt):
+        Server(config).run(sockets=[listening])
+
+
+def logged(entry: Mapping[str, Any]) -> None:
+    """Write one line of JSON to standard output: an access."""
+    sys.stdout.write(json.dumps(entry, ensure_ascii=True) + "\n")
+
+
+def print_token(restaurants: tuple[str, ...], operator: bool, hours: float, file: Path | None) -> int:
+    """Carry out `sqlrun serve token`.
+
+    Raises: UsageError if nobody is named, or there is no key to sign with.
+    """
+    require_libraries()
+    from sqlrun.serve.access import token
+    from sqlrun.serve.keys import Keys
+
+    if not restaurants and not operator:
+        raise UsageError("for whom? --restaurant ID, as often as there are restaurants, or --operator")
+    Console().raw(token(Keys(file).signing(), list(restaurants), operator, time.time(), hours * 3600))
+    return 0

@@ -1,0 +1,130 @@
+"""What every request passes before it reaches a route: size, host, method, token, limit. Shell: the clock, the log."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime, timezone
+from typing import Any
+
+from sqlrun.serve.access import ANYBODY_HERE, Caller, Refused
+from sqlrun.serve.answers import Answer, Headers, Message, Receive, Scope, Send, problem
+from sqlrun.serve.site import Site
+
+LONGEST_TARGET = 4096
+LONGEST_HEADERS = 32_768
+LOGGED_PATH = 200
+SECURITY: Headers = (
+    (
+        b"content-security-policy",
+        b"default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'",
+    ),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-frame-options", b"DENY"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+)
+CALLER = "sqlrun.caller"
+ROUTE = "sqlrun.route"
+CHALLENGE: Headers = ((b"www-authenticate", b"Bearer"),)
+NOBODY = Caller("", frozenset())
+
+
+class Gate:
+    """The outermost ASGI application."""
+
+    def __init__(self, site: Site, inner: Any) -> None:
+        self.site, self.inner = site, inner
+
+    def stop(self) -> None:
+        """End what has no end of its own, before the server waits for all to end."""
+        self.site.stop()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse a request, or pass it on; count and log it either way."""
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        if scope["type"] != "http":
+            await self.inner(scope, receive, send)
+            return
+        started = time.perf_counter()
+        status, length = 500, 0
+
+        async def sending(message: Message) -> None:
+            nonlocal status, length
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message["headers"], *SECURITY]
+            else:
+                length += len(message.get("body", b""))
+            await send(message)
+
+        try:
+            refused = self.refusal(scope)
+            await (refused or self.inner)(scope, receive, sending)
+        finally:
+            self._note(scope, status, length, time.perf_counter() - started)
+
+    def refusal(self, scope: Scope) -> Answer | None:
+        """Say why a request isn't passed on; None for one that is, which then knows its caller."""
+        headers = scope["headers"]
+        if len(scope["raw_path"]) + len(scope["query_string"]) > LONGEST_TARGET:
+            return problem(414, "the address is too long")
+        if sum(len(name) + len(value) for name, value in headers) > LONGEST_HEADERS:
+            return problem(431, "the headers are too long")
+        given: dict[bytes, bytes] = dict(headers)
+        if self.site.hosts is not None and _host(given.get(b"host", b"")) not in self.site.hosts:
+            return problem(421, "this server has another name; `--allow-host` adds one")
+        if scope["method"] not in ("GET", "HEAD"):
+            return problem(405, "only GET and HEAD are answered", ((b"allow", b"GET, HEAD"),))
+        if given.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in given:
+            return problem(413, "no body is taken", ((b"connection", b"close"),))
+        address = (scope.get("client") or ("",))[0]
+        try:
+            scope[CALLER] = self._caller(given.get(b"authorization"))
+        except Refused as error:
+            return self._limited(address) or problem(401, str(error), CHALLENGE)
+        return self._limited(scope[CALLER].id or address)
+
+    def _caller(self, header: bytes | None) -> Caller:
+        if header is None:
+            return ANYBODY_HERE if self.site.open_here else NOBODY
+        kind, _, token = header.strip().partition(b" ")
+        if kind.lower() != b"bearer" or not token.isascii():
+            raise Refused("the token must be given as `Authorization: Bearer TOKEN`")
+        return self.site.gatekeeper.caller(token.strip().decode("ascii"), time.time())
+
+    def _limited(self, who: str) -> Answer | None:
+        wait = self.site.limits.wait(who, time.monotonic())
+        return problem(429, "too many requests", ((b"retry-after", str(wait).encode()),)) if wait else None
+
+    def _note(self, scope: Scope, status: int, length: int, seconds: float) -> None:
+        route = scope.get(ROUTE, "")
+        self.site.metrics.answered(route, status, seconds)
+        caller = scope.get(CALLER, NOBODY)
+        self.site.log(
+            {
+                "at": datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
+                "method": scope["method"],
+                # Without the query: what is asked for may be told, what a caller typed may not.
+                "path": scope["path"][:LOGGED_PATH],
+                "status": status,
+                "bytes": length,
+                "ms": round(seconds * 1000, 2),
+                "caller": caller.id or None,
+                "address": (scope.get("client") or (None,))[0],
+            }
+        )
+
+
+def _host(header: bytes) -> str:
+    """Take the name out of a Host header.
+
+    >>> _host(b"localhost:8000"), _host(b"[::1]:80"), _host(b"Example.com")
+    ('localhost', '[::1]', 'example.com')
+    """
+    text = header.decode("latin-1").strip().lower()
+    if text.startswith("["):
+        return text.partition("]")[0] + "]"
+    return text.partition(":")[0]

@@ -1,0 +1,109 @@
+"""Rows of any mart that an exposure serves: one SELECT of declared columns, its values written as literals. Pure."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterable, Mapping
+from datetime import date
+
+from sqlrun.engines.protocol import Relation, StoredColumn
+from sqlrun.incremental.sql import identifier, string, type_name
+from sqlrun.serve.dashboard import ISO
+from sqlrun.serve.offer import Mart
+from sqlrun.serve.parameters import Wrong
+from sqlrun.ticks import parse_time
+
+MOST_ROWS = 1000
+WHOLE = ("tinyint", "smallint", "int", "bigint")
+MOST_OFFSET = 10**12
+
+
+def rows_sql(
+    table: Relation, mart: Mart, owns: Iterable[str] | None, keys: Mapping[str, str], offset: int, limit: int
+) -> str:
+    """Select the rows of some owners (None: all) with these keys as JSON, in the order of the grain.
+
+    Raises: Wrong for a value that a key's type doesn't have.
+    """
+    types = {column.name: column.type for column in table.columns}
+    conditions = [f"{_name(key)} = {literal(key, types[key], text)}" for key, text in keys.items()]
+    if owns is not None:
+        listed = ", ".join(string(owner, "duckdb") for owner in sorted(owns))
+        conditions.append(f"cast({_name(mart.owned_by)} as varchar) in ({listed})" if listed else "false")
+    where = f" where {' and '.join(conditions)}" if conditions else ""
+    order = ", ".join(f"{_name(column)} nulls first" for column in mart.order)
+    fields = ", ".join(f"{string(column.name, 'duckdb')}: {_shown(column)}" for column in table.columns)
+    return (
+        f"select cast(to_json({{{fields}}}) as varchar) as body from {_name(mart.name)}{where} "
+        f"order by {order} limit {limit} offset {offset}"
+    )
+
+
+def _name(column: str) -> str:
+    return identifier(column, "duckdb")
+
+
+def _shown(column: StoredColumn) -> str:
+    """Write a value as answers have it: decimals and times as texts."""
+    if column.type.startswith("decimal") or column.type == "date":
+        return f"cast({_name(column.name)} as varchar)"
+    if column.type == "timestamp":
+        return f"strftime(make_timestamp(epoch_us({_name(column.name)})), {string(ISO, 'duckdb')})"
+    return _name(column.name)
+
+
+def literal(name: str, kind: str, text: str) -> str:
+    """Write a caller's value as a literal of a column's type.
+
+    Raises: Wrong if it is none.
+
+    >>> literal("a", "string", "x'; drop table y"), literal("n", "int", "24")
+    ("'x''; drop table y'", "try_cast('24' as INT)")
+    """
+    try:
+        if kind in WHOLE and not re.fullmatch("-?[0-9]{1,18}", text):
+            raise ValueError
+        if kind.startswith("decimal") and not re.fullmatch(r"-?[0-9]{1,18}(\.[0-9]{1,18})?", text):
+            raise ValueError
+        if kind == "boolean" and text not in ("true", "false"):
+            raise ValueError
+        if kind == "date":
+            text = date.fromisoformat(text).isoformat()
+        if kind == "timestamp":
+            text = parse_time(text).isoformat()
+    except (ValueError, OverflowError):
+        raise Wrong(f"`{name}` is no {kind}") from None
+    if kind == "string":
+        return string(text, "duckdb")
+    if kind in WHOLE or kind in ("boolean", "date") or kind.startswith("decimal"):
+        # Out of the type's range is no row, not an error.
+        return f"try_cast({string(text, 'duckdb')} as {type_name(kind, 'duckdb')})"
+    if kind == "timestamp":
+        return f"cast({string(text, 'duckdb')} as timestamptz)"
+    raise Wrong(f"rows can't be asked by `{name}`")
+
+
+def cursor(mark: str, offset: int) -> str:
+    """Write where the next page begins, in which tick.
+
+    >>> position(cursor("7-ab", 100))
+    ('7-ab', 100)
+    """
+    return base64.urlsafe_b64encode(f"{mark}:{offset}".encode()).decode().rstrip("=")
+
+
+def position(text: str) -> tuple[str, int]:
+    """Read what `cursor` wrote.
+
+    Raises: Wrong for anything else.
+    """
+    try:
+        plain = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True).decode("ascii")
+    except (binascii.Error, ValueError):
+        plain = ""
+    found = re.fullmatch(r"([0-9]+-[0-9a-f]+):([0-9]{1,12})", plain)
+    if found is None:
+        raise Wrong("`cursor` is none that an answer gave")
+    return found[1], int(found[2])

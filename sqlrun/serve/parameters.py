@@ -1,0 +1,102 @@
+"""What a route takes, declared once: values are held to it, and the API is described by it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl
+
+LONGEST_VALUE = 200
+MOST_VALUES = 30
+
+
+class Wrong(Exception):
+    """A value that a route doesn't take; the text says which and what it takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A whole number between two, or one of some."""
+
+    default: int | None
+    least: int = 0
+    most: int = 0
+    among: tuple[int, ...] = ()
+
+    def read(self, name: str, text: str) -> int:
+        """Read it.
+
+        Raises: Wrong.
+        """
+        sound = text.isascii() and text.isdecimal() and len(text) <= 9
+        if self.among:
+            if not sound or int(text) not in self.among:
+                raise Wrong(f"`{name}` must be one of {', '.join(map(str, self.among))}")
+        elif not sound or not self.least <= int(text) <= self.most:
+            raise Wrong(f"`{name}` must be a whole number from {self.least} to {self.most}")
+        return int(text)
+
+    def schema(self) -> dict[str, Any]:
+        """Describe it as JSON Schema."""
+        bounds: dict[str, Any] = {"enum": list(self.among)} if self.among else {}
+        if not self.among:
+            bounds = {"minimum": self.least, "maximum": self.most}
+        return {"type": "integer", **bounds, **({} if self.default is None else {"default": self.default})}
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Any text of no more than so many letters."""
+
+    default: str = ""
+    most: int = LONGEST_VALUE
+
+    def read(self, name: str, text: str) -> str:
+        """Read it.
+
+        Raises: Wrong.
+        """
+        if len(text) > self.most or "\0" in text or not text:
+            raise Wrong(f"`{name}` must be a text of 1 to {self.most} letters")
+        return text
+
+    def schema(self) -> dict[str, Any]:
+        """Describe it as JSON Schema."""
+        return {"type": "string", "minLength": 1, "maxLength": self.most}
+
+
+Kind = Number | Text
+
+
+def read(query: bytes, kinds: Mapping[str, Kind]) -> dict[str, Any]:
+    """Read a query string; what isn't given is its default.
+
+    Raises: Wrong for a name that isn't known, one that stands twice, or a value of another kind.
+    """
+    found: dict[str, Any] = {name: kind.default for name, kind in kinds.items()}
+    if not query:
+        return found
+    seen: set[str] = set()
+    try:
+        pairs = parse_qsl(query.decode("ascii"), keep_blank_values=True, max_num_fields=MOST_VALUES, errors="strict")
+    except ValueError:
+        raise Wrong("the query string can't be read") from None
+    for name, text in pairs:
+        if name not in kinds:
+            known = f"this route takes {listed(kinds)}" if kinds else "this route takes none"
+            raise Wrong(f"unknown parameter; {known}")
+        if name in seen:
+            raise Wrong(f"`{name}` stands twice")
+        seen.add(name)
+        found[name] = kinds[name].read(name, text)
+    return found
+
+
+def listed(names: Iterable[str]) -> str:
+    """Write names in a row.
+
+    >>> listed(["a", "b"])
+    '`a`, `b`'
+    """
+    return ", ".join(f"`{name}`" for name in names)

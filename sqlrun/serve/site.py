@@ -1,0 +1,130 @@
+"""What a server is made of: the tick it shows, whom it believes, what it counts. Shell: the tick's files."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sqlrun.serve.access import Caller, Gatekeeper
+from sqlrun.serve.answers import (
+    LEAST_PACKED,
+    NEVER,
+    OF_TICK,
+    Answer,
+    Headers,
+    mark_of,
+    matches,
+    packed,
+    packing,
+    problem,
+)
+from sqlrun.serve.keys import Keys
+from sqlrun.serve.limits import Limits
+from sqlrun.serve.live import Live
+from sqlrun.serve.metrics import Metrics
+from sqlrun.serve.offer import Offer
+from sqlrun.serve.snapshot import Reader, Snapshot
+
+# Pages of a mart go on in the tick that they began in, while it is one of so many.
+KEPT_TICKS = 4
+
+
+@dataclass
+class Site:
+    """One server. `hosts` are the names that it answers to; None: any. `waiting` holds who listens to events."""
+
+    live: Live
+    offered: Offer
+    reader: Reader
+    keys: Keys
+    gatekeeper: Gatekeeper
+    limits: Limits
+    metrics: Metrics
+    hosts: frozenset[str] | None
+    log: Callable[[Mapping[str, Any]], None]
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    waiting: dict[asyncio.Event, str] = field(default_factory=dict)
+    recent: OrderedDict[str, Snapshot] = field(default_factory=OrderedDict)
+
+    @property
+    def open_here(self) -> bool:
+        """Tell whether everybody is an operator: without a key, which is for loopback alone."""
+        return not self.keys.by_id
+
+    def wake(self) -> None:
+        """Wake up those who listen to events; in the loop's thread."""
+        for waiting in list(self.waiting):
+            waiting.set()
+
+    def stop(self) -> None:
+        """End all streams of events; in the loop's thread."""
+        self.stopping.set()
+        self.wake()
+
+    def remember(self, snapshot: Snapshot) -> None:
+        """Keep a tick for the pages that have begun in it."""
+        # Its marts alone: the answers of an old tick are given no more.
+        self.recent[snapshot.mark] = replace(snapshot, ids=(), rows={}, columns={}, packed={})
+        while len(self.recent) > KEPT_TICKS:
+            self.recent.popitem(last=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One request to a route: who asks, with which values, of which tick. `snapshot` is read once."""
+
+    site: Site
+    caller: Caller
+    path: Mapping[str, str]
+    values: Mapping[str, Any]
+    snapshot: Snapshot | None
+    accepts: bytes | None
+    has: bytes | None
+
+    def of_tick(self, snapshot: Snapshot) -> Headers:
+        """Give the headers that tell which tick an answer is of, and how old it is."""
+        live = self.site.live
+        return (
+            *OF_TICK,
+            (b"sqlrun-tick", str(snapshot.published.tick).encode()),
+            (b"sqlrun-as-of", snapshot.published.as_of.isoformat().encode()),
+            (b"sqlrun-age", str(live.age(snapshot)).encode()),
+            (b"sqlrun-stale", b"true" if live.stale(snapshot) else b"false"),
+        )
+
+    def prepared(self, snapshot: Snapshot, column: str, row: int) -> Answer:
+        """Answer with a tick's own bytes, packed as the caller likes it; they are packed once."""
+        tag = f'W/"{snapshot.mark}"'.encode()
+        headers = (*self.of_tick(snapshot), (b"etag", tag))
+        if matches(self.has, tag):
+            return Answer(304, headers=headers)
+        how = packing(self.accepts)
+        body = snapshot.packed.get((column, row, how)) if how else None
+        if body is None:
+            plain = snapshot.trend(row) if column == "hours" else snapshot.body(column, row)
+            if not how or len(plain) < LEAST_PACKED:
+                return Answer(200, plain, headers=headers)
+            body = snapshot.packed[(column, row, how)] = packed(plain, how)
+        return Answer(200, body, headers=(*headers, (b"content-encoding", how.encode())))
+
+    def made(self, body: bytes, snapshot: Snapshot | None = None) -> Answer:
+        """Answer with bytes that depend on who asks."""
+        if snapshot is None:
+            return Answer(200, body, headers=NEVER)
+        tag = f'W/"{mark_of(body)}"'.encode()
+        headers = (*self.of_tick(snapshot), (b"etag", tag))
+        if matches(self.has, tag):
+            return Answer(304, headers=headers)
+        how = packing(self.accepts)
+        if how and len(body) >= LEAST_PACKED:
+            return Answer(200, packed(body, how), headers=(*headers, (b"content-encoding", how.encode())))
+        return Answer(200, body, headers=headers)
+
+
+def nothing_yet(site: Site) -> Answer:
+    """Say that no tick is published yet, or why none could be read."""
+    why = "no tick could be read yet" if site.live.problem else "no tick is published yet; run `sqlrun build`"
+    return problem(503, why, ((b"retry-after", b"5"),))
