@@ -91,6 +91,11 @@ def test_a_model_has_unit_tests_that_give_every_input(model: Model) -> None:
         assert not forgotten or (test.cte and given), (test.name, forgotten)
 
 
+@each_model
+def test_a_model_is_tested_batch_after_batch(model: Model) -> None:
+    assert any(test.steps for test in model.unit_tests)
+
+
 @each_macro
 def test_a_macro_has_unit_tests(macro: Macro) -> None:
     assert macro.unit_tests

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +21,7 @@ from tests.projects import prepared
 
 ROOT = Path(__file__).parent.parent
 PLACE = Place("models/x.yml", 3, 5)
-ORDERS, SLOTS, LINES = "ref('stg_orders')", "ref('fct_restaurant_slots')", "ref('stg_order_lines')"
+ORDERS = "ref('stg_orders')"
 EVENTS, SOURCE = "ref('stg_order_events')", "source('orders', 'events')"
 
 
@@ -123,3 +125,61 @@ def test_a_wrong_rule_is_caught_where_nothing_is_expected(project: Prepared, mon
     assert (found.status, found.compared, found.step) == ("fail", "whole", 1)
     assert found.unexpected == (("1", "r1", "1"),)
     assert "models/x.yml:40:7" in found.message
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (change(left=({"order_id": "o9"},)), "no row of ref('stg_orders') has order_id: o9"),
+        (change(left=({"restaurant_id": "r1"},)), "more than one row of ref('stg_orders') has restaurant_id: r1"),
+        (change(updated=({"order_total": "3.00"},)), "an updated row has to name its order_id"),
+        (Change(SOURCE, PLACE, came=({"event_id": "e1"},)), "and fct_restaurant_slots doesn't read it"),
+    ],
+)
+def test_a_change_that_can_not_be_is_an_error(project: Prepared, wrong: Change, said: str) -> None:
+    found = result(project, slots(step(wrong)))
+
+    assert found.status == "error"
+    assert said in found.message
+
+
+def test_time_does_not_go_back(project: Prepared) -> None:
+    found = result(project, slots(step(as_of="1999-01-01 00:00:00")))
+
+    assert (found.status, "as_of goes back" in found.message) == ("error", True)
+
+
+def test_what_the_contract_forbids_is_told(project: Prepared) -> None:
+    event = {"event_id": "e1", "order_id": "o1", "order_version": 1}
+    expect = Expected(({"order_id": "o1", "restaurant_id": None},))
+    found = result(project, UnitTest("t", "stg_orders", given(stg_order_events=[event]), expect, PLACE))
+
+    assert (found.status, found.compared) == ("fail", "contract")
+    assert "restaurant_id is NULL" in found.message
+
+
+def test_given_rows_that_break_their_contract_are_named_where_the_kept_table_differs(project: Prepared) -> None:
+    found = result(project, replace(slots(), given=given(stg_orders=[order("o1") | {"order_total": None}])))
+
+    assert (found.status, found.compared) == ("fail", "whole")
+    assert "ref('stg_orders') breaks its contract" in found.message
+
+
+def test_a_text_that_says_null_is_not_null(project: Prepared) -> None:
+    first = given(stg_orders=[order("o1", restaurant_id="NULL")])
+    found = result(project, replace(slots(rows=({"restaurant_id": None},)), given=first))
+
+    assert (found.status, found.missing, found.unexpected) == ("fail", (("NULL",),), (("'NULL'",),))
+
+
+@pytest.mark.slow
+def test_unit_tests_load_neither_spark_nor_great_expectations() -> None:
+    code = (
+        "import sys; from pathlib import Path; from sqlrun.unit.command import results_of, tests_of\n"
+        "from sqlrun.pipeline import prepare; p = prepare(Path('.'))\n"
+        "assert all(r.status == 'pass' for r in results_of(p, tests_of(p)))\n"
+        "print([m for m in ('pyspark', 'py4j', 'great_expectations', 'pandas') if m in sys.modules])"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+
+    assert shown.stdout.strip() == "[]"

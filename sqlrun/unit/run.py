@@ -17,7 +17,7 @@ from sqlrun.incremental.compile import Compiled
 from sqlrun.model import Project, UnitTest
 from sqlrun.parse import Query
 from sqlrun.unit.chain import Chain, alone, chain, cut_of
-from sqlrun.unit.memory import Memory, OnDuckDB, connect, failures
+from sqlrun.unit.memory import Computer, Memory, OnDuckDB, connect, failures
 from sqlrun.unit.queries import Queries
 from sqlrun.unit.results import TestResult
 from sqlrun.unit.statements import Statements
@@ -34,12 +34,14 @@ def run(
     *,
     models: Iterable[Compiled] | None = None,
     own: Queries | None = None,
+    engine: str = "duckdb",
 ) -> Generator[TestResult, None, None]:
     """Run tests one by one; each comes with its model's query as the test sees it.
 
     `models` are the project's, as they are kept, and `own` has made the tests' queries: without them both are made.
+    With the engine `spark` statements and queries are run by Spark, and its answers are compared with DuckDB's too.
     """
-    runner = _Runner(nouns, queries, models, own or Queries(nouns, queries))
+    runner = _Runner(nouns, queries, models, own or Queries(nouns, queries), _computer(engine))
     try:
         for test, query in tests:
             yield runner.result(test, query)
@@ -51,12 +53,16 @@ class _Runner:
     """One connection for all tests, and what was compiled and written for one of them for the next."""
 
     def __init__(
-        self, nouns: Project, queries: Mapping[str, Query], models: Iterable[Compiled] | None, own: Queries
+        self,
+        nouns: Project,
+        queries: Mapping[str, Query],
+        models: Iterable[Compiled] | None,
+        own: Queries,
+        computer: Computer,
     ) -> None:
-        self._nouns, self._own = nouns, own
+        self._nouns, self._own, self._computer = nouns, own, computer
         self._known = {m.name: m for m in (_compiled(nouns, queries) if models is None else models)}
         self.connection = connect()
-        self._computer = OnDuckDB()
         self._made: dict[object, tuple[Mapping[str, Query], Chain, Statements]] = {}
 
     def result(self, test: UnitTest, query: Query) -> TestResult:
@@ -84,12 +90,14 @@ class _Runner:
     def _difference(self, test: UnitTest, query: Query) -> Difference | None:
         made, statements = self._prepared(test, query)
         other = spark_alone.problems([model.query for model in made.models], self._nouns.functions)
-        if other:
+        on_spark = self._computer.dialect == "spark"
+        if other and not on_spark:
             raise ProjectError(other)
         if not test.as_of and statements.asks_the_time():
             raise ValueError("the model asks for the tick's time: give the test an `as_of`")
         rules = {m.name: plan.rules_of(self._nouns, m) for ms in made.landing.values() for m in ms}
-        return Play(Memory(self.connection, self._computer), made, statements, test, rules).difference()
+        beside = statements.on("duckdb") if on_spark and not other else None
+        return Play(Memory(self.connection, self._computer), made, statements, test, rules, beside).difference()
 
     def _prepared(self, test: UnitTest, query: Query) -> tuple[Chain, Statements]:
         """Give what a test computes; tests that see the same queries and give the same inputs share it."""
@@ -114,6 +122,15 @@ def _compiled(nouns: Project, queries: Mapping[str, Query]) -> Iterable[Compiled
             made = compiler.model(queries[name], catalog)
             yield made
         compiler.add(catalog, queries[name], made)
+
+
+def _computer(engine: str) -> Computer:
+    if engine != "spark":
+        return OnDuckDB()
+    from sqlrun.engines.spark_session import session_of
+    from sqlrun.unit.spark import OnSpark
+
+    return OnSpark(session_of({}))
 
 
 def _told(error: ProjectError) -> str:

@@ -34,6 +34,10 @@ class Statements:
         self._written: dict[tuple[str, frozenset[str], bool, bool], Written | None] = {}
         self._whole: dict[str, str] = {}
 
+    def on(self, dialect: Dialect) -> Statements:
+        """Give the texts of the same chain in another dialect."""
+        return Statements(self._chain, self._queries, dialect)
+
     def of_stage(self, stage: Stage, changed: frozenset[str], moment: Moment, *, fresh: bool) -> Written | None:
         """Write what brings a stage up to date in a tick; None where nothing can have changed."""
         seen, moved = changed & set(stage.inputs), moment.as_of != moment.previous

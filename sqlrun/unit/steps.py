@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import cache
 
@@ -20,7 +21,7 @@ from sqlrun.model import Change, Column, Expected, Given, Row, UnitTest
 from sqlrun.ticks import parse_time
 from sqlrun.unit.chain import Chain, Input
 from sqlrun.unit.lines import QUARANTINE, TOLD, land
-from sqlrun.unit.memory import Memory, relation
+from sqlrun.unit.memory import Memory, OnDuckDB, relation
 from sqlrun.unit.names import inner
 from sqlrun.unit.queries import given_sql
 from sqlrun.unit.statements import Statements
@@ -38,7 +39,10 @@ class Misuse(ValueError):
 
 
 class Play:
-    """One test on its way: its tables, and the time of the tick. `rules` set lines aside, by their landing model."""
+    """One test on its way: its tables, and the time of the tick. `rules` set lines aside, by their landing model.
+
+    `beside` are DuckDB's texts, where another engine computes: what both say has to be the same.
+    """
 
     def __init__(
         self,
@@ -47,9 +51,10 @@ class Play:
         statements: Statements,
         test: UnitTest,
         rules: Mapping[str, Sequence[Rule]],
+        beside: Statements | None = None,
     ) -> None:
         self._memory, self._chain, self._statements = memory, chain, statements
-        self._test, self._rules = test, rules
+        self._test, self._rules, self._beside = test, rules, beside
         self._moment = Moment(parse_time(test.as_of or NO_TIME), None)
         self._model = chain.tested.rendered.model
         self._columns = tuple(column.name for column in self._model.columns)
@@ -185,13 +190,29 @@ class Play:
     def _differing(self, after: Table, before: Table, expect: Expected) -> Difference | None:
         """Compare the kept tables with the whole queries, then with what the contract says and what is expected."""
         for model in self._chain.models:
+            whole = self._whole(model) if model.stages else after
+            found = self._otherwise(model, whole)
+            if found is not None:
+                return found
             if not model.stages:
                 continue
-            whole = self._whole(model)
             kept = after if model is self._chain.kept else self._table(model.name, whole.columns)
             if not whole.same(kept):
                 return difference("whole", self._number, whole, kept, self._why(model))
         return self._unexpected(after, before, expect) or self._broken(after, expect)
+
+    def _otherwise(self, model: Compiled, whole: Table) -> Difference | None:
+        """Compare an engine's answer with DuckDB's of the same inputs."""
+        if self._beside is None:
+            return None
+        text = self._beside.whole(model, self._moment)
+        answer = Table(whole.columns, tuple(OnDuckDB().rows(self._memory, text)))
+        found = difference("parity", self._number, answer, whole)
+        if found is None:
+            return None
+        says = f"DuckDB says {found.missing[:1] or 'nothing'}, Spark says {found.unexpected[:1] or 'nothing'}"
+        at = f"{self._said()}: " if self._number else ""
+        return replace(found, message=f"{at}the engines differ on {model.name}: {says}")
 
     def _unexpected(self, after: Table, before: Table, expect: Expected) -> Difference | None:
         number, said = self._number, self._said()
