@@ -76,6 +76,8 @@ NEWEST = 50
 APART = 10_000
 # A file's byte becomes so many in memory: columns are unpacked, and joins and sorts hold rows twice.
 UNPACKED = 6.0
+# What doesn't fit is put on the disk: it takes so many times as long, up to so many times the memory.
+SPILLING, MOST_SPILLED = 2.0, 4.0
 # Beyond anything that a tick took: such a receipt is no receipt.
 LONGEST, MOST_ROWS = 7 * 86_400.0, 1e13
 # A fitted cost of a row is taken seriously within this factor of the usual one.
@@ -83,9 +85,9 @@ WITHIN = 30.0
 
 
 def choose(work: Work, past: Iterable[Past], memory: int | None, *, spark_is_up: bool) -> Chosen:
-    """Take the engine that is predicted to be done first; Spark for what doesn't fit DuckDB's memory.
+    """Take the engine that is predicted to be done first; Spark for what is many times DuckDB's memory.
 
-    `memory`: bytes that DuckDB may use; None where that is not known.
+    `memory`: bytes that DuckDB may use; None where that is not known. It spills what doesn't fit, which takes longer.
 
     >>> small = Work("fct", changed=20_000, rows=60_000)
     >>> choose(small, (), None, spark_is_up=True).engine
@@ -98,9 +100,11 @@ def choose(work: Work, past: Iterable[Past], memory: int | None, *, spark_is_up:
     spark = cost_of("spark", work.table, known).seconds(_rows("spark", work, known))
     spark += 0.0 if spark_is_up else COLD_START
     needed = work.bytes * UNPACKED
-    if memory is not None and memory > 0 and needed > memory:
-        why = f"about {_gib(needed)} to work on, DuckDB may use {_gib(memory)}"
-        return Chosen("spark", duckdb, spark, why)
+    if memory is not None and 0 < memory < needed:
+        duckdb *= SPILLING
+        if memory * MOST_SPILLED < needed:
+            why = f"about {_gib(needed)} to work on, DuckDB may use {_gib(memory)}"
+            return Chosen("spark", duckdb, spark, why)
     return Chosen("spark" if spark < duckdb else "duckdb", duckdb, spark)
 
 

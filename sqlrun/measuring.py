@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from sqlrun import anomalies, measures, volume
+from sqlrun import anomalies, arrow_rows, measures, volume
 from sqlrun.anomalies import Band, duration
 from sqlrun.engines.protocol import Relation
 from sqlrun.errors import EngineError, Place, first_line
@@ -229,7 +229,7 @@ def _newest(progress: Progress, model: Compiled, contract: Model) -> datetime | 
     )
     sql = f"select max({column}) as newest from held where {column} <= {timestamp(as_of, dialect)}"
     for relation in (held, replace(held, ranges=())):
-        (row,) = progress.reader.query(sql, (relation,)).to_pylist()
+        (row,) = arrow_rows.plain(progress.reader.query(sql, (relation,)))
         newest: datetime | None = row["newest"]
         if newest is not None:
             return newest

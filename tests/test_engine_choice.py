@@ -100,13 +100,24 @@ def test_receipts_of_shrinking_seconds_give_no_negative_cost() -> None:
 
 def test_what_does_not_fit_goes_to_spark() -> None:
     """However much sooner DuckDB is predicted to be done, and told with both sizes."""
-    found = choose(LARGE, (), 2 * GIB, spark_is_up=False)
+    found = choose(LARGE, (), GIB, spark_is_up=False)
 
     assert found.engine == "spark"
     assert told("fct", found) == (
-        "fct is maintained by Spark in this tick: about 6.0 GiB to work on, DuckDB may use 2.0 GiB"
+        "fct is maintained by Spark in this tick: about 6.0 GiB to work on, DuckDB may use 1.0 GiB"
     )
     assert choose(LARGE, (), 8 * GIB, spark_is_up=False).engine == "duckdb"
+
+
+def test_what_fits_the_disk_takes_longer_and_may_stay() -> None:
+    """Up to four times the memory DuckDB spills, in twice the time; whoever is done first then has the turn."""
+    roomy, tight = (choose(LARGE, (), size * GIB, spark_is_up=False) for size in (8, 2))
+    # Between the two of DuckDB's predictions: where it needs no disk it is the faster one.
+    past = [*slow("duckdb", 1.5e-6), *slow("spark", 2.0e-6)]
+
+    assert tight.duckdb == pytest.approx(2 * roomy.duckdb) and tight.spark == roomy.spark
+    assert choose(LARGE, past, 8 * GIB, spark_is_up=True).engine == "duckdb"
+    assert choose(LARGE, past, 2 * GIB, spark_is_up=True).engine == "spark"
 
 
 @pytest.mark.parametrize("memory", [None, 0, -1])

@@ -1,0 +1,88 @@
+"""What `explain` and `plan` say of engines before a tick."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from sqlrun import engine_told, turns
+from sqlrun.engines.duckdb import DuckDBEngine
+from sqlrun.incremental.compile import Compiled
+from sqlrun.model import Profile
+from sqlrun.plan import TickPlan, tick_plan
+from tests.projects import Site
+from tests.script import START
+from tests.test_landed_elsewhere import LINE
+from tests.test_machine import project
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unchecked")]
+ALONE = {"fct_slots": "hash() runs on Spark alone"}
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(project(tmp_path / "shops"), DuckDBEngine())
+
+
+def profile(site: Site, engine: str = "auto", **settings: str) -> Profile:
+    return Profile("here", engine, site.warehouse, 2, settings)
+
+
+def of(site: Site, name: str) -> Compiled:
+    return site.prepared.space.model(name)
+
+
+def plan_of(site: Site) -> TickPlan:
+    published = site.ledger.read().published
+    return tick_plan(site.prepared.space, site.warehouse, published, 9, START, [m.name for m in models(site)], False)
+
+
+def models(site: Site) -> tuple[Compiled, ...]:
+    return site.prepared.space.tables
+
+
+def test_nothing_is_said_where_there_is_no_choice(site: Site) -> None:
+    for engine in ("spark", "duckdb"):
+        assert engine_told.of_model(of(site, "stg_sales"), profile(site, engine), {}) == {}
+        assert engine_told.of_plan(plan_of(site), ["stg_sales"], profile(site, engine), {}) == {}
+
+
+def test_explain_gives_both_predictions(site: Site) -> None:
+    (said,) = engine_told.of_model(of(site, "stg_sales"), profile(site), {}).values()
+
+    assert said == (
+        "duckdb for 1,000 changed rows: about 0.1 s, spark about 11.5 s, its start included; each tick chooses anew"
+    )
+
+
+def test_explain_names_what_runs_on_spark_alone(site: Site) -> None:
+    said = engine_told.of_model(of(site, "fct_slots"), profile(site), ALONE)
+
+    assert set(said.values()) == {"spark: hash() runs on Spark alone"}
+
+
+def test_explain_names_the_engine_that_lands(site: Site) -> None:
+    by_spark = replace(profile(site), landing="spark")
+
+    (said,) = engine_told.of_model(of(site, "stg_lines"), profile(site), {}).values()
+    (other,) = engine_told.of_model(of(site, "stg_lines"), by_spark, {}).values()
+
+    assert said == f"{turns.LANDS}, if it is a new table; else the one that began it"
+    assert other.startswith("spark, ")
+
+
+def test_plan_names_the_engine_of_what_is_built(site: Site) -> None:
+    """Before a build only what doesn't depend on sizes is known; then the inputs' sizes are."""
+    names = [model.name for model in models(site)]
+    before = engine_told.of_plan(plan_of(site), names, profile(site), ALONE)
+    site.write("0.jsonl", [LINE % "a"])
+    assert site.tick(START).published
+
+    after = engine_told.of_plan(plan_of(site), names, profile(site), ALONE)
+    tight = engine_told.of_plan(plan_of(site), names, profile(site, memory_limit="1KB"), ALONE)
+
+    assert before == {"stg_lines": "duckdb", "fct_slots": "spark, as hash() runs on Spark alone"}
+    assert after["stg_lines"] == after["stg_sales"] == after["mart_hour"] == "duckdb"
+    assert tight["stg_sales"] == "spark, as about 0.0 GiB to work on, DuckDB may use 0.0 GiB"
