@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
@@ -100,6 +101,8 @@ def session_of(settings: dict[str, str]) -> SparkSession:
         raise EngineError(problem)
     from pyspark.sql import SparkSession
 
+    # It prints every error that a query makes, values and Java's stack included; the engine tells what is of use.
+    logging.getLogger("SQLQueryContextLogger").disabled = True
     folder = Path(tempfile.gettempdir()) / f"sqlrun-spark-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     options = JAVA_OPTIONS.format(log4j=Path(__file__).with_name("log4j2.properties"), home=folder)

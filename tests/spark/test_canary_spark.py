@@ -16,8 +16,13 @@ pytestmark = [
 CANARY = "canary-93be02"
 
 
-def test_the_jvm_sees_no_variable_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither by reflection nor by Spark's own substitution; and this process keeps its variables."""
+def test_the_jvm_sees_no_variable_of_ours(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Neither by reflection nor by Spark's own substitution; and this process keeps its variables and its streams.
+
+    A query that fails is told by an exception alone: what PySpark prints of it would show values.
+    """
     monkeypatch.setenv("CANARY", CANARY)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", CANARY)
     before = dict(os.environ)
@@ -27,10 +32,13 @@ def test_the_jvm_sees_no_variable_of_ours(monkeypatch: pytest.MonkeyPatch) -> No
         environment = session.sql("select java_method('java.lang.System', 'getenv')").collect()[0][0]
         path = session.sql("select java_method('java.lang.System', 'getenv', 'PATH')").collect()[0][0]
         texts = session.sql(r"select '${env:CANARY}', '${spark.hadoop.secret}', '${hadoop.secret}'").collect()[0]
+        with pytest.raises(Exception, match="CAST_INVALID_INPUT"):
+            session.sql(f"select cast(value as int) from values ('{CANARY}') as t(value)").collect()
     finally:
         session.stop()
 
     assert CANARY not in str(environment)
+    assert CANARY not in caplog.text + "".join(capfd.readouterr())
     assert path
     assert tuple(texts) == ("${env:CANARY}", "${spark.hadoop.secret}", "${hadoop.secret}")
     assert {k: v for k, v in os.environ.items() if "SPARK" not in k} == {
