@@ -6,9 +6,7 @@ nor anything from the network could run.
 
 from __future__ import annotations
 
-import hashlib
 import json
-from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,7 +17,7 @@ from sqlrun import __version__
 from sqlrun.expectation_catalogue import CATALOGUE
 from sqlrun.findings import LONGEST_SAMPLE, clean
 from sqlrun.measured import band
-from sqlrun.page import compiled
+from sqlrun.page import compiled, digest
 from sqlrun.report import counted
 from sqlrun.strips import BARS, TALL, bars, strip
 from sqlrun.trends import CheckPast, Grid, Line, Moment, amount
@@ -309,12 +307,8 @@ def embedded(value: Any) -> str:
 
 def policy(parts: Parts) -> str:
     """Write the page's policy: its own two scripts by their hashes, its style, and nothing that is fetched."""
-    hashes = " ".join(f"'sha256-{_hash(text)}'" for text in (parts.library, parts.script))
+    hashes = " ".join(f"'{digest(text)}'" for text in (parts.library, parts.script))
     return (
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
         "form-action 'none'"
     )
-
-
-def _hash(text: str) -> str:
-    return b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import functools
+import hashlib
+from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sqlrun import __version__, findings, measured
-from sqlrun.events import CheckResult, NodeResult, TickResult
+from sqlrun.events import CheckResult, CheckStatus, NodeResult, TickResult
 from sqlrun.findings import About, Finding, clean
 from sqlrun.report import counted, subject
 from sqlrun.strips import bars, strip
@@ -17,6 +19,7 @@ from sqlrun.strips import bars, strip
 # So many failures are shown open; an overview above them lists as many, and the rest stays folded.
 OPEN = 20
 OVERVIEW = 8
+OUTCOMES: tuple[CheckStatus, ...] = ("fail", "error", "warn", "info", "pass")
 # So many models with checks that didn't pass are linked above the tables of checks.
 INDEX = 60
 WORDS = {
@@ -46,6 +49,7 @@ class CheckRow:
 
     where: str
     type: str
+    severity: str
     status: str
     word: str
     amount: str
@@ -64,8 +68,11 @@ class Group:
     passed: tuple[CheckRow, ...]
 
 
-def html(template: str, result: TickResult, about: About) -> str:
-    """Fill the page's template; every text is escaped for HTML by it."""
+def html(template: str, result: TickResult, about: About, script: str = "") -> str:
+    """Fill the page's template; every text is escaped for HTML by it. `script` lets readers choose which checks to see.
+
+    The page's policy names the script by its hash, so that nothing else of it runs.
+    """
     failed, warned = findings.failures(result, about), findings.warnings(result, about)
     blocking = {check.model for check in result.checks if check.status in ("fail", "error")}
     groups = [_group(model, checks) for model, checks in findings.by_model(result.checks).items()]
@@ -84,6 +91,9 @@ def html(template: str, result: TickResult, about: About) -> str:
         groups=groups,
         index=[(place, group) for place, group in enumerate(groups, 1) if group.open][:INDEX],
         measured=measured.of_tick(result.measures),
+        script=script,
+        digest=digest(script),
+        choices=_choices(result.checks),
         version=__version__,
         strip=strip,
         bars=bars,
@@ -99,6 +109,22 @@ def compiled(template: str) -> Any:
     return Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True).from_string(
         template
     )
+
+
+def digest(script: str) -> str:
+    """Name a script by its hash, as a page's policy does."""
+    return "sha256-" + b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def _choices(checks: Sequence[CheckResult]) -> list[tuple[str, str, list[tuple[str, str]]]]:
+    """List what checks can be chosen by: an attribute, its word, and the values that there are, with theirs."""
+    severities = {check.severity for check in checks}
+    statuses = {check.status for check in checks}
+    return [
+        ("severity", "Severity", [(each, each) for each in ("critical", "warning", "info") if each in severities]),
+        ("model", "Model", [(name, name) for name in sorted({clean(check.model) for check in checks})]),
+        ("outcome", "Outcome", [(each, _word(each)) for each in OUTCOMES if each in statuses]),
+    ]
 
 
 def facts(result: TickResult, about: About) -> list[tuple[str, str]]:
@@ -169,10 +195,16 @@ def _group(model: str, checks: Sequence[CheckResult]) -> Group:
     return Group(clean(model), ", ".join(parts), tuple(told[:OPEN]), tuple(told[OPEN:]), passed)
 
 
+def _word(status: CheckStatus) -> str:
+    return "not evaluated" if status == "error" else WORDS[status]
+
+
 def _check_row(check: CheckResult) -> CheckRow:
-    word = "not evaluated" if check.status == "error" else WORDS[check.status]
+    word = _word(check.status)
     amount = findings.amount(check)
     if not amount and check.evaluated:
         amount = counted(check.evaluated, "row") + " looked at"
     place, seconds = clean(str(check.place)), f"{check.seconds:,.2f}"
-    return CheckRow(clean(subject(check)), clean(check.type), check.status, word, amount, seconds, place)
+    return CheckRow(
+        clean(subject(check)), clean(check.type), clean(check.severity), check.status, word, amount, seconds, place
+    )

@@ -12,6 +12,7 @@ from sqlrun.summaries import junit, markdown
 from sqlrun.validation import documents
 
 TEMPLATE = Path(__file__).parent / "pages" / "report.html.j2"
+SCRIPT = TEMPLATE.with_name("report.js")
 PAGE, SUMMARY, JUNIT, CHECKS = "report.html", "report.md", "junit.xml", "checks"
 
 
@@ -27,7 +28,7 @@ def write(folder: Path, result: TickResult, about: About) -> Path:
     Raises: OSError where that can't be.
     """
     texts = {
-        PAGE: html(TEMPLATE.read_text(encoding="utf-8"), result, about),
+        PAGE: html(TEMPLATE.read_text(encoding="utf-8"), result, about, SCRIPT.read_text(encoding="utf-8")),
         SUMMARY: markdown(result, about),
         JUNIT: junit(result, about),
         **{f"{CHECKS}/{model}.json": text for model, text in documents(result, about.rules).items()},

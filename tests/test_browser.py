@@ -14,10 +14,11 @@ import pytest
 from sqlrun import page
 from sqlrun.events import Measure, TickResult
 from sqlrun.findings import About, Evidence
+from sqlrun.report_files import SCRIPT
 from sqlrun.trends import Line, grid, streak
 from tests.test_history_page import everywhere, line, moments, past
 from tests.test_history_page import page as history
-from tests.test_page import ABOUT, HOSTILE, TEMPLATE, failing, hostile, many
+from tests.test_page import ABOUT, HOSTILE, TEMPLATE, check, failing, hostile, many
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = [
@@ -137,11 +138,15 @@ def large_history() -> str:
     return history(drawn, checks, measures)
 
 
+def report(result: TickResult, about: About) -> str:
+    return page.html(TEMPLATE, result, about, SCRIPT.read_text(encoding="utf-8"))
+
+
 PAGES = {
-    "report-10": lambda: page.html(TEMPLATE, many(10, 3), ABOUT),
-    "report-500": lambda: page.html(TEMPLATE, many(500, 40), ABOUT),
-    "report-failing": lambda: page.html(TEMPLATE, *known(failing())),
-    "report-hostile": lambda: page.html(TEMPLATE, *hostile(HOSTILE)),
+    "report-10": lambda: report(many(10, 3), ABOUT),
+    "report-500": lambda: report(many(500, 40), ABOUT),
+    "report-failing": lambda: report(*known(failing())),
+    "report-hostile": lambda: report(*hostile(HOSTILE)),
     "history-3": lambda: history(grid(moments(3, 3)), [past(last="fail")], [line()]),
     "history-500": large_history,
     "history-hostile": lambda: history(everywhere(HOSTILE)[0], *everywhere(HOSTILE)[1:3], everywhere(HOSTILE)[3]),
@@ -167,6 +172,69 @@ def test_the_first_screen_of_a_failed_build_says_what_is_wrong_where_and_how_man
         assert "Tick 12 is NOT published: readers still see tick 11, because" in seen
         where, many = ("stg_orders.order_total", "3 of 1,234 rows") if "failing" in name else ("column_0", "1 of 1,234")
         assert "What is wrong" in seen and where in seen and many in seen
+
+
+def of_three_kinds() -> str:
+    """A tick with a failure, a warning and two passes, of two models."""
+    rules = [("orders", "critical", "fail"), ("orders", "critical", "pass"), ("dishes & drinks", "warning", "warn"),
+             ("dishes & drinks", "info", "pass")]  # fmt: skip
+    checks = tuple(
+        replace(check(status, 3 if status != "pass" else 0), model=model, severity=severity, check_id=str(n))
+        for n, (model, severity, status) in enumerate(rules)
+    )
+    return report(replace(failing(), checks=checks), ABOUT)
+
+
+def seen_checks(opened: Any) -> list[str]:
+    """List the checks in the tables that can be seen, folded ones too once they are opened: model and outcome."""
+    rows = opened.locator("tr[data-model]:visible")
+    return [f"{rows.nth(n).get_attribute('data-model')} {rows.nth(n).get_attribute('data-outcome')}"
+            for n in range(rows.count())]  # fmt: skip
+
+
+def test_checks_are_shown_by_severity_model_and_outcome(browser: Browser) -> None:
+    opened = browser.open(of_three_kinds())
+    assert seen_checks(opened) == ["orders fail", "dishes & drinks warn"]
+
+    opened.get_by_label("Model").select_option("dishes & drinks")
+    assert seen_checks(opened) == ["dishes & drinks warn", "dishes & drinks pass"]
+    assert opened.locator("#failures article[data-outcome=fail]").is_hidden()
+    assert opened.locator("#shown").inner_text() == "2 of 4 checks"
+    browser.picture(opened, "report-chosen")
+    opened.get_by_label("Severity").select_option("info")
+    assert seen_checks(opened) == ["dishes & drinks pass"]
+    opened.get_by_label("Outcome").select_option("fail")
+    assert (seen_checks(opened), opened.locator("#shown").inner_text()) == ([], "0 of 4 checks")
+    opened.get_by_role("button", name="Show all").click()
+    opened.wait_for_function("document.getElementById('shown').textContent === ''")
+    assert seen_checks(opened) == ["orders fail", "dishes & drinks warn"]
+
+
+def test_no_link_leads_to_a_hidden_failure(browser: Browser) -> None:
+    opened = browser.open(PAGES["report-500"]())
+    opened.get_by_label("Outcome").select_option("pass")
+
+    assert opened.locator("a[href^='#']:visible").count() == 0 < opened.locator("tr[data-outcome=pass]:visible").count()
+
+
+def test_checks_can_be_chosen_by_keys_alone(browser: Browser) -> None:
+    opened = browser.open(of_three_kinds())
+    opened.get_by_label("Severity").focus()
+    opened.keyboard.press("w")
+    assert seen_checks(opened) == ["dishes & drinks warn"]
+    for _ in range(3):
+        opened.keyboard.press("Tab")
+    opened.keyboard.press("Enter")
+    opened.wait_for_function("document.getElementById('shown').textContent === ''")
+    assert seen_checks(opened) == ["orders fail", "dishes & drinks warn"]
+
+
+def test_without_scripts_all_checks_are_shown_and_nothing_to_choose_by(browser: Browser) -> None:
+    opened = browser.open(of_three_kinds(), java_script_enabled=False)
+
+    assert opened.locator("#filter").is_hidden()
+    assert seen_checks(opened) == ["orders fail", "dishes & drinks warn"]
+    assert opened.locator("tr[data-model]").count() == 4
 
 
 def test_the_first_screen_of_a_history_says_where_things_stand(browser: Browser) -> None:

@@ -28,6 +28,7 @@ from sqlrun.events import Measure, StageReceipt, TickResult
 from sqlrun.findings import About, Evidence
 from sqlrun.model import Profile
 from sqlrun.pipeline import prepare
+from sqlrun.report_files import SCRIPT
 from sqlrun.run_results import check_result
 from sqlrun.ticking import Session
 from tests import broken
@@ -235,7 +236,20 @@ def test_no_text_becomes_part_of_the_page() -> None:
     assert links and not [link for link in links if ":" in link.partition("#")[0] or link.startswith("//")]
 
 
-def test_the_page_loads_nothing_and_runs_nothing() -> None:
+def test_the_one_script_is_named_by_its_hash_and_no_value_gets_into_it() -> None:
+    script = SCRIPT.read_text(encoding="utf-8")
+    texts = [page.html(TEMPLATE, *hostile(text), script) for text in ("plain", HOSTILE)]
+    policies = {
+        a["content"] for text in texts for _, a in Reader(text).elements if "content" in a and "'none'" in a["content"]
+    }
+
+    assert all(text.count("<script>") == 1 and f"<script>{script}</script>" in text for text in texts)
+    (policy,) = policies
+    assert f"script-src '{page.digest(script)}'; style-src" in policy
+    assert Reader(texts[0]).shape == Reader(texts[1]).shape
+
+
+def test_the_page_loads_nothing_and_runs_nothing_besides() -> None:
     text = page.html(TEMPLATE, failing(), ABOUT)
     found = Reader(text)
     policy = [a["content"] for tag, a in found.elements if a.get("http-equiv") == "Content-Security-Policy"]

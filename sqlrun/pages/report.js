@@ -1,0 +1,35 @@
+// Shows those of the report's checks that were chosen. Without it, or with nothing chosen, all are shown.
+"use strict";
+(() => {
+  const box = document.getElementById("filter");
+  const told = document.getElementById("shown");
+  const choices = [...box.querySelectorAll("select")];
+  const items = [...document.querySelectorAll("[data-model]")];
+  const rows = items.filter((item) => item.tagName === "TR");
+  const blocks = [...document.querySelectorAll("#checks .checks, #checks .group, main > section:has(article)")];
+  const overviews = [...document.querySelectorAll(".overview")]; // they lead to what may be hidden
+  const folds = [...document.querySelectorAll("#checks details, section:has(article) > details")];
+  const open = folds.map((fold) => fold.open);
+
+  // What has no word of a kind, as a model that could not be built has no severity, is left alone by that choice.
+  const fits = (item) => choices.every(({ name, value }) => !value || !item.dataset[name] || item.dataset[name] === value);
+  const seen = (block) => [...block.querySelectorAll("[data-model]")].some((item) => !item.hidden);
+
+  function choose() {
+    const any = choices.some(({ value }) => value);
+    for (const item of items) item.hidden = !fits(item);
+    for (const block of blocks) block.hidden = any && !seen(block);
+    for (const overview of overviews) overview.hidden = any;
+    folds.forEach((fold, place) => {
+      fold.hidden = any && !seen(fold);
+      fold.open = any ? !fold.hidden : open[place];
+    });
+    const left = rows.filter((row) => !row.hidden).length;
+    told.textContent = any ? `${left.toLocaleString("en")} of ${rows.length.toLocaleString("en")} checks` : "";
+  }
+
+  box.addEventListener("change", choose);
+  box.addEventListener("reset", () => setTimeout(choose));
+  box.hidden = false;
+  choose(); // a browser that goes back keeps what was chosen
+})();
