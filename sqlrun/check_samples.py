@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlrun.expectation_sql import batch_query, row_predicate
 from sqlrun.model import Model
@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 
 MASK = "***"
 LONGEST = 80
+# What Great Expectations observes may be every value of a column.
+MOST_VALUES = 100
+# Where its numbers may be a column's values, and the keys too.
+VALUES = frozenset({"observed_value", "details"})
 
 
 def sample_rows(table: pa.Table, places: Sequence[int]) -> list[dict[str, object]]:
@@ -35,6 +39,30 @@ def masked(model: Model, row: Mapping[str, object], query: str, wanted: Sequence
         private = set(row)
     names = [name for name in wanted if name in row] if wanted is not None else list(row)
     return ", ".join(f"{name}={MASK if name in private else _text(row[name])}" for name in names)
+
+
+def bounded(raw: Mapping[str, Any], *, hidden: bool) -> dict[str, object]:
+    """Copy a result of Great Expectations with long texts and lists cut; where hidden, only its numbers stay readable.
+
+    >>> bounded({"result": {"unexpected_count": 1, "partial_unexpected_list": ["a@b"]}}, hidden=True)
+    {'result': {'unexpected_count': 1, 'partial_unexpected_list': '***'}}
+    """
+
+    def copied(value: Any) -> object:
+        match value:
+            case dict():
+                few = list(value.items())[:MOST_VALUES]
+                return {str(key): MASK if hidden and key in VALUES else copied(each) for key, each in few}
+            case str() | list() | tuple() if hidden:
+                return MASK
+            case str():
+                return _text(value)
+            case list() | tuple():
+                return [copied(each) for each in value[:MOST_VALUES]]
+            case _:
+                return value
+
+    return {key: copied(value) for key, value in raw.items()}
 
 
 def _text(value: object) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
@@ -23,7 +23,8 @@ class CheckResult:
     fail: a critical check failed, the tick isn't published. warn: it failed and is told; info: so it did, and is
     no more than worth knowing. error: it could not be
     evaluated, which is never a pass. `seconds` is the check's share of the run that it was part of. `check_id` stays
-    the same as long as the model, the type and the arguments do.
+    the same as long as the model, the type and the arguments do. `raw` is what Great Expectations itself said of a
+    check that it was asked about in full, as JSON values, with what is tagged pii hidden; None of all others.
     """
 
     model: str
@@ -39,6 +40,7 @@ class CheckResult:
     description: str
     place: Place
     check_id: str = ""
+    raw: Mapping[str, object] | None = None
 
 
 @dataclass(frozen=True, slots=True)

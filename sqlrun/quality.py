@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 from sqlrun.check_columns import FLOAT, UNITS, Prepared, prepare
 from sqlrun.check_queries import CHECK_SECONDS, OfAValue, kept, unexpected
 from sqlrun.check_regexes import stoppable
-from sqlrun.check_samples import masked, sample_rows, sampled_columns
+from sqlrun.check_samples import bounded, masked, sample_rows, sampled_columns
 from sqlrun.errors import SqlrunError
 from sqlrun.events import CheckResult, CheckStatus
 from sqlrun.expectation_catalogue import CATALOGUE, QUERY
@@ -45,6 +45,7 @@ class _Outcome:
     samples: tuple[str, ...] = ()
     message: str = ""
     seconds: float = 0.0
+    raw: Mapping[str, object] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +203,7 @@ def _outcome(model: Model, item: _Asked, said: _Said, table: pa.Table, seconds: 
             observed = observed / 10**item.prepared.scale
         message = "observed ***" if private else f"observed {observed}"[:200]
     success = bool(said["success"])
-    return _Outcome(success, table.num_rows, count, samples, message, seconds)
+    return _Outcome(success, table.num_rows, count, samples, message, seconds, bounded(said["raw"], hidden=private))
 
 
 def not_evaluated(model: Model, expectation: Expectation, why: str) -> CheckResult:
@@ -251,6 +252,7 @@ def _result(model: Model, expectation: Expectation, outcome: _Outcome) -> CheckR
         description=expectation.description,
         place=expectation.place,
         check_id=identity(model.name, expectation),
+        raw=outcome.raw,
     )
 
 
@@ -394,4 +396,6 @@ def _read(result: Any, form: str) -> _Said:
         return "Great Expectations gave no verdict"
     if form == "BOOLEAN_ONLY":
         return bool(result.success)
-    return {**cast(Mapping[str, Any], result.result), "success": bool(result.success)}
+    own = result.to_json_dict()
+    raw = {key: own.get(key) for key in ("success", "result", "exception_info")}
+    return {**cast(Mapping[str, Any], result.result), "success": bool(result.success), "raw": raw}

@@ -1,7 +1,9 @@
 """What the checks of a tick said, in the shape of Great Expectations' own validation results. Pure.
 
 Whoever reads those reads these: `ExpectationSuiteValidationResult` takes each. Rows are text in which columns tagged
-pii show `***`, as in every report; sqlrun keeps no values besides.
+pii show `***`, as in every report. What Great Expectations itself said, where it was asked for more than yes or no,
+stands in the result's `meta`, values of such columns hidden: it saw columns as checks compare them, decimals as whole
+numbers.
 """
 
 from __future__ import annotations
@@ -47,7 +49,14 @@ def _suite(
 
 def _result(check: CheckResult, kwargs: Mapping[str, Value]) -> dict[str, Any]:
     raised = check.status == "error"
-    about = {"check_id": check.check_id, "status": check.status, "place": str(check.place), "seconds": check.seconds}
+    about: dict[str, Any] = {
+        "check_id": check.check_id,
+        "status": check.status,
+        "place": str(check.place),
+        "seconds": check.seconds,
+    }
+    if check.raw is not None:
+        about["great_expectations"] = dict(check.raw)
     return {
         "success": check.status == "pass",
         "expectation_config": {

@@ -455,7 +455,8 @@ def test_results_are_in_great_expectations_own_shape_too() -> None:
     rules = {"a": {"column": "order_total", "min_value": Decimal("0.5"), "max_value": {"$PARAMETER": "as_of"}}}
     checks = (
         check(check_id="b"), check("fail", 3, check_id="a", samples=("order_id=o1, email=***",)),
-        check("warn", 0, check_id="c", message="observed 0.25"), check("error", message="it raised", model="other"),
+        check("warn", 0, check_id="c", message="observed 0.25", raw={"success": False}),
+        check("error", message="it raised", model="other"),
     )  # fmt: skip
     found = validation.documents(tick(checks=checks, published=False), rules)
 
@@ -469,6 +470,7 @@ def test_results_are_in_great_expectations_own_shape_too() -> None:
     assert failed["result"]["unexpected_count"] == 3
     assert failed["result"]["partial_unexpected_list"] == ["order_id=o1, email=***"]
     assert mine["results"][2]["result"]["observed_value"] == "0.25"
+    assert mine["results"][2]["expectation_config"]["meta"]["sqlrun"]["great_expectations"] == {"success": False}
     raised = json.loads(found["other"])["results"][0]
     assert raised["exception_info"]["exception_message"] == "it raised" and not raised["success"]
     for text in found.values():

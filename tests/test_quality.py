@@ -1,6 +1,7 @@
 """Checks on Great Expectations: each kind has a control that must pass and one that must fail."""
 
 import functools
+import json
 import logging
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 import sqlglot
 
 from sqlrun import quality
+from sqlrun.check_samples import bounded
 from sqlrun.errors import Place
 from sqlrun.expectation_catalogue import CATALOGUE, VOLUME
 from sqlrun.expectations import from_contract, passes, problems
@@ -508,6 +510,25 @@ def test_pii_is_masked_in_samples_and_messages():
     assert "canary" not in str(results)
     assert results[0].samples == ("id=1, email=***, status=x",)
     assert results[4].samples == ("id=1, email=***",)
+
+
+def test_what_great_expectations_said_is_kept_of_what_it_was_asked_in_full():
+    rows = table(id=list(range(300)), status=["x"] * 299 + ["y" * 500], email=["canary@example.org"] * 300)
+    failed = expect("expect_column_values_to_be_in_set", column="status", value_set=["x"])
+    many = expect("expect_column_distinct_values_to_be_in_set", column="id", value_set=[1])
+    private = expect("expect_column_values_to_match_regex", column="email", regex="^x")
+    passed = expect(NOT_NULL, column="id")
+
+    said = [one.raw for one in run_checks(model(), (failed, many, private, passed), rows, None, lambda: rows, AS_OF)]
+
+    assert said[0]["success"] is False
+    assert said[0]["result"]["unexpected_count"] == 1 and said[0]["result"]["element_count"] == 300
+    assert all(len(text) <= 80 for text in said[0]["result"]["partial_unexpected_list"])
+    assert said[1]["success"] is False
+    assert len(bounded({"observed_value": list(range(300))}, hidden=False)["observed_value"]) == 100
+    assert said[2]["result"]["unexpected_count"] == 300 and "canary" not in str(said[2])
+    assert said[3] is None
+    assert json.loads(json.dumps(said)) == said
 
 
 def test_custom_sql_is_cut_off_from_everything_else(tmp_path):
