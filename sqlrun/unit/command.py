@@ -99,11 +99,16 @@ def passed(results: Iterable[TestResult]) -> bool:
 def results_of(
     prepared: Prepared, tests: Iterable[UnitTest], cache: Cache | None = None
 ) -> Generator[TestResult, None, None]:
-    """Run tests, one by one as they are asked for."""
+    """Run tests, one by one as they are asked for; many of them in two processes."""
     from sqlrun.unit.queries import Queries
+    from sqlrun.unit.shared import shared
 
     own = Queries(prepared.nouns, by_name(prepared))
-    yield from run_queries(prepared, ((test, own.of(test)[test.model]) for test in tests), own, cache)
+
+    def run(some: Iterable[UnitTest]) -> Generator[TestResult, None, None]:
+        return run_queries(prepared, ((test, own.of(test)[test.model]) for test in some), own, cache)
+
+    return shared(list(tests), run, cache)
 
 
 def run_queries(

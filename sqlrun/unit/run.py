@@ -125,9 +125,9 @@ class _Runner:
     def _above(self, seen: Mapping[str, Query], name: str) -> object:
         """Tell all that a model's statements come from: it, the models above it, the contracts of seeds and sources."""
         if self._contracts is None:
-            tables = [*self._nouns.sources, *self._nouns.seeds]
-            self._contracts = [[[t.name, facts(t.columns), facts(getattr(t, "grain", ()))] for t in tables],
-                               self._nouns.functions]  # fmt: skip
+            sources = [[source.table, facts(source.columns)] for source in self._nouns.sources]
+            seeds = [[seed.name, facts(seed.columns), seed.grain] for seed in self._nouns.seeds]
+            self._contracts = [sources, seeds, self._nouns.functions]
         left, found = [name], {name}
         for one in left:
             new = [ref for ref in seen[one].rendered.refs if ref in seen and ref not in found]

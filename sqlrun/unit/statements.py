@@ -30,7 +30,7 @@ Kept = Callable[[str, object, Any, Callable[[], Any]], Any]
 
 
 class Statements:
-    """The texts of one chain, in one dialect; `source` tells all that they come from, and `kept` gives those of before."""
+    """The texts of one chain, in one dialect; `source` tells all that they come from, and `kept` those before."""
 
     def __init__(
         self, chain: Chain, queries: Mapping[str, Query], dialect: Dialect, source: object, kept: Kept
