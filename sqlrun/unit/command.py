@@ -97,18 +97,18 @@ def passed(results: Iterable[TestResult]) -> bool:
 
 
 def results_of(
-    prepared: Prepared, tests: Iterable[UnitTest], cache: Cache | None = None
+    prepared: Prepared, tests: Iterable[UnitTest], cache: Cache | None = None, engine: str = "duckdb"
 ) -> Generator[TestResult, None, None]:
-    """Run tests, one by one as they are asked for; many of them in two processes."""
+    """Run tests, one by one as they are asked for; many of them in two processes, unless a JVM computes."""
     from sqlrun.unit.queries import Queries
     from sqlrun.unit.shared import shared
 
     own = Queries(prepared.nouns, by_name(prepared))
 
     def run(some: Iterable[UnitTest]) -> Generator[TestResult, None, None]:
-        return run_queries(prepared, ((test, own.of(test)[test.model]) for test in some), own, cache)
+        return run_queries(prepared, ((test, own.of(test)[test.model]) for test in some), own, cache, engine)
 
-    return shared(list(tests), run, cache)
+    return shared(list(tests), run, cache) if engine == "duckdb" else run(tests)
 
 
 def run_queries(
@@ -116,11 +116,13 @@ def run_queries(
     tests: Iterable[tuple[UnitTest, Query]],
     own: Queries | None = None,
     cache: Cache | None = None,
+    engine: str = "duckdb",
 ) -> Generator[TestResult, None, None]:
     """Run tests, each with the query that it looks at; `own` has made those queries, where it did."""
     from sqlrun.unit.run import run
 
-    return run(prepared.nouns, by_name(prepared), tests, models=prepared.space.models, own=own, cache=cache)
+    models = prepared.space.models
+    return run(prepared.nouns, by_name(prepared), tests, models=models, own=own, engine=engine, cache=cache)
 
 
 def by_name(prepared: Prepared) -> dict[str, Query]:
@@ -142,7 +144,7 @@ def run_tests(
     """
     results: list[TestResult] = []
     try:
-        with closing(results_of(prepared, tests, cache)) as running:
+        with closing(results_of(prepared, tests, cache, options["engine"])) as running:
             for result in running:
                 results.append(result)
                 console.lines([shown.line(result, len(results), len(tests))])

@@ -28,6 +28,7 @@ from sqlrun.unit.tables import Difference
 from sqlrun.unit.touched import shape
 
 LONGEST = 60.0
+ON_SPARK = "`sqlrun test --engine spark` runs this test."
 
 
 def run(
@@ -99,7 +100,7 @@ class _Runner:
         made, statements = self._prepared(test, query)
         functions = self._nouns.functions
         apart = [m.query for m in made.models if not again.runs_on_duckdb(m.query, functions, self._cache)]
-        other = spark_alone.problems(apart, functions)
+        other = spark_alone.problems(apart, functions, ON_SPARK)
         on_spark = self._computer.dialect == "spark"
         if other and not on_spark:
             raise ProjectError(other)
