@@ -87,9 +87,11 @@ class Cache:
         return _lines(list(self._used.items())[mark:])
 
     def learn(self, told: bytes) -> None:
-        """Take over what another process has made."""
-        self._known.update(_entries(told))
-        self._new = True
+        """Take over what another process has made and used."""
+        entries = _entries(told)
+        self._new = self._new or not entries.keys() <= self._known.keys()
+        self._known.update(entries)
+        self._used.update(entries)
 
     def save(self) -> None:
         """Write what was used; where that can't be done, the next run is slower and nothing else."""

@@ -19,6 +19,13 @@ TESTS = f"{CHOICE[:-1]}, MODEL::test, test_name:x."
 @click.option("--exclude", multiple=True, metavar="SELECTOR", help="What to leave out.")
 @click.option("--failed", is_flag=True, help="Run only those that failed or were errors when they last ran.")
 @click.option("--watch", is_flag=True, help="Stay, and after each save run the tests that it touches, until Ctrl-C.")
+@click.option(
+    "--engine",
+    type=click.Choice(["duckdb", "spark"]),
+    default="duckdb",
+    show_default=True,
+    help="Who computes; what Spark says is compared with DuckDB's answer too.",
+)
 @click.option("--fail-fast", "-x", is_flag=True, help="Stop after the first test that doesn't pass.")
 @click.option("--coverage", is_flag=True, help="Tell which columns and branches of the queries no test reaches.")
 @click.option(
@@ -31,7 +38,7 @@ TESTS = f"{CHOICE[:-1]}, MODEL::test, test_name:x."
 @click.pass_obj
 @fails_plainly
 def test_command(root: Path, **options: Any) -> None:
-    """Run the unit tests of the models on DuckDB, without a JVM."""
+    """Run the unit tests of the models, on DuckDB without a JVM."""
     if options["record"]:
         return record(root, options)
     from sqlrun.unit.command import run_unit_tests

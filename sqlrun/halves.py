@@ -21,7 +21,7 @@ def done(jobs: Sequence[Callable[[], Any]], cache: Cache) -> None:
 
     What the fork can't do, because something is wrong, is left undone: whoever asks the cache does it then.
     """
-    if len(jobs) < FEW or not _may_fork():
+    if len(jobs) < FEW or not may_fork():
         for job in jobs:
             job()
         return
@@ -57,6 +57,7 @@ def _tell(target: int, jobs: Sequence[Callable[[], Any]], cache: Cache) -> None:
         os._exit(status)
 
 
-def _may_fork() -> bool:
+def may_fork() -> bool:
+    """Tell whether a fork of this process would be whole, and has a core to run on."""
     alone = threading.active_count() == 1 and not any(name in sys.modules for name in THREADED)
     return alone and sys.platform == "linux" and len(os.sched_getaffinity(0)) > 1

@@ -30,7 +30,8 @@ def run_unit_tests(root: Path, options: Mapping[str, Any]) -> int:
         from sqlrun.unit.watch import watch
 
         return watch(root, options)
-    prepared = pipeline.prepare(root, Cache.of(root))
+    cache = Cache.of(root)
+    prepared = pipeline.prepare(root, cache)
     # Whoever reads JSON from here finds nothing else.
     console = Console(quiet=options["quiet"], out=sys.stderr if options["as_json"] else None)
     tests = choosing.chosen(prepared.graph, tests_of(prepared), options["select"], options["exclude"])
@@ -38,7 +39,7 @@ def run_unit_tests(root: Path, options: Mapping[str, Any]) -> int:
         tests = _failed(root, prepared, tests, console)
     elif not tests:
         console.print(shown.NOTHING, "warning")
-    results = run_tests(root, prepared, tests, console, options)
+    results = run_tests(root, prepared, tests, console, options, cache)
     if options["junit"]:
         durable.put(options["junit"], junit(prepared.nouns.name, results, known_of(prepared)))
     if options["as_json"]:
@@ -74,7 +75,7 @@ def before_build(
     Those that passed before, of a project that `cache` knows, don't run again.
     """
     tests = choosing.of_models(prepared.nouns, prepared.graph.order, frozenset(names))
-    results = known.results(prepared, tests, cache, lambda: list(results_of(prepared, tests)))
+    results = known.results(prepared, tests, cache, lambda: list(results_of(prepared, tests, cache)))
     console.lines(shown.brief(results, known_of(prepared)))
     _note(root, prepared, tests, results, console)
     return passed(results)
@@ -95,21 +96,33 @@ def passed(results: Iterable[TestResult]) -> bool:
     return all(result.status == "pass" for result in results)
 
 
-def results_of(prepared: Prepared, tests: Iterable[UnitTest]) -> Generator[TestResult, None, None]:
-    """Run tests, one by one as they are asked for."""
+def results_of(
+    prepared: Prepared, tests: Iterable[UnitTest], cache: Cache | None = None, engine: str = "duckdb"
+) -> Generator[TestResult, None, None]:
+    """Run tests, one by one as they are asked for; many of them in two processes, unless a JVM computes."""
     from sqlrun.unit.queries import Queries
+    from sqlrun.unit.shared import shared
 
     own = Queries(prepared.nouns, by_name(prepared))
-    yield from run_queries(prepared, ((test, own.of(test)[test.model]) for test in tests), own)
+
+    def run(some: Iterable[UnitTest]) -> Generator[TestResult, None, None]:
+        return run_queries(prepared, ((test, own.of(test)[test.model]) for test in some), own, cache, engine)
+
+    return shared(list(tests), run, cache) if engine == "duckdb" else run(tests)
 
 
 def run_queries(
-    prepared: Prepared, tests: Iterable[tuple[UnitTest, Query]], own: Queries | None = None
+    prepared: Prepared,
+    tests: Iterable[tuple[UnitTest, Query]],
+    own: Queries | None = None,
+    cache: Cache | None = None,
+    engine: str = "duckdb",
 ) -> Generator[TestResult, None, None]:
     """Run tests, each with the query that it looks at; `own` has made those queries, where it did."""
     from sqlrun.unit.run import run
 
-    return run(prepared.nouns, by_name(prepared), tests, models=prepared.space.models, own=own)
+    models = prepared.space.models
+    return run(prepared.nouns, by_name(prepared), tests, models=models, own=own, engine=engine, cache=cache)
 
 
 def by_name(prepared: Prepared) -> dict[str, Query]:
@@ -118,12 +131,20 @@ def by_name(prepared: Prepared) -> dict[str, Query]:
 
 
 def run_tests(
-    root: Path, prepared: Prepared, tests: Sequence[UnitTest], console: Console, options: Mapping[str, Any]
+    root: Path,
+    prepared: Prepared,
+    tests: Sequence[UnitTest],
+    console: Console,
+    options: Mapping[str, Any],
+    cache: Cache | None = None,
 ) -> list[TestResult]:
-    """Run tests, print what they say and note it for `--failed`; give the results of those that ran."""
+    """Run tests, print what they say and note it for `--failed`; give the results of those that ran.
+
+    What `cache` learns is saved.
+    """
     results: list[TestResult] = []
     try:
-        with closing(results_of(prepared, tests)) as running:
+        with closing(results_of(prepared, tests, cache, options["engine"])) as running:
             for result in running:
                 results.append(result)
                 console.lines([shown.line(result, len(results), len(tests))])
@@ -132,6 +153,8 @@ def run_tests(
     finally:
         # What ran before Ctrl-C is known too.
         _note(root, prepared, tests, results, console)
+        if cache is not None:
+            cache.save()
     console.lines(shown.failures(results, known_of(prepared)))
     if tests:
         console.lines(shown.closing(results, len(tests)))

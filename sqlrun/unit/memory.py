@@ -92,6 +92,8 @@ class Memory:
         self.connection, self.computer = connection, computer
         self.columns: dict[str, Columns] = {}
         self._stale: set[str] = set()  # relations whose `old` and `changes` are those of the tick before
+        self._empty: set[str] = set()  # relations whose `old` has never held a row
+        self._noted: set[str] = set()  # stages whose `changes` may hold rows
 
     def hold(self, name: str, columns: Columns) -> None:
         """Make the empty tables of a relation."""
@@ -102,17 +104,20 @@ class Memory:
             f"create or replace temp table {changes} ({shape}, {WEIGHT} bigint)"
         )
         self.columns[name] = columns
+        self._empty.add(name)
 
     def load(self, name: str) -> bool:
         """Let what the `changes` of an input say come and leave; tell whether there was anything."""
         new, old, changes = (relation(name, flavour) for flavour in ("new", "old", "changes"))
-        weights = f"count(*) filter ({WEIGHT} > 0), count(*) filter ({WEIGHT} < 0)"
-        came, left = self.connection.execute(f"select {weights} from {changes}").fetchall()[0]
+        weights = f"count(*) filter ({WEIGHT} > 0), count(*) filter ({WEIGHT} < 0), max({WEIGHT})"
+        came, left, most = self.connection.execute(f"select {weights} from {changes}").fetchall()[0]
         self._settle(name)
         if not came and not left:
             return False
         listed = names((n for n, _ in self.columns[name]), "duckdb")
-        added = f"select {listed} from (select *, unnest(range({WEIGHT})) as _copy from {changes})"
+        added = f"select {listed} from {changes} where {WEIGHT} > 0"
+        if came and most > 1:
+            added = f"select {listed} from (select *, unnest(range({WEIGHT})) as _copy from {changes})"
         taken = f"select {listed} from (select *, unnest(range(-{WEIGHT})) as _copy from {changes})"
         if left:
             text = f"(select {listed} from {old} union all {added}) except all {taken}"
@@ -122,8 +127,11 @@ class Memory:
         self._stale.add(name)
         return True
 
-    def tick(self, stages: Iterable[Stage], changed: Iterable[str], write: Write) -> set[str]:
-        """Bring stages up to date in their order; name all relations that changed."""
+    def tick(self, stages: Iterable[Stage], changed: Iterable[str], write: Write, last: str = "") -> set[str]:
+        """Bring stages up to date in their order; name all relations that changed.
+
+        Of a stage that is the `last`, what changed is not noted: nothing reads it.
+        """
         found = set(changed)
         for stage in stages:
             self._settle(stage.name)
@@ -131,7 +139,7 @@ class Memory:
             if written is not None:
                 self._stale.add(stage.name)
                 self.computer.carry_out(self, stage, written.texts)
-                if self._record(stage.name):
+                if stage.name != last and self._record(stage.name):
                     found.add(stage.name)
         return found
 
@@ -143,19 +151,24 @@ class Memory:
         """Make `old` what the table is now."""
         if name in self._stale:
             new, old = relation(name, "new"), relation(name, "old")
-            self.connection.execute(f"delete from {old}; insert into {old} from {new}")
+            clear = "" if name in self._empty else f"delete from {old}; "
+            self.connection.execute(f"{clear}insert into {old} from {new}")
             self._stale.discard(name)
+            self._empty.discard(name)
 
     def _record(self, name: str) -> bool:
         """Compare a table with what it was, as `changes`; tell whether they differ."""
         new, old, changes = (relation(name, flavour) for flavour in ("new", "old", "changes"))
         listed = names((n for n, _ in self.columns[name]), "duckdb")
-        self.connection.execute(
-            f"delete from {changes}; insert into {changes} "
-            f"select {listed}, 1 from (select {listed} from {new} except all select {listed} from {old}) "
-            f"union all select {listed}, -1 from (select {listed} from {old} except all select {listed} from {new})"
-        )
-        count = self.connection.execute(f"select count(*) from {changes}").fetchall()
+        clear = f"delete from {changes}; " if name in self._noted else ""
+        text = f"select {listed}, 1 from {new}"
+        if name not in self._empty:
+            text = (
+                f"select {listed}, 1 from (select {listed} from {new} except all select {listed} from {old}) "
+                f"union all select {listed}, -1 from (select {listed} from {old} except all select {listed} from {new})"
+            )
+        count = self.connection.execute(f"{clear}insert into {changes} {text}").fetchall()
+        self._noted.add(name)
         return bool(count[0][0])
 
 

@@ -12,7 +12,8 @@ class TestResult:
     """What one unit test said. `missing` and `unexpected` are rows as text, over `columns`.
 
     `step` is the step that went wrong; 0 for what stood there first. `compared` names what was compared: "rows",
-    "change", "quarantined", or "whole": the kept table against the whole query.
+    "change", "quarantined", "whole": the kept table against the whole query, "contract", or "parity": one engine
+    against the other.
     """
 
     name: str

@@ -10,10 +10,12 @@ from dataclasses import fields
 from graphlib import TopologicalSorter
 from typing import Any
 
-from sqlrun import plan, spark_alone
+from sqlrun import again, plan, spark_alone
+from sqlrun.cache import Cache, digest
 from sqlrun.errors import EngineError, ProjectError
 from sqlrun.incremental import compile as compiler
 from sqlrun.incremental.compile import Compiled
+from sqlrun.load import facts
 from sqlrun.model import Project, UnitTest
 from sqlrun.parse import Query
 from sqlrun.unit.chain import Chain, alone, chain, cut_of
@@ -23,8 +25,10 @@ from sqlrun.unit.results import TestResult
 from sqlrun.unit.statements import Statements
 from sqlrun.unit.steps import Play
 from sqlrun.unit.tables import Difference
+from sqlrun.unit.touched import shape
 
 LONGEST = 60.0
+ON_SPARK = "`sqlrun test --engine spark` runs this test."
 
 
 def run(
@@ -35,13 +39,15 @@ def run(
     models: Iterable[Compiled] | None = None,
     own: Queries | None = None,
     engine: str = "duckdb",
+    cache: Cache | None = None,
 ) -> Generator[TestResult, None, None]:
     """Run tests one by one; each comes with its model's query as the test sees it.
 
     `models` are the project's, as they are kept, and `own` has made the tests' queries: without them both are made.
+    `cache` knows the texts of earlier runs, and learns those of this one.
     With the engine `spark` statements and queries are run by Spark, and its answers are compared with DuckDB's too.
     """
-    runner = _Runner(nouns, queries, models, own or Queries(nouns, queries), _computer(engine))
+    runner = _Runner(nouns, queries, models, own or Queries(nouns, queries), _computer(engine), cache or Cache(None))
     try:
         for test, query in tests:
             yield runner.result(test, query)
@@ -59,11 +65,14 @@ class _Runner:
         models: Iterable[Compiled] | None,
         own: Queries,
         computer: Computer,
+        cache: Cache,
     ) -> None:
-        self._nouns, self._own, self._computer = nouns, own, computer
+        self._nouns, self._own, self._computer, self._cache = nouns, own, computer, cache
         self._known = {m.name: m for m in (_compiled(nouns, queries) if models is None else models)}
         self.connection = connect()
         self._made: dict[object, tuple[Mapping[str, Query], Chain, Statements]] = {}
+        self._shapes: dict[int, tuple[Query, str]] = {}
+        self._contracts: object = None
 
     def result(self, test: UnitTest, query: Query) -> TestResult:
         """Run one test; whatever is wrong with it is part of the result."""
@@ -89,7 +98,9 @@ class _Runner:
 
     def _difference(self, test: UnitTest, query: Query) -> Difference | None:
         made, statements = self._prepared(test, query)
-        other = spark_alone.problems([model.query for model in made.models], self._nouns.functions)
+        functions = self._nouns.functions
+        apart = [m.query for m in made.models if not again.runs_on_duckdb(m.query, functions, self._cache)]
+        other = spark_alone.problems(apart, functions, ON_SPARK)
         on_spark = self._computer.dialect == "spark"
         if other and not on_spark:
             raise ProjectError(other)
@@ -107,9 +118,28 @@ class _Runner:
         key = (query.name, cut, plays, tuple(id(one) for one in seen.values()))
         if key not in self._made:
             made = alone(query) if test.macro else chain(self._nouns, seen, self._known, query.name, cut, plays=plays)
-            self._made[key] = seen, made, Statements(made, seen, self._computer.dialect)
+            source = digest([self._above(seen, query.name), sorted(cut.given), sorted(cut.lines), plays])
+            self._made[key] = seen, made, Statements(made, seen, self._computer.dialect, source, self._cache.kept)
         _, made, statements = self._made[key]
         return made, statements
+
+    def _above(self, seen: Mapping[str, Query], name: str) -> object:
+        """Tell all that a model's statements come from: it, the models above it, the contracts of seeds and sources."""
+        if self._contracts is None:
+            sources = [[source.table, facts(source.columns)] for source in self._nouns.sources]
+            seeds = [[seed.name, facts(seed.columns), seed.grain] for seed in self._nouns.seeds]
+            self._contracts = [sources, seeds, self._nouns.functions]
+        left, found = [name], {name}
+        for one in left:
+            new = [ref for ref in seen[one].rendered.refs if ref in seen and ref not in found]
+            left += new
+            found.update(new)
+        return [self._contracts, name, [[one, self._shape(seen[one])] for one in sorted(found)]]
+
+    def _shape(self, query: Query) -> str:
+        if id(query) not in self._shapes:
+            self._shapes[id(query)] = query, digest(shape(query))
+        return self._shapes[id(query)][1]
 
 
 def _compiled(nouns: Project, queries: Mapping[str, Query]) -> Iterable[Compiled]:

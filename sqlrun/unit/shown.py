@@ -92,6 +92,10 @@ def _compared(result: TestResult) -> str:
             return f"The lines that are set aside{f', {after}' if result.step else ''}."
         case "whole":
             return f"The table that is kept by its changes, {after}: expected is what the whole query gives."
+        case "contract":
+            return f"The table {after}: these rows break the contract, and no build would publish them."
+        case "parity":
+            return f"The whole query {after}: expected is what DuckDB says, and Spark says otherwise."
         case _:
             return f"The table {after}." if result.step else ""
 

@@ -113,7 +113,8 @@ class Play:
     def _land(self, source: str, lines: Sequence[str]) -> None:
         """Let the rows come that lines of a source become, in every model that lands them."""
         for model in self._chain.landing[source]:
-            land(self._memory.connection, model, self._rules[model.name], lines, self._moment.as_of, LANDED)
+            query = self._statements.landing(model, self._rules[model.name], self._moment)
+            land(self._memory.connection, model, query, lines, LANDED)
             listed = names((c.name for c in model.own.columns), "duckdb")
             self._memory.connection.execute(
                 f"insert into {relation(model.name, 'changes')} select {listed}, 1 from {LANDED}; "
@@ -169,7 +170,7 @@ class Play:
         for model in self._chain.models:
             if model.stages:
                 self._memory.computer.foresee(model.own, self._statements.whole(model, moment))
-        self._memory.tick((s for model in self._chain.models for s in model.stages), changed, write)
+        self._memory.tick(self._chain.stages, changed, write, self._model.name)
         if self._chain.inputs:
             self._memory.forget(one.name for one in self._chain.inputs)
         if self._chain.models and self._chain.kept is None:

@@ -33,7 +33,7 @@ def seen(prepared: Prepared, tests: Iterable[UnitTest]) -> Seen:
         own = [nouns.macros, facts(nouns.vars)] if test.vars or test.macros or test.macro else []
         found[key_of(test)] = [
             facts(test),
-            [_shape(queries[model]) for model in models],
+            [shape(queries[model]) for model in models],
             [[name, columns.get(name)] for name in read],
             own,
         ]
@@ -44,7 +44,8 @@ def _reads(query: Query) -> tuple[str, ...]:
     return (*query.rendered.refs, *query.rendered.sources)
 
 
-def _shape(query: Query) -> object:
+def shape(query: Query) -> object:
+    """Tell what others can see of a model: its query, config and contract, but no words."""
     model, config = query.rendered.model, facts(query.rendered.config)
     return [query.canonical, config, model.grain, model.repeats, model.event_time, facts(model.columns)]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from functools import lru_cache
 
 from sqlglot import exp
 
@@ -17,7 +18,7 @@ def literal(value: object, kind: exp.DataType | None) -> str:
     "cast('1.50' as DECIMAL(10, 2))"
     """
     assert kind is not None
-    name = type_name(types.text(kind), "duckdb")
+    name = _name(kind)
     match value:
         case None:
             return f"cast(null as {name})"
@@ -41,6 +42,11 @@ def literal(value: object, kind: exp.DataType | None) -> str:
             return f"cast('{value:f}' as {name})"
         case _:
             return f"cast({string(str(value), 'duckdb')} as {name})"
+
+
+@lru_cache(1024)  # types are few
+def _name(kind: exp.DataType) -> str:
+    return type_name(types.text(kind), "duckdb")
 
 
 def shown(value: object) -> str:

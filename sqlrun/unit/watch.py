@@ -92,7 +92,7 @@ class _Watched:
     def _results(self, prepared: Prepared, tests: tuple[UnitTest, ...], saved: Saved | None) -> None:
         if saved is not None:
             self.console.print(f"{_files(saved)} saved: {counted(len(tests), 'test')} to run")
-        results = run_tests(self.root, prepared, tests, self.console, self._options)
+        results = run_tests(self.root, prepared, tests, self.console, self._options, self._cache)
         if saved is not None:
             good = all(result.status == "pass" for result in results)
             text = f"{counted(len(results), 'test')} ran{_after(saved)}."

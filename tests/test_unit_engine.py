@@ -1,0 +1,72 @@
+"""What `sqlrun test` says of the engine that runs the tests, without starting a JVM."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from sqlrun.engines import spark_session
+from sqlrun.errors import Place
+from sqlrun.unit.results import TestResult
+from sqlrun.unit.shown import failures
+from tests import broken, tested
+
+HASHED = {
+    "seeds/once.csv": "id\n1\n",
+    "seeds/once.yml": broken.contract("once").replace("models:", "seeds:"),
+    "models/hashed.sql": "select id, cast(hash(id) as string) as hashed from {{ ref('once') }}\n",
+    "models/hashed.yml": broken.contract("hashed", "id", "hashed string")
+    + """\
+unit_tests:
+  - name: one_is_hashed_as_spark_does
+    model: hashed
+    given:
+      - {input: ref('once'), rows: [{id: 1}]}
+    expect: {rows: [{id: 1, hashed: "-559580957"}]}
+    then:
+      - changes: [{input: ref('once'), left: [{id: 1}]}]
+        expect: {rows: []}
+""",
+}
+
+
+def test_a_function_that_runs_on_spark_alone_says_how_to_run_its_test(tmp_path: Path) -> None:
+    result = tested.run(broken.write(tmp_path, HASHED))
+
+    assert result.exit_code == 1
+    text = " ".join(result.output.split())
+    assert "SR310 models/hashed.sql:1:17" in text
+    assert "`sqlrun test --engine spark` runs this test." in text
+
+
+def test_without_java_no_test_passes(tmp_path: Path) -> None:
+    with mock.patch.object(spark_session, "java_problem", return_value="Spark needs Java 17 or newer"):
+        result = tested.run(tested.project(tmp_path), "--engine", "spark")
+
+    assert result.exit_code == 1
+    assert "Spark needs Java 17 or newer" in result.output
+    assert "PASS" not in result.output
+
+
+def test_another_engine_is_refused(tmp_path: Path) -> None:
+    result = tested.run(tested.project(tmp_path), "--engine", "flink")
+
+    assert result.exit_code == 2
+    assert "'flink' is not one of 'duckdb', 'spark'" in result.output
+
+
+@pytest.mark.parametrize(
+    ("compared", "step", "sentence"),
+    [
+        ("contract", 2, "The table after step 2: these rows break the contract, and no build would publish them."),
+        ("contract", 0, "The table before the first step: these rows break the contract"),
+        ("parity", 1, "The whole query after step 1: expected is what DuckDB says, and Spark says otherwise."),
+    ],
+)
+def test_what_was_compared_is_told(compared: str, step: int, sentence: str) -> None:
+    place = Place("m.yml", 1, 1)
+    failed = TestResult("t", "m", place, "fail", 0.0, ("id",), (("1",),), (("2",),), step=step, compared=compared)
+
+    assert sentence in "\n".join(line.text for line in failures([failed]))
