@@ -72,12 +72,13 @@ class Server:
 
 @contextmanager
 def server(warehouse: Any, **options: Any) -> Iterator[Server]:
-    """Serve a warehouse's ticks as they are published."""
+    """Serve a warehouse's ticks as they are published, from the one on that there is."""
     made: Server
     clock = options.pop("clock", None) or (lambda: served.as_of_tick(warehouse.tick) + made.late)
     site, watcher = served.site(warehouse, clock=clock, **options)
     site.hosts = None
     made = Server(warehouse, site, watcher)
+    watcher.look()
     watcher.start()
     made.start()
     try:
@@ -102,6 +103,7 @@ class Pages:
         opened.on("console", lambda message: self.complaints.append(message.text))
         opened.on("pageerror", lambda error: self.complaints.append(str(error)))
         opened.on("request", lambda request: self.asked.append(request.url))
+        opened.on("response", lambda answer: answer.status >= 500 and self.complaints.append(f"{answer.status} {answer.url}"))
         opened.goto(address)
         return opened
 
