@@ -43,6 +43,7 @@ class Server:
     running: Uvicorn | None = None
 
     def start(self) -> None:
+        self.site.stopping.clear()
         config = uvicorn.Config(
             application(self.site), host="127.0.0.1", port=self.port, ws="none", log_level="warning",
             timeout_graceful_shutdown=1,
