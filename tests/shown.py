@@ -104,9 +104,24 @@ class Pages:
         opened.on("console", lambda message: self.complaints.append(message.text))
         opened.on("pageerror", lambda error: self.complaints.append(str(error)))
         opened.on("request", lambda request: self.asked.append(request.url))
-        opened.on("response", lambda answer: answer.status >= 500 and self.complaints.append(f"{answer.status} {answer.url}"))
+        opened.on(
+            "response", lambda answer: answer.status >= 500 and self.complaints.append(f"{answer.status} {answer.url}")
+        )
         opened.goto(address)
         return opened
 
 
 LOCALE: Mapping[str, str] = {"locale": "en-GB"}
+
+
+def faults(opened: Any) -> list[str]:
+    """What axe finds that is serious or worse, by WCAG 2.2 AA and good practice."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = Axe().run(opened).response["violations"]
+    return [
+        f"{each['id']}: {node['html']} {node['failureSummary']}"
+        for each in found
+        if each["impact"] in ("serious", "critical", "moderate")
+        for node in each["nodes"]
+    ]

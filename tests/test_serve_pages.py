@@ -16,7 +16,7 @@ from tests import chromium as chromium_here
 from tests import served
 from tests.chromium import DESK, PHONE, picture
 from tests.served import IDS, as_of_tick, orders, rows
-from tests.shown import Pages, Server, server
+from tests.shown import Pages, Server, faults, server
 
 pytestmark = [pytest.mark.slow, chromium_here.needed]
 # What a page has to show a published tick in.
@@ -221,7 +221,7 @@ def test_a_window_without_orders_and_a_restaurant_without_any_are_shown_as_such(
 
     assert opened.locator("#orders").inner_text() == "0" and opened.locator("#sales").inner_text() == "€0.00"
     opened = pages.open(here.address("/", "r7777"), PHONE)
-    opened.get_by_text("There is no restaurant to show yet.").wait_for()
+    opened.get_by_role("heading", name="No numbers yet").wait_for()
 
 
 def test_a_tick_that_is_too_old_is_told_with_its_age(here: Server, pages: Pages, tmp_path: Path) -> None:
@@ -291,19 +291,6 @@ def test_a_restaurant_is_found_by_keyboard_and_one_of_another_is_not_shown(here:
 
 
 # ── who can't see, point or wait ─────────────────────────────────────────────────────────────────────────────────
-
-
-def faults(opened: Any) -> list[str]:
-    """What axe finds that is serious or worse, by WCAG 2.2 AA and good practice."""
-    from axe_playwright_python.sync_playwright import Axe
-
-    found = Axe().run(opened).response["violations"]
-    return [
-        f"{each['id']}: {node['html']} {node['failureSummary']}"
-        for each in found
-        if each["impact"] in ("serious", "critical", "moderate")
-        for node in each["nodes"]
-    ]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

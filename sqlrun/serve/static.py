@@ -9,7 +9,7 @@ from pathlib import Path
 from sqlrun.serve.answers import LEAST_PACKED, NOT_FOUND, Answer, Headers, mark_of, matches, packed, packing
 
 HERE = Path(__file__).parent
-PAGES: Mapping[str, str] = {"/": "owner.html"}
+PAGES: Mapping[str, str] = {"/": "owner.html", "/operator": "operator.html"}
 # The folders that are shown, by what their files' addresses begin with.
 FOLDERS: Mapping[str, Path] = {"": HERE / "pages", "uplot/": HERE.parent / "pages" / "uplot"}
 KINDS: Mapping[str, bytes] = {

@@ -53,7 +53,7 @@ async function load() {
   try {
     const first = await firstRestaurant();
     const id = page.restaurant ?? first;
-    if (id === null) throw new Refused(204, "There is no restaurant to show yet.");
+    if (id === null) throw new Refused(204, "There is no restaurant yet.");
     const found = await fetched(id);
     if (mine === number) render(id, found);
   } catch (error) {
@@ -163,7 +163,7 @@ function failed(error) {
   }
   const none = error.status === 503 || error.status === 204;
   say(at("problem-title"), none ? "No numbers yet" : "The numbers can’t be shown");
-  say(at("problem-text"), `${error.message.replace(/[.;]?$/, ".")} ${none ? "This page shows the first ones as soon as they are there." : ""}`);
+  say(at("problem-text"), none ? "This page shows the first ones as soon as they are there." : error.message.replace(/\.?$/, "."));
   only("problem");
 }
 
@@ -186,6 +186,7 @@ async function look() {
   try {
     const health = await ask(path(["health"]));
     isStale = health.status === "stale";
+    at("operator").hidden = !("problem" in health);
   } catch {
     // The stream of ticks says whether there is a connection.
   }
