@@ -29,6 +29,7 @@ from sqlrun.serve.limits import Limits
 from sqlrun.serve.live import Live, Watcher
 from sqlrun.serve.metrics import Metrics
 from sqlrun.serve.offer import offer
+from sqlrun.serve.operator import Operations
 from sqlrun.serve.site import Site
 from sqlrun.serve.snapshot import Reader
 from sqlrun.ticks import TableState
@@ -141,8 +142,9 @@ def site(
     gatekeeper = Gatekeeper(held.by_id)
     hosts = frozenset({"testserver"})
     made = Site(
-        live, offered, reader, held, gatekeeper, Limits(rate, 5 * rate), Metrics(), hosts, log or (lambda _: None)
-    )
+        live, offered, reader, held, gatekeeper, Limits(rate, 5 * rate), Metrics(), hosts, log or (lambda _: None),
+        Operations(warehouse.ledger, warehouse.nouns),
+    )  # fmt: skip
     return made, Watcher(warehouse.ledger, reader, live)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,18 +14,13 @@ from sqlrun.events import Measure, TickResult
 from sqlrun.findings import About, Evidence
 from sqlrun.report_files import SCRIPT
 from sqlrun.trends import Line, grid, streak
+from tests import chromium as chromium_here
+from tests.chromium import DESK, PHONE
 from tests.test_history_page import everywhere, line, moments, past
 from tests.test_history_page import page as history
 from tests.test_page import ABOUT, HOSTILE, TEMPLATE, check, failing, hostile, many
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine: `apt-get install chromium` has one"),
-]
-# Screenshots are kept there, to be looked at.
-KEEP = os.environ.get("SQLRUN_SCREENSHOTS")
-DESK, PHONE = (1280, 800), (375, 667)
+pytestmark = [pytest.mark.slow, chromium_here.needed]
 SECONDS = 2.0
 
 
@@ -61,22 +54,13 @@ class Browser:
         return opened
 
     def picture(self, opened: Any, name: str) -> Path:
-        """Take a screenshot; it is kept where the environment says so."""
-        file = Path(KEEP or self.folder) / f"{name}.png"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        opened.screenshot(path=file)
-        return file
+        return chromium_here.picture(opened, self.folder, name)
 
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        # In a container of root's Chromium has no sandbox to offer; it opens our own files alone.
-        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield launched
-        launched.close()
+    with chromium_here.launched() as found:
+        yield found
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import shutil
 import subprocess
 import time
 import warnings
@@ -31,7 +30,7 @@ from sqlrun.pipeline import prepare
 from sqlrun.report_files import SCRIPT
 from sqlrun.run_results import check_result
 from sqlrun.ticking import Session
-from tests import broken
+from tests import broken, chromium
 from tests.test_report import AS_OF, check, node, tick
 
 TEMPLATE = report_files.TEMPLATE.read_text()
@@ -500,15 +499,13 @@ def test_the_files_are_whole_or_as_they_were(tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.slow
+@chromium.needed
 def test_a_browser_finds_the_same_page_and_has_nothing_to_complain_of(tmp_path: Path) -> None:
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if chromium is None:
-        pytest.skip("no Chromium is installed")
     text = page.html(TEMPLATE, *hostile(HOSTILE))
     (tmp_path / "report.html").write_text(text, encoding="utf-8")
     options = ("--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'user'}", "--dump-dom")
     shown = subprocess.run(
-        [chromium, *options, "--enable-logging=stderr", (tmp_path / "report.html").as_uri()],
+        [str(chromium.PROGRAM), *options, "--enable-logging=stderr", (tmp_path / "report.html").as_uri()],
         capture_output=True, text=True, timeout=60, check=True,
     )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""The ASGI application: the gate, the API's routes, the pages. Shell: the clock, the pages' files, error output."""
+"""The ASGI application: the gate, the API's routes, the pages. Shell: the clock, error output."""
 
 from __future__ import annotations
 
@@ -13,18 +13,16 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.routing import Mount
 from starlette.routing import Route as Path_
-from starlette.staticfiles import StaticFiles
 
 from sqlrun.serve.answers import NOT_FOUND, Answer, problem
 from sqlrun.serve.gate import CALLER, CHALLENGE, ROUTE, Gate
 from sqlrun.serve.parameters import Wrong, read
 from sqlrun.serve.routes import Route, routes
 from sqlrun.serve.site import Ask, Site
+from sqlrun.serve.static import PAGES, Files
 
 KEYS_EVERY = 1.0
-PAGES = Path(__file__).with_name("pages")
 
 
 def application(site: Site, background: Callable[[], None] = lambda: None) -> Gate:
@@ -42,7 +40,9 @@ def application(site: Site, background: Callable[[], None] = lambda: None) -> Ga
         site.stop()
 
     listed: list[Any] = [Path_(route.path, _endpoint(site, route), methods=["GET"]) for route in routes(site.offered)]
-    listed += [Path_("/", _page, methods=["GET"]), Mount("/static", StaticFiles(directory=PAGES))]
+    files = Files.read()
+    listed += [Path_(path, _file(files, path, name), methods=["GET"]) for path, name in PAGES.items()]
+    listed += [Path_("/static/{name:path}", _file(files, "/static/{name}"), methods=["GET"])]
     handlers: Any = {HTTPException: _refused}
     inner = Starlette(routes=listed, exception_handlers=handlers, lifespan=lifespan)
     inner.router.redirect_slashes = False
@@ -92,10 +92,14 @@ def _endpoint(site: Site, route: Route) -> Callable[[Request], Any]:
     return endpoint
 
 
-async def _page(request: Request) -> Answer:
-    request.scope[ROUTE] = "/"
-    body = (PAGES / "owner.html").read_bytes()
-    return Answer(200, body, b"text/html; charset=utf-8", ((b"cache-control", b"no-cache"),))
+def _file(files: Files, route: str, page: str = "") -> Callable[[Request], Any]:
+    async def endpoint(request: Request) -> Answer:
+        request.scope[ROUTE] = route
+        headers = dict(request.scope["headers"])
+        name = page or request.path_params["name"]
+        return files.answer(name, headers.get(b"accept-encoding"), headers.get(b"if-none-match"))
+
+    return endpoint
 
 
 async def _refused(_: Request, error: Exception) -> Answer:

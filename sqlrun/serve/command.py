@@ -93,6 +93,7 @@ def _served(
     from sqlrun.serve.limits import Limits
     from sqlrun.serve.live import Live, Watcher
     from sqlrun.serve.metrics import Metrics
+    from sqlrun.serve.operator import Operations
     from sqlrun.serve.site import Site
 
     if ledger.env and ledger.env not in environments.names(ledger.warehouse):
@@ -107,8 +108,9 @@ def _served(
     log = (lambda _: None) if options["no_access_log"] else logged
     limits = Limits(rate, max(1.0, 5 * rate))
     site = Site(
-        live, offered, reader, keys, Gatekeeper(keys.by_id), limits, Metrics(), hosts if loopback else None, log
-    )
+        live, offered, reader, keys, Gatekeeper(keys.by_id), limits, Metrics(), hosts if loopback else None, log,
+        Operations(ledger, nouns),
+    )  # fmt: skip
     shown = str(live.snapshot.published) if live.snapshot else "no tick yet: it waits for the first one"
     shown_host = f"[{options['host']}]" if ":" in options["host"] else options["host"]
     listening = _listening(options["host"], options["port"])

@@ -52,6 +52,7 @@ TREND = _object(
 )  # fmt: skip
 RESTAURANTS = _object(tick=COUNT, as_of=TIME, restaurants=_list(RESTAURANT), next=MAYBE)
 ROWS = _object(mart=_text(), tick=COUNT, as_of=TIME, rows=_list({"type": "object"}), next=MAYBE)
+OPERATIONS = _object(rows=_list({"type": "object"}))
 NONE_YET: Schema = {"type": ["integer", "null"]}
 FRESH = _object(
     tick=NONE_YET, as_of=MAYBE, published_at=MAYBE, age_seconds=NONE_YET, stale={"type": "boolean"}

@@ -12,7 +12,7 @@ from typing import Any
 
 from anyio import CapacityLimiter, to_thread
 
-from sqlrun.errors import EngineError
+from sqlrun.errors import EngineError, SqlrunError
 from sqlrun.serve import marts, openapi
 from sqlrun.serve.answers import NEVER, NOT_FOUND, Answer, as_json, problem
 from sqlrun.serve.dashboard import iso
@@ -175,6 +175,17 @@ async def events(ask: Ask) -> Any:
     return Events.open(ask)
 
 
+async def operations(ask: Ask) -> Answer:
+    """Give what the books say: one of the views of operators."""
+    view = ask.path["view"]
+    if view not in ask.site.operations.views:
+        return NOT_FOUND
+    try:
+        return ask.made(as_json({"rows": await ask.site.operations.read(view)}))
+    except SqlrunError:
+        return problem(503, "the books can't be read just now", ((b"retry-after", b"5"),))
+
+
 async def metrics(ask: Ask) -> Answer:
     """Give the server's own counts."""
     site, snapshot = ask.site, ask.snapshot
@@ -228,6 +239,14 @@ def routes(offered: Offer) -> tuple[Route, ...]:
         ),
         Route("/api/v1/freshness", "freshness", "Which tick is shown, and how old it is.", freshness, openapi.FRESH),
         Route("/api/v1/ticks/events", "events", "One event for each new tick.", events, media="text/event-stream"),
+        Route(
+            "/api/v1/operator/{view}",
+            "operations",
+            "Ticks, sources, models, checks or quarantine, as kept beside the ledger; for operators.",
+            operations,
+            openapi.OPERATIONS,
+            operator=True,
+        ),
         Route("/metrics", "metrics", "Prometheus metrics; for operators.", metrics, operator=True, media="text/plain"),
     )
     described = as_json(openapi.description(found))

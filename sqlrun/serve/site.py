@@ -26,6 +26,7 @@ from sqlrun.serve.limits import Limits
 from sqlrun.serve.live import Live
 from sqlrun.serve.metrics import Metrics
 from sqlrun.serve.offer import Offer
+from sqlrun.serve.operator import Operations
 from sqlrun.serve.snapshot import Reader, Snapshot
 
 # Pages of a mart go on in the tick that they began in, while it is one of so many.
@@ -45,6 +46,7 @@ class Site:
     metrics: Metrics
     hosts: frozenset[str] | None
     log: Callable[[Mapping[str, Any]], None]
+    operations: Operations
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     waiting: dict[asyncio.Event, str] = field(default_factory=dict)
     recent: OrderedDict[str, Snapshot] = field(default_factory=OrderedDict)

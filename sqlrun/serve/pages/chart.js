@@ -1,0 +1,67 @@
+// A trend as a chart: uPlot draws, in the colours of the page.
+
+const HEIGHT = 190;
+// So many bars have room beside each other; more are drawn as steps.
+const MOST_BARS = 48;
+const HOURS = [1, 2, 3, 6, 12, 24, 48].map((hours) => 3600 * hours);
+
+const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+// What uPlot is to draw. `drawn` has `at` (ms), `now`, `running` (bool) and `before` by hour, and how values and times
+// are written.
+function options(drawn, width, point) {
+  const { paths } = uPlot;
+  const many = drawn.at.length > MOST_BARS;
+  const shape = many ? paths.stepped({ align: 1 }) : paths.bars({ size: [0.75, 60], align: 1, radius: 0.15 });
+  const [ink, soft, dim, line] = ["--ink", "--ink-soft", "--dim", "--line"].map(colour);
+  const font = "12px system-ui, sans-serif";
+  const filled = { paths: shape, points: { show: false }, width: many ? 1.5 : 0 };
+  return {
+    width, height: HEIGHT, padding: [10, 8, 0, 0],
+    legend: { show: false },
+    cursor: { y: false, points: { show: false }, drag: { x: false, y: false } },
+    tzDate: (seconds) => uPlot.tzDate(new Date(1000 * seconds), drawn.times.zone),
+    scales: { x: { range: (u, low, high) => [low, high + 3600] }, y: { range: (u, low, high) => [0, (high || 1) * 1.1] } },
+    axes: [
+      {
+        stroke: dim, font, grid: { show: false }, ticks: { stroke: line, width: 1, size: 4 }, space: many ? 44 : 58, size: 30, incrs: HOURS,
+        values: (u, splits) => splits.map((at) => (many ? drawn.times.weekday : drawn.times.clock)(1000 * at)),
+      },
+      {
+        stroke: dim, font, grid: { stroke: line, width: 1 }, ticks: { show: false }, space: 36, incrs: drawn.steps,
+        size: (u, values) => 14 + 7 * Math.max(1, ...(values ?? []).map((text) => text.length)),
+        values: (u, splits) => splits.map(drawn.short),
+      },
+    ],
+    series: [
+      {},
+      { ...filled, stroke: ink, fill: many ? soft : ink },
+      { ...filled, stroke: ink, fill: soft, width: 1 },
+      { paths: paths.stepped({ align: 1 }), points: { show: false }, stroke: dim, width: 1.5, dash: [4, 4] },
+    ],
+    hooks: { setCursor: [(u) => point(u.cursor.left >= 0 ? u.cursor.idx : null)] },
+  };
+}
+
+// Put a chart into a place: it follows its width and the colours of the screen.
+export function chart(place, point) {
+  let plot = null;
+  let drawn = null;
+  let width = 0;
+
+  function draw() {
+    plot?.destroy();
+    plot = null;
+    width = place.clientWidth;
+    if (!drawn || !width) return;
+    const only = (running) => drawn.now.map((value, hour) => (drawn.running[hour] === running ? value : null));
+    const columns = [drawn.at.map((at) => at / 1000), only(false), only(true), drawn.before];
+    plot = new uPlot(options(drawn, width, point), columns, place);
+  }
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+  new ResizeObserver(() => width !== place.clientWidth && draw()).observe(place);
+  return (next) => {
+    drawn = next;
+    draw();
+  };
+}

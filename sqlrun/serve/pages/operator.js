@@ -1,0 +1,153 @@
+// The operator's page: what the books beside the ledger say, in tables.
+
+import { at, make, say } from "/static/elements.js";
+import { listen } from "/static/live.js";
+import { ask, path, signedIn, signIn, signOut } from "/static/session.js";
+import { ago, count, long, times } from "/static/words.js";
+
+const AGAIN = 30_000;
+const { moment } = times("UTC");
+const MANY = new Intl.NumberFormat(undefined, { notation: "compact", maximumFractionDigits: 1 });
+const SECONDS = new Intl.NumberFormat(undefined, { maximumFractionDigits: 2 });
+
+const when = (time) => (time ? moment(time) : "–");
+const number = (value) => (value == null ? "–" : count(value));
+const seconds = (value) => (value == null ? "–" : value < 120 ? `${SECONDS.format(value)} s` : long(value));
+const bytes = (value) => (value == null ? "–" : `${MANY.format(value)}B`);
+const state = (text, kind) => make("span", { class: `state ${kind}` }, text);
+const KINDS = { pass: "good", fail: "bad", error: "bad", warn: "warn" };
+
+// A view's columns: a title, how a row's cell is written, and of which kind it is ("amount", "text" or none).
+const VIEWS = [
+  {
+    name: "ticks", title: "Ticks", none: "No tick has run yet.",
+    sum: (rows) => `${count(rows.filter((row) => row.published_at).length)} of the last ${count(rows.length)} published.`,
+    columns: [
+      ["Tick", (row) => String(row.tick), "amount"], ["As of", (row) => when(row.as_of)],
+      ["State", (row) => (row.published_at ? state("published", "good") : state("not published", "bad"))],
+      ["Took", (row) => seconds(row.took_seconds), "amount"], ["Work", (row) => seconds(row.seconds), "amount"],
+      ["Rows changed", (row) => number(row.rows_changed), "amount"], ["Checks failed", (row) => number(row.checks_failed), "amount"],
+      ["Engine", (row) => row.engine ?? "–"],
+    ],
+  },
+  {
+    name: "sources", title: "Sources", none: "No source has been measured yet.",
+    sum: (rows) => (rows.some((row) => row.unusual) ? "Something is unusual." : "Nothing unusual."),
+    columns: [
+      ["Source", (row) => row.source], ["Watermark", (row) => when(row.watermark)],
+      ["Lag", (row) => seconds(row.freshness_seconds), "amount"], ["Late by (95 %)", (row) => seconds(row.lateness_seconds), "amount"],
+      ["Rows", (row) => number(row.rows), "amount"], ["Set aside", (row) => number(row.quarantined), "amount"],
+      ["State", (row) => (row.unusual ? state("unusual", "warn") : state("usual", "good"))],
+    ],
+  },
+  {
+    name: "models", title: "Models", none: "No model has a receipt yet.",
+    sum: (rows) => `${seconds(rows.reduce((sum, row) => sum + row.seconds, 0))} in their newest ticks.`,
+    columns: [
+      ["Model", (row) => row.model], ["Tick", (row) => String(row.tick), "amount"], ["Strategy", (row) => row.strategy ?? "–"],
+      ["Rows changed", (row) => number(row.rows_changed), "amount"], ["Rows read", (row) => number(row.rows_read), "amount"],
+      ["Read", (row) => bytes(row.bytes_read), "amount"], ["Commits", (row) => number(row.commits), "amount"],
+      ["Time", (row) => seconds(row.seconds), "amount"], ["Why so", (row) => row.reason || "–", "text"],
+    ],
+  },
+  {
+    name: "checks", title: "Checks", none: "No check has run yet.",
+    fold: (row) => row.status === "pass", folded: (many) => `${count(many)} that passed`,
+    sum: (rows) => [...new Map(rows.map((row) => [row.status, row.of_status]))].map(([name, many]) => `${count(many)} ${name}`).join(", "),
+    columns: [
+      ["Model", (row) => row.model], ["Check", (row) => [row.columns?.join(", "), row.expectation].filter(Boolean).join(": "), "text"],
+      ["Severity", (row) => row.severity], ["State", (row) => state(row.status, KINDS[row.status] ?? "")],
+      ["Rows", (row) => `${number(row.unexpected)} of ${number(row.evaluated)}`, "amount"],
+      ["Tick", (row) => String(row.tick), "amount"], ["Last not passed", (row) => (row.last_bad_tick == null ? "never" : String(row.last_bad_tick)), "amount"],
+    ],
+  },
+  {
+    name: "quarantine", title: "Quarantine", none: "No line lies in quarantine.",
+    sum: (rows) => `${count(rows.reduce((sum, row) => sum + row.lines, 0))} lines for ${count(rows.length)} reasons.`,
+    columns: [
+      ["Model", (row) => row.model], ["Reason", (row) => row.reason, "text"], ["Lines", (row) => number(row.lines), "amount"],
+      ["First", (row) => when(row.first_landed)], ["Last", (row) => when(row.last_landed)],
+      ["Samples, masked", (row) => make("div", {}, ...row.samples.map((text) => make("code", {}, text))), "text"],
+    ],
+  },
+];
+
+function table(view, rows, name) {
+  const head = view.columns.map(([title, , kind]) => make("th", { scope: "col", class: kind ?? "" }, title));
+  const body = rows.map((row) => make("tr", {}, ...view.columns.map(([, write, kind]) => make("td", { class: kind ?? "" }, write(row)))));
+  return make("div", { class: "wide", role: "region", tabIndex: 0, "aria-label": name },
+    make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...body)));
+}
+
+// Put a view's card on the page; what it gives back draws rows into it. Folded rows stand below, opened as they were.
+function section(view) {
+  const [told, place, summary, below] = [make("p", { class: "dim" }, "Loading …"), make("div"), make("summary"), make("div")];
+  const rest = make("details", { hidden: true }, summary, below);
+  const title = `${view.name}-title`;
+  at("shown").append(make("section", { class: "card", "aria-labelledby": title }, make("h2", { id: title }, view.title), told, place, rest));
+  const draw = (into, rows, name) => {
+    const scrolled = into.firstChild?.scrollLeft ?? 0;
+    into.replaceChildren(...(rows.length ? [table(view, rows, name)] : []));
+    if (into.firstChild) into.firstChild.scrollLeft = scrolled;
+  };
+  return (rows) => {
+    const folded = view.fold ? rows.filter(view.fold) : [];
+    say(told, rows.length ? view.sum(rows) : view.none);
+    draw(place, folded.length ? rows.filter((row) => !view.fold(row)) : rows, `${view.title} as a table`);
+    draw(below, folded, `${view.title}, the others`);
+    rest.hidden = !folded.length;
+    if (folded.length) say(summary, view.folded(folded.length));
+  };
+}
+
+const sections = new Map(VIEWS.map((view) => [view.name, section(view)]));
+let health = null;
+let away = null;
+let waiting = null;
+
+function signInFor(why) {
+  say(at("sign-in-why"), why);
+  say(at("as-of"), "");
+  at("shown").hidden = true;
+  at("sign-in").hidden = false;
+}
+
+async function load() {
+  clearTimeout(waiting);
+  waiting = setTimeout(load, AGAIN);
+  try {
+    const answers = await Promise.all(VIEWS.map((view) => ask(path(["operator", view.name]))));
+    answers.forEach(({ rows }, place) => sections.get(VIEWS[place].name)(rows));
+    health = await ask(path(["health"])).catch((error) => (error.status === 503 ? { status: "unavailable" } : Promise.reject(error)));
+    away = null;
+    if (health.as_of) say(at("heard"), `Tick ${health.tick}, as of ${when(health.as_of)}.`);
+  } catch (error) {
+    if (error.status === 401) return signInFor(signedIn() ? `The server doesn’t take your token: ${error.message}.` : "");
+    if (error.status === 403) return signInFor("Your token is an owner’s; this page is for operators.");
+    away = error;
+  }
+  clock();
+}
+
+function clock() {
+  if (health?.as_of) {
+    const age = health.age_seconds + Math.max(0, Date.now() - health.received) / 1000;
+    say(at("as-of"), `Readers see tick ${health.tick}, as of ${when(health.as_of)}, ${ago(age)}`);
+  } else if (health) say(at("as-of"), "No tick is published yet");
+  const old = health?.status === "stale" ? "The shown tick is older than it should be, or a newer one can’t be read." : "";
+  say(at("banner"), away ? `${away.message.replace(/\.?$/, ".")} Trying again …` : [old, health?.problem].filter(Boolean).join(" "));
+}
+
+at("sign-in").addEventListener("submit", (event) => {
+  event.preventDefault();
+  signIn(at("token").value);
+  location.reload();
+});
+at("sign-out").addEventListener("click", () => {
+  signOut();
+  location.reload();
+});
+at("sign-out").hidden = !signedIn();
+load();
+listen(({ tick }) => tick !== health?.tick && load(), () => {});
+setInterval(clock, 1000);
