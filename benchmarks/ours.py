@@ -25,7 +25,7 @@ def make_project(work: Path) -> None:
     """Copy what the analyst wrote, unless it is there."""
     for room in ROOMS:
         if not (work / room).exists():
-            shutil.copytree(ROOT / room, work / room, ignore=shutil.ignore_patterns(f"{LEFT_OUT}.*"))
+            shutil.copytree(ROOT / room, work / room, ignore=shutil.ignore_patterns(f"{LEFT_OUT}.*", "_exposures.yml"))
     shutil.copy(ROOT / "pyproject.toml", work / "pyproject.toml")
 
 

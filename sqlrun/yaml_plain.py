@@ -15,12 +15,12 @@ from sqlrun.errors import Place
 DEEPEST = 20
 # What is longer may hold more values than a file may.
 LONGEST = 300_000
-# Anchors, aliases, tags, directives, explicit keys, documents, block texts that begin with an empty line; characters
-# and escapes that one of the two refuses.
+# Anchors, aliases, tags, directives, explicit keys, documents, block texts that begin with a comment or an empty line;
+# characters and escapes that one of the two refuses.
 UNUSUAL = re.compile(
     r"(?:^|[\s\[\]{},:?-])[&*!%@`?]"
     r"|^(?:---|\.\.\.)"
-    r"|[>|][-+0-9]*(?:#|[ ]*\n[ ]*\n)"
+    r"|[>|][-+0-9]*[ ]*(?:#|\n[ ]*\n)"
     r"|\\[uUxNLP_\n]"
     "|[^\n\x20-\x7e\xa1-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010fffd]",
     re.MULTILINE,

@@ -128,6 +128,8 @@ def test_a_full_refresh_is_told(site: Site) -> None:
 def test_a_removed_model_leaves_what_is_published(site: Site) -> None:
     for folder, kind in (("models", "sql"), ("models", "yml"), ("expectations", "yml")):
         (site.root / folder / "marts" / f"restaurant_customers.{kind}").unlink()
+    exposures = site.root / "models" / "marts" / "_exposures.yml"
+    exposures.write_text(exposures.read_text().replace("      - ref('restaurant_customers')\n", ""))
     site.prepared = prepared(site.root)
 
     assert fates(planned(site)) == {"restaurant_customers": "gone"}
