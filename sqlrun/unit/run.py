@@ -56,6 +56,18 @@ def run(
         runner.connection.close()
 
 
+class _Limit(threading.Timer):
+    """Interrupts again and again once the time is over: an interrupt between two statements is lost."""
+
+    over = False
+
+    def run(self) -> None:
+        self.over = not self.finished.wait(self.interval)
+        while not self.finished.is_set():
+            self.function()
+            self.finished.wait(0.1)
+
+
 class _Runner:
     """One connection for all tests, and what was compiled and written for one of them for the next."""
 
@@ -83,7 +95,7 @@ class _Runner:
             return TestResult(test.name, test.model, test.place, status, time.perf_counter() - started, **details)
 
         # A recursive query may never end; nobody waits longer for rows that are typed by hand.
-        watch = threading.Timer(LONGEST, self.connection.interrupt)
+        watch = _Limit(LONGEST, self.connection.interrupt)
         watch.start()
         try:
             found = self._difference(test, query)
@@ -92,7 +104,7 @@ class _Runner:
         except Misuse as error:
             return result("error", message=f"SR121 {error}")
         except (failures(), EngineError) as error:
-            if watch.finished.is_set():
+            if watch.over:
                 message = f"SR121 {test.place}  the test took longer than {LONGEST:g} s. {ENDLESS}"
                 return result("error", message=message)
             return result("error", message=_first_line(error))
@@ -100,6 +112,7 @@ class _Runner:
             return result("error", message=f"SR121 {test.place}  {_first_line(error)}")
         finally:
             watch.cancel()
+            watch.join()
         if found is None:
             return result("pass")
         return result("fail", **{field.name: getattr(found, field.name) for field in fields(found)})
