@@ -9,6 +9,7 @@ import pytest
 
 from sqlrun.engines import spark_session
 from sqlrun.errors import Place
+from sqlrun.unit import run
 from sqlrun.unit.results import TestResult
 from sqlrun.unit.shown import failures
 from tests import broken, tested
@@ -70,3 +71,47 @@ def test_what_was_compared_is_told(compared: str, step: int, sentence: str) -> N
     failed = TestResult("t", "m", place, "fail", 0.0, ("id",), (("1",),), (("2",),), step=step, compared=compared)
 
     assert sentence in "\n".join(line.text for line in failures([failed]))
+
+
+ASKING = {
+    "seeds/once.csv": "id\n1\n",
+    "seeds/once.yml": broken.contract("once").replace("models:", "seeds:"),
+    "models/asks.sql": "select id from {{ ref('once') }} where id < year(current_timestamp())\n",
+    "models/asks.yml": broken.contract("asks")
+    + """\
+unit_tests:
+  - name: no_time_is_given
+    model: asks
+    given:
+      - {input: ref('once'), rows: [{id: 1}]}
+    expect: {rows: [{id: 1}]}
+""",
+}
+ENDLESS = {
+    "models/endless.sql": "with a as (select explode(sequence(1, 9000)) as x)\n"
+    "select count(*) as n from a as p cross join a as q cross join a as r where p.x * q.x + r.x = 7\n",
+    "models/endless.yml": broken.contract("endless", "n bigint")
+    + """\
+unit_tests:
+  - name: it_ends
+    model: endless
+    given: []
+    expect: {rows: [{n: 1}]}
+""",
+}
+
+
+def test_a_test_without_the_time_that_its_model_asks_for_says_where_it_stands(tmp_path: Path) -> None:
+    result = tested.run(broken.write(tmp_path, ASKING))
+
+    assert result.exit_code == 1
+    told = " ".join(result.output.split())
+    assert "SR121 models/asks.yml:7:5 the model asks for the tick's time: give the test an `as_of`" in told
+
+
+def test_a_test_that_does_not_end_says_where_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "LONGEST", 0.05)
+    result = tested.run(broken.write(tmp_path, ENDLESS))
+
+    assert result.exit_code == 1
+    assert "SR121 models/endless.yml:7:5 the test took longer than 0.05 s." in " ".join(result.output.split())

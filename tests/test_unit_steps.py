@@ -140,6 +140,7 @@ def test_a_change_that_can_not_be_is_an_error(project: Prepared, wrong: Change, 
     found = result(project, slots(step(wrong)))
 
     assert found.status == "error"
+    assert found.message.startswith("SR121 models/x.yml:")
     assert said in found.message
 
 

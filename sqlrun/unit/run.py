@@ -23,11 +23,12 @@ from sqlrun.unit.memory import Computer, Memory, OnDuckDB, connect, failures
 from sqlrun.unit.queries import Queries
 from sqlrun.unit.results import TestResult
 from sqlrun.unit.statements import Statements
-from sqlrun.unit.steps import Play
+from sqlrun.unit.steps import Misuse, Play
 from sqlrun.unit.tables import Difference
 from sqlrun.unit.touched import shape
 
 LONGEST = 60.0
+ENDLESS = "A recursive query may never end: give it a condition that does; or give the test fewer rows."
 ON_SPARK = "`sqlrun test --engine spark` runs this test."
 
 
@@ -53,6 +54,18 @@ def run(
             yield runner.result(test, query)
     finally:
         runner.connection.close()
+
+
+class _Limit(threading.Timer):
+    """Interrupts again and again once the time is over: an interrupt between two statements is lost."""
+
+    over = False
+
+    def run(self) -> None:
+        self.over = not self.finished.wait(self.interval)
+        while not self.finished.is_set():
+            self.function()
+            self.finished.wait(0.1)
 
 
 class _Runner:
@@ -82,16 +95,24 @@ class _Runner:
             return TestResult(test.name, test.model, test.place, status, time.perf_counter() - started, **details)
 
         # A recursive query may never end; nobody waits longer for rows that are typed by hand.
-        watch = threading.Timer(LONGEST, self.connection.interrupt)
+        watch = _Limit(LONGEST, self.connection.interrupt)
         watch.start()
         try:
             found = self._difference(test, query)
         except ProjectError as error:
             return result("error", message=_told(error))
-        except (failures(), ValueError, EngineError) as error:
-            return result("error", message=str(error).strip().splitlines()[0])
+        except Misuse as error:
+            return result("error", message=f"SR121 {error}")
+        except (failures(), EngineError) as error:
+            if watch.over:
+                message = f"SR121 {test.place}  the test took longer than {LONGEST:g} s. {ENDLESS}"
+                return result("error", message=message)
+            return result("error", message=_first_line(error))
+        except ValueError as error:
+            return result("error", message=f"SR121 {test.place}  {_first_line(error)}")
         finally:
             watch.cancel()
+            watch.join()
         if found is None:
             return result("pass")
         return result("fail", **{field.name: getattr(found, field.name) for field in fields(found)})
@@ -161,6 +182,10 @@ def _computer(engine: str) -> Computer:
     from sqlrun.unit.spark import OnSpark
 
     return OnSpark(session_of({}))
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0]
 
 
 def _told(error: ProjectError) -> str:

@@ -35,7 +35,7 @@ LANDED = "_landing"
 
 
 class Misuse(ValueError):
-    """A test asks for what can't be: a row that isn't there leaves."""
+    """A test asks for what can't be: a row that isn't there leaves. The message begins with the place."""
 
 
 class Play:
@@ -74,7 +74,7 @@ class Play:
                 step = self._test.steps[number - 1]
                 self._number, self._at, expect = number, step.place, step.expect
                 as_of = parse_time(step.as_of) if step.as_of else self._moment.as_of
-                self._moment = Moment(_later(as_of, self._moment.as_of), self._moment.as_of)
+                self._moment = Moment(_later(as_of, self._moment.as_of, step.place), self._moment.as_of)
                 for change in step.changes:
                     self._change(change)
             after = self._tick()
@@ -307,9 +307,11 @@ class Play:
         return Table(columns, tuple(self._memory.connection.execute(f"values {values}").fetchall()))
 
 
-def _later(as_of: datetime, before: datetime) -> datetime:
+def _later(as_of: datetime, before: datetime, place: Place) -> datetime:
     if as_of < before:
-        raise Misuse(f"as_of goes back, from {before:%Y-%m-%d %H:%M:%S} to {as_of:%Y-%m-%d %H:%M:%S}: ticks don't")
+        raise Misuse(
+            f"{place}  as_of goes back, from {before:%Y-%m-%d %H:%M:%S} to {as_of:%Y-%m-%d %H:%M:%S}: ticks don't"
+        )
     return as_of
 
 
