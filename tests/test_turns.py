@@ -1,6 +1,6 @@
 """Whose turn it is with `engine: auto`: what goes to Spark, what is told of it, and that nothing else needs it.
 
-Here Spark is a second DuckDB that goes by its name; `spark/test_auto_spark.py` has the real one.
+Here Spark is a second DuckDB that goes by its name; `spark/test_turns_spark.py` has the real one.
 """
 
 from __future__ import annotations

@@ -23,6 +23,10 @@ def test_the_jvm_sees_no_variable_of_ours(
 
     A query that fails is told by an exception alone: what PySpark prints of it would show values.
     """
+    from pyspark import SparkContext
+
+    # It needs a JVM of its own, and stops it: it runs before the session that all others share is started.
+    assert SparkContext._active_spark_context is None
     monkeypatch.setenv("CANARY", CANARY)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", CANARY)
     before = dict(os.environ)
