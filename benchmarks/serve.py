@@ -45,6 +45,7 @@ COLUMNS = {
         ("restaurant_name", "string"),
         ("city", "string"),
         ("currency", "string"),
+        ("time_zone", "string"),
     ),
     "restaurant_windows": (
         ("window_hours", "int"),
@@ -107,6 +108,7 @@ class World:
                 "restaurant_name": np.char.add("Restaurant ", self.ids),
                 "city": ["Lisbon"] * n,
                 "currency": ["EUR"] * n,
+                "time_zone": ["Europe/Lisbon"] * n,
             },
         )
         self.write(

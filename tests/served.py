@@ -53,7 +53,13 @@ def rows(tick: int, ids: tuple[str, ...] = IDS) -> dict[str, list[dict[str, Any]
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in TABLES}
     for number, each in enumerate(ids):
         found["restaurants"].append(
-            {"restaurant_id": each, "restaurant_name": f"Rest {number}", "city": "Öst", "currency": "EUR"}
+            {
+                "restaurant_id": each,
+                "restaurant_name": f"Rest {number}",
+                "city": "Öst",
+                "currency": "EUR",
+                "time_zone": "Atlantic/Reykjavik",
+            }
         )
         sales = Decimal(orders(number, tick)) / 100
         for hours in (1, 24, 168):

@@ -139,7 +139,7 @@ def repaired_key(site: Site) -> Site:
 
 def unknown_restaurant(site: Site) -> Site:
     """The list of restaurants is a promise now, and one of them isn't in it."""
-    rows = "".join(f"r900{n},Test {n},Lisbon,EUR\n" for n in range(3))
+    rows = "".join(f"r900{n},Test {n},Lisbon,EUR,Europe/Lisbon\n" for n in range(3))
     path = site.root / "seeds" / "restaurants.csv"
     path.write_text(path.read_text() + rows)
     test = "data_tests: [{relationships: {to: ref('restaurants'), field: restaurant_id}}], nulls: false}"
@@ -152,7 +152,7 @@ def unknown_restaurant(site: Site) -> Site:
 
 def known_restaurant(site: Site) -> Site:
     path = site.root / "seeds" / "restaurants.csv"
-    path.write_text(path.read_text() + "r9777,Test 777,Lisbon,EUR\n")
+    path.write_text(path.read_text() + "r9777,Test 777,Lisbon,EUR,Europe/Lisbon\n")
     return Site(site.root, site.engine)
 
 

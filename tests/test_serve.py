@@ -59,7 +59,7 @@ def test_a_window_is_the_marts_row(shown: TestClient, hours: int) -> None:
     assert (found["n_orders"], found["total_sales"]) == (2001, "20.01")
     assert found["top_dishes"] == [{"dish_rank": 1, "dish_id": "d001", "dish_name": "Soup", "quantity": 2001}]
     assert found["restaurant"] == {
-        "id": "r0002", "name": "Rest 1", "city": "Öst", "currency": "EUR", "time_zone": None,
+        "id": "r0002", "name": "Rest 1", "city": "Öst", "currency": "EUR", "time_zone": "Atlantic/Reykjavik",
     }  # fmt: skip
 
 
@@ -362,7 +362,7 @@ def test_a_tick_without_a_table_is_refused_by_its_name(warehouse: Warehouse) -> 
 
 
 def test_known_columns_of_a_restaurant_may_be_missing(nouns: Project, tmp_path: Path) -> None:
-    missing = {("restaurants", name) for name in ("restaurant_name", "city", "currency")}
+    missing = {("restaurants", name) for name in ("restaurant_name", "city", "currency", "time_zone")}
     warehouse = Warehouse(tmp_path / "warehouse", nouns, frozenset(missing))
     warehouse.publish()
     site, watcher = served.site(warehouse)

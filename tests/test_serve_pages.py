@@ -83,6 +83,22 @@ def test_a_published_tick_is_shown_within_two_seconds_without_a_reload(here: Ser
     assert opened.evaluate("window.same")
 
 
+def test_times_are_those_of_the_restaurants_clock(
+    warehouse: served.Warehouse, serve: Callable[..., Server], pages: Pages
+) -> None:
+    held = rows(1)
+    held["restaurants"][0] |= {"time_zone": "Asia/Kolkata"}
+    held["restaurants"][1] |= {"time_zone": "No/Where"}
+    warehouse.publish(held)
+    here = serve(warehouse)
+    for each, zone, ahead in ((IDS[0], "Asia/Kolkata", 330), (IDS[1], "UTC", 0), (IDS[2], "Atlantic/Reykjavik", 0)):
+        opened = pages.open(here.address("/", each))
+        number(opened, "zone", f"Times in {zone}")
+
+        shown = as_of_tick(1) + timedelta(minutes=ahead)
+        assert f"As of {shown:%H:%M}" in opened.locator("#as-of").inner_text()
+
+
 def by_width(tick: int) -> dict[str, list[dict[str, Any]]]:
     """Rows whose numbers tell their window."""
     held = rows(tick)
