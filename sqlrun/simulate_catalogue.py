@@ -52,16 +52,16 @@ _DISHES = (
 )
 
 _CITIES = (
-    ("Lisbon", "EUR"),
-    ("Berlin", "EUR"),
-    ("London", "GBP"),
-    ("Paris", "EUR"),
-    ("Zurich", "CHF"),
-    ("Madrid", "EUR"),
-    ("Manchester", "GBP"),
-    ("Vienna", "EUR"),
-    ("Dublin", "EUR"),
-    ("Geneva", "CHF"),
+    ("Lisbon", "EUR", "Europe/Lisbon"),
+    ("Berlin", "EUR", "Europe/Berlin"),
+    ("London", "GBP", "Europe/London"),
+    ("Paris", "EUR", "Europe/Paris"),
+    ("Zurich", "CHF", "Europe/Zurich"),
+    ("Madrid", "EUR", "Europe/Madrid"),
+    ("Manchester", "GBP", "Europe/London"),
+    ("Vienna", "EUR", "Europe/Vienna"),
+    ("Dublin", "EUR", "Europe/Dublin"),
+    ("Geneva", "CHF", "Europe/Zurich"),
 )
 _FIRST_WORDS = ("Golden", "Little", "Blue", "Old Town", "Green")
 _SECOND_WORDS = ("Lantern", "Olive", "Harbour", "Spoon", "Oven", "Garden", "Pepper", "Table", "Fig", "Ember")
@@ -79,12 +79,13 @@ class Dish:
 
 @dataclass(frozen=True, slots=True)
 class Restaurant:
-    """One restaurant of the platform; all its prices are in its currency."""
+    """One restaurant of the platform; all its prices are in its currency, its clock is that of its time zone."""
 
     restaurant_id: str
     restaurant_name: str
     city: str
     currency: str
+    time_zone: str
 
 
 @dataclass(frozen=True, slots=True)
