@@ -14,6 +14,7 @@ from sqlglot import exp
 from sqlrun import expectations, function_list, functions, landing, pipeline, settings
 from sqlrun.errors import Problem, ProjectError, UsageError
 from sqlrun.function_list import CLOCKS, FORBIDDEN, NOTES, ORDER_DEPENDENT, SPARK_ONLY, VOLATILE
+from sqlrun.incremental.sql import expression
 from sqlrun.spark_alone import problems
 from sqlrun.spark_sql import DIALECT
 from sqlrun.where import condition
@@ -214,3 +215,18 @@ def test_landing_rules_are_read_in_the_same_dialect() -> None:
     """A rule's text reaches DuckDB with the same mends."""
     assert "cardinality" in landing._dialect("size(a) > 0", "duckdb").lower()
     assert re.search(r"size\(a\)", landing._dialect("size(a) > 0", "spark"))
+
+
+@pytest.mark.parametrize(("key", "value"), [("cast(b as string)", 1e-9), ("cast(s as int)", "x")])
+def test_a_key_of_a_window_may_be_an_error(connection: duckdb.DuckDBPyConnection, key: str, value: object) -> None:
+    """DuckDB takes no `error()` there; what raises elsewhere raises there too, and nothing else does."""
+    sql = expression(
+        sqlglot.parse_one(f"select row_number() over (order by {key}, a) as n from t", read=DIALECT), "duckdb"
+    )
+    connection.execute("create or replace temp table t as select 1 as a, cast(2.5 as double) as b, '7' as s")
+
+    assert connection.execute(sql).fetchall() == [(1,)]
+
+    connection.execute(f"update t set {'b' if isinstance(value, float) else 's'} = ?", [value])
+    with pytest.raises(duckdb.ConversionException, match="cast: "):
+        connection.execute(sql)

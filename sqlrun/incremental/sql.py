@@ -9,7 +9,7 @@ from functools import lru_cache
 from sqlglot import exp
 
 from sqlrun.engines.protocol import Dialect
-from sqlrun.incremental import duckdb_calls
+from sqlrun.incremental import duckdb_calls, duckdb_windows
 
 
 def identifier(name: str, dialect: Dialect) -> str:
@@ -83,6 +83,8 @@ def _mend(node: exp.Expr) -> exp.Expr:
     match node:
         case exp.CurrentTimestamp() | exp.CurrentDate():
             raise AssertionError("as_of must be a literal before a query reaches an engine")
+        case exp.Window():
+            return duckdb_windows.settled(node)
         case exp.Select():
             return _mend_sets(_mend_laterals(node) if node.args.get("laterals") else node)
         case _:
