@@ -115,6 +115,7 @@ def own_tests(root: Path, model: str) -> tuple[UnitTest, ...]:
     return tuple(test for test, _ in own)
 
 
+@pytest.mark.slow
 def test_rows_of_a_window_come_with_the_rows_that_they_are_made_of(root: Path) -> None:
     """24 of 144 sales, those of that guest in that day, and the guest's own row; as_of is the tick's."""
     said, code = record(root, "day", "--where", "shop = 'a'")
@@ -148,6 +149,7 @@ def test_a_text_made_of_what_is_private_is_said_to_differ(root: Path) -> None:
     assert test.expect.rows == ({"id": 3, "loud": "MASKED_1"},)
 
 
+@pytest.mark.slow
 def test_all_else_in_the_file_stays_and_names_are_counted_on(root: Path) -> None:
     before = (root / "models/day.yml").read_text()
     record(root, "day", "--limit", "1")
@@ -189,6 +191,7 @@ def test_what_can_t_be_recorded_is_refused_and_nothing_is_written(root: Path, wo
     assert {p: p.read_text() for p in (root / "models").iterdir()} == before
 
 
+@pytest.mark.slow
 def test_a_name_that_is_taken_is_refused(root: Path) -> None:
     record(root, "day", "--name", "mine")
     said, code = record(root, "shouted", "--name", "mine")
