@@ -127,7 +127,10 @@ def test_watch_is_for_people(tmp_path: Path) -> None:
 def test_watch_runs_what_is_touched_survives_mistakes_and_ends_on_ctrl_c(tmp_path: Path) -> None:
     root = tested.project(tmp_path)
     command = [sys.executable, "-u", "-m", "sqlrun", "--project-dir", str(root), "test", "--watch"]
+    # As a shell starts it behind its back: with SIGINT ignored.
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    signal.signal(signal.SIGINT, before)
     assert process.stdout is not None
 
     def until(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -30,6 +31,8 @@ def watch(root: Path, options: Mapping[str, Any]) -> int:
         told = "it runs what is edited, for people"
         raise UsageError(f"--watch goes without --failed, --junit, --json and --coverage: {told}.")
     watched = _Watched(root.resolve(), options)
+    # A shell has what it starts behind its back ignore SIGINT; `kill -INT` ends it all the same.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         # Looks begin before the first run, so that a save while it runs is not lost.
         following = saves(watched.root)
@@ -38,6 +41,8 @@ def watch(root: Path, options: Mapping[str, Any]) -> int:
             watched.saved(saved)
     except KeyboardInterrupt:
         watched.console.print("Stopped.")
+    finally:
+        signal.signal(signal.SIGINT, before)
     return INTERRUPTED
 
 
