@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from types import TracebackType
@@ -17,14 +16,13 @@ from sqlrun.incremental.sql import identifier, type_name
 from sqlrun.model import Column, Project, Row
 from sqlrun.parse import Query
 from sqlrun.ticks import parse_time
-from sqlrun.unit.memory import connect, failures
+from sqlrun.unit.memory import LONGEST, Limit, connect, failures
+from sqlrun.unit.steps import NO_TIME
 from sqlrun.unit.values import literal
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-LONGEST = 60.0
-NO_TIME = "2000-01-01 00:00:00"
 NUMBER = "_n"  # the place of a row among its input's
 
 
@@ -98,7 +96,7 @@ class Answers(AbstractContextManager["Answers"]):
 
     def rows(self) -> list[dict[str, Any]]:
         """Ask the query; its rows in an order of their own. Raises: EngineError."""
-        watch = threading.Timer(LONGEST, self._connection.interrupt)
+        watch = Limit(LONGEST, self._connection.interrupt)
         watch.start()
         try:
             found = list(self._connection.sql(self._text).to_arrow_table().to_pylist())
@@ -107,6 +105,7 @@ class Answers(AbstractContextManager["Answers"]):
             raise EngineError(first_line(error)) from None
         finally:
             watch.cancel()
+            watch.join()
 
 
 def _order(row: Row) -> list[tuple[bool, Any]]:

@@ -6,7 +6,7 @@ and `x__changes` holds what came and left, a weight a row.
 
 from __future__ import annotations
 
-from collections import Counter
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
@@ -16,12 +16,13 @@ from sqlrun.incremental.sql import identifier, names, type_name
 from sqlrun.incremental.stages import Stage
 from sqlrun.unit.texts import Written
 
-Bag = Counter[tuple[Any, ...]]
 # Name and Spark SQL type.
 Columns = Sequence[tuple[str, str]]
 # Writes what brings a stage up to date where these relations changed; None where nothing can have.
 Write = Callable[[Stage, frozenset[str]], Written | None]
 
+# Seconds that a query over rows typed by hand may take.
+LONGEST = 60.0
 # What a model may do was checked when it was read; a query that got past that still finds no file and no network here.
 LOCKED: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": False,
@@ -48,6 +49,19 @@ def failures() -> type[Exception]:
     import duckdb
 
     return duckdb.Error
+
+
+class Limit(threading.Timer):
+    """Interrupts again and again once the time is over: an interrupt between two statements is lost."""
+
+    over = False
+
+    def run(self) -> None:
+        """Wait, then interrupt until it is cancelled."""
+        self.over = not self.finished.wait(self.interval)
+        while not self.finished.is_set():
+            self.function()
+            self.finished.wait(0.1)
 
 
 class Computer(Protocol):

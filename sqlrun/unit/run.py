@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import suppress
@@ -19,7 +18,7 @@ from sqlrun.load import facts
 from sqlrun.model import Project, UnitTest
 from sqlrun.parse import Query
 from sqlrun.unit.chain import Chain, alone, chain, cut_of
-from sqlrun.unit.memory import Computer, Memory, OnDuckDB, connect, failures
+from sqlrun.unit.memory import LONGEST, Computer, Limit, Memory, OnDuckDB, connect, failures
 from sqlrun.unit.queries import Queries
 from sqlrun.unit.results import TestResult
 from sqlrun.unit.statements import Statements
@@ -27,7 +26,6 @@ from sqlrun.unit.steps import Misuse, Play
 from sqlrun.unit.tables import Difference
 from sqlrun.unit.touched import shape
 
-LONGEST = 60.0
 ENDLESS = "A recursive query may never end: give it a condition that does; or give the test fewer rows."
 ON_SPARK = "`sqlrun test --engine spark` runs this test."
 
@@ -54,18 +52,6 @@ def run(
             yield runner.result(test, query)
     finally:
         runner.connection.close()
-
-
-class _Limit(threading.Timer):
-    """Interrupts again and again once the time is over: an interrupt between two statements is lost."""
-
-    over = False
-
-    def run(self) -> None:
-        self.over = not self.finished.wait(self.interval)
-        while not self.finished.is_set():
-            self.function()
-            self.finished.wait(0.1)
 
 
 class _Runner:
@@ -95,7 +81,7 @@ class _Runner:
             return TestResult(test.name, test.model, test.place, status, time.perf_counter() - started, **details)
 
         # A recursive query may never end; nobody waits longer for rows that are typed by hand.
-        watch = _Limit(LONGEST, self.connection.interrupt)
+        watch = Limit(LONGEST, self.connection.interrupt)
         watch.start()
         try:
             found = self._difference(test, query)
