@@ -148,13 +148,13 @@ def _matched(graph: Graph, text: str) -> set[str]:
         raise UsageError(f"{message}, tag:x, path:folder or source:x.")
     base = _base(graph, found["body"])
     if found["at"]:
-        below = _reach(graph.children, base, None)
-        return below | _reach(graph.parents, below, None)
+        below = reach(graph.children, base, None)
+        return below | reach(graph.parents, below, None)
     chosen = set(base)
     if found["above"]:
-        chosen |= _reach(graph.parents, base, int(found["up"]) if found["up"] else None)
+        chosen |= reach(graph.parents, base, int(found["up"]) if found["up"] else None)
     if found["below"]:
-        chosen |= _reach(graph.children, base, int(found["down"]) if found["down"] else None)
+        chosen |= reach(graph.children, base, int(found["down"]) if found["down"] else None)
     return chosen
 
 
@@ -207,7 +207,8 @@ def _under(file: str, folder: str) -> bool:
     return file == folder or file.startswith(folder + "/") or fnmatchcase(file, folder)
 
 
-def _reach(edges: Mapping[str, tuple[str, ...]], start: set[str], depth: int | None) -> set[str]:
+def reach(edges: Mapping[str, tuple[str, ...]], start: set[str], depth: int | None = None) -> set[str]:
+    """Name what lies at most `depth` steps from some nodes (None: any number), these included."""
     reached, frontier, steps = set(start), set(start), 0
     while frontier and (depth is None or steps < depth):
         frontier = {n for name in frontier for n in edges[name]} - reached

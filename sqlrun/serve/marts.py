@@ -17,7 +17,6 @@ from sqlrun.ticks import parse_time
 
 MOST_ROWS = 1000
 WHOLE = ("tinyint", "smallint", "int", "bigint")
-MOST_OFFSET = 10**12
 
 
 def rows_sql(

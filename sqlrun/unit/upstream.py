@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from sqlrun.errors import Place, Problem
-from sqlrun.graph import Graph
+from sqlrun.graph import Graph, reach
 from sqlrun.model import Model, Project, UnitTest
 from sqlrun.yaml_values import listed
 
@@ -21,7 +21,8 @@ def problems(nouns: Project, graph: Graph) -> tuple[Problem, ...]:
             lands = any(name.startswith("source('") for name in above)
             for test in model.unit_tests:
                 if {name for name, _ in _inputs(test)} - above:
-                    above |= {nodes.get(name, f"ref('{name}')") for name in _above(graph.parents, model.name)}
+                    further = reach(graph.parents, set(graph.parents[model.name]))
+                    above |= {nodes.get(name, f"ref('{name}')") for name in further}
                 found.extend(_unread(model, test, above))
                 found.extend([] if lands else _not_landing(model, test))
     return tuple(found)
@@ -47,15 +48,3 @@ def _not_landing(model: Model, test: UnitTest) -> Iterator[Problem]:
         if expect.quarantined is not None:
             hint = "Test the model that reads the source."
             yield Problem("SR121", place, f"{model.name} lands nothing, so it sets no line aside", hint)
-
-
-def _above(parents: Mapping[str, tuple[str, ...]], name: str) -> set[str]:
-    """Name all that a node reads, directly or through others."""
-    found: set[str] = set()
-    left = [name]
-    while left:
-        for parent in parents.get(left.pop(), ()):
-            if parent not in found:
-                found.add(parent)
-                left.append(parent)
-    return found
