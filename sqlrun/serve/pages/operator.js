@@ -2,7 +2,7 @@
 
 import { at, make, say } from "/static/elements.js";
 import { listen } from "/static/live.js";
-import { ask, path, signedIn, signIn, signOut } from "/static/session.js";
+import { ask, path, signedIn, signing } from "/static/session.js";
 import { ago, count, long, times } from "/static/words.js";
 
 const AGAIN = 30_000;
@@ -138,16 +138,7 @@ function clock() {
   say(at("banner"), away ? `${away.message.replace(/\.?$/, ".")} Trying again …` : [old, health?.problem].filter(Boolean).join(" "));
 }
 
-at("sign-in").addEventListener("submit", (event) => {
-  event.preventDefault();
-  signIn(at("token").value);
-  location.reload();
-});
-at("sign-out").addEventListener("click", () => {
-  signOut();
-  location.reload();
-});
-at("sign-out").hidden = !signedIn();
+signing();
 load();
 listen(({ tick }) => tick !== health?.tick && load(), () => {});
 setInterval(clock, 1000);

@@ -4,7 +4,7 @@ import { chooser } from "/static/chooser.js";
 import { at, make, say } from "/static/elements.js";
 import { listen } from "/static/live.js";
 import { dishes, late, numbers, trend } from "/static/numbers.js";
-import { ask, note, path, Refused, signedIn, signIn, signOut, wanted } from "/static/session.js";
+import { ask, note, path, Refused, signedIn, signing, wanted } from "/static/session.js";
 import { moved } from "/static/trend.js";
 import { ago, count, long, money, times, width } from "/static/words.js";
 
@@ -223,16 +223,7 @@ at("measures").addEventListener("click", ({ target }) => {
   draw();
 });
 at("retry").addEventListener("click", load);
-at("sign-in").addEventListener("submit", (event) => {
-  event.preventDefault();
-  signIn(at("token").value);
-  location.reload();
-});
-at("sign-out").addEventListener("click", () => {
-  signOut();
-  location.reload();
-});
-at("sign-out").hidden = !signedIn();
+signing();
 chooser((id) => {
   page.restaurant = id;
   load();

@@ -1,5 +1,7 @@
 // Who asks, and the asking. The token stands behind # in the address, which browsers send to nobody.
 
+import { at } from "/static/elements.js";
+
 const TOKEN = "sqlrun.token";
 const PATIENCE = 20_000;
 
@@ -25,16 +27,26 @@ addEventListener("hashchange", () => {
   location.reload();
 });
 
-export function signIn(token) {
+function signIn(token) {
   sessionStorage.setItem(TOKEN, token.trim());
-}
-
-export function signOut() {
-  sessionStorage.removeItem(TOKEN);
 }
 
 export function signedIn() {
   return sessionStorage.getItem(TOKEN) !== null;
+}
+
+// Let a page's form and button sign in and out.
+export function signing() {
+  at("sign-in").addEventListener("submit", (event) => {
+    event.preventDefault();
+    signIn(at("token").value);
+    location.reload();
+  });
+  at("sign-out").addEventListener("click", () => {
+    sessionStorage.removeItem(TOKEN);
+    location.reload();
+  });
+  at("sign-out").hidden = !signedIn();
 }
 
 // Keep what is shown in the address, so that a bookmark shows it again.
