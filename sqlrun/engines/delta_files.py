@@ -252,7 +252,7 @@ def files_at(table: DeltaTable, columns: Iterable[str] = ()) -> list[dict[str, A
 
     With the least and greatest value of `columns` (`min.x`, `max.x`) where there are statistics.
     """
-    held = arrow_rows.table_of(table.get_add_actions(flatten=True))
+    held: Any = table.get_add_actions(flatten=True)
     # Statistics of all columns as Python values take thirty times as long as the few that are asked for.
     asked = {"path", "size_bytes", "num_records"} | {f"{end}.{name}" for name in columns for end in ("min", "max")}
     names = [name for name in held.column_names if name in asked or name.startswith("partition.")]
