@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 import venv
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +22,7 @@ import importlib.metadata as m, sys
 print(*(f"{name}={m.version(name)}" for name in sys.argv[1:]), sep="\\n")
 """
 MADE = ".installed"
+OWN = sys.executable
 
 
 def installed(folder: Path, requirements: Sequence[str]) -> Path:

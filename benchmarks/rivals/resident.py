@@ -9,6 +9,7 @@ import json
 import os
 import sys
 import traceback
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -16,8 +17,8 @@ from typing import Any, Protocol
 class Contender(Protocol):
     """What can be asked of one; files have arrived in `data/orders` before it is asked to take them in."""
 
-    def tick(self, as_of: datetime) -> dict[str, Any]:
-        """Take in what has arrived and bring the mart to `as_of`; figures that it knows itself may be told."""
+    def tick(self, as_of: datetime) -> dict[str, str]:
+        """Take in what has arrived and bring the mart to `as_of`; which engine did what may be told."""
         ...
 
     def mart(self) -> list[dict[str, Any]]:
@@ -29,19 +30,34 @@ class Contender(Protocol):
         ...
 
 
-def serve(contender: Contender) -> None:
-    """Answer until standard input ends. What libraries print goes to standard error."""
+def channel() -> Callable[[dict[str, Any]], None]:
+    """Give what answers. From now on what libraries print goes to standard error."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
+
+    def answer(what: dict[str, Any]) -> None:
+        answers.write(json.dumps(what, default=str) + "\n")
+        answers.flush()
+
+    return answer
+
+
+def broken() -> dict[str, Any]:
+    """Answer with the end of the exception that is being handled."""
+    return {"error": "\n".join(traceback.format_exc().splitlines()[-12:])}
+
+
+def serve(make: Callable[[], Contender]) -> None:
+    """Answer until standard input ends."""
+    answer = channel()
+    contender = make()
     for line in sys.stdin:
         request = json.loads(line)
         try:
             if request["do"] == "tick":
-                answer: dict[str, Any] = {"told": contender.tick(datetime.fromisoformat(request["as_of"]))}
+                answer({"engines": contender.tick(datetime.fromisoformat(request["as_of"]))})
             else:
-                answer = {"rows": contender.mart()}
+                answer({"rows": contender.mart()})
         except Exception:
-            answer = {"error": "\n".join(traceback.format_exc().splitlines()[-12:])}
-        answers.write(json.dumps(answer, default=str) + "\n")
-        answers.flush()
+            answer(broken())
     contender.close()

@@ -24,7 +24,7 @@ class ByHand:
         self._db.execute("set timezone = 'UTC'")
         self._db.execute(SCHEMA)
 
-    def tick(self, as_of: datetime) -> dict[str, Any]:
+    def tick(self, as_of: datetime) -> dict[str, str]:
         known = {file for (file,) in self._db.execute("select file from landed").fetchall()}
         files = [str(file) for file in sorted(Path("data/orders").glob("*.jsonl")) if file.name not in known]
         self._db.execute("begin")
@@ -48,4 +48,4 @@ class ByHand:
         self._db.close()
 
 
-serve(ByHand())
+serve(ByHand)

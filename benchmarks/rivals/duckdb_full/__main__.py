@@ -22,7 +22,7 @@ class Full:
         self._db.execute("set timezone = 'UTC'")
         self._db.execute(SCHEMA)
 
-    def tick(self, as_of: datetime) -> dict[str, Any]:
+    def tick(self, as_of: datetime) -> dict[str, str]:
         known = {file for (file,) in self._db.execute("select file from landed").fetchall()}
         files = [str(file) for file in sorted(Path("data/orders").glob("*.jsonl")) if file.name not in known]
         self._db.execute("begin")
@@ -43,4 +43,4 @@ class Full:
         self._db.close()
 
 
-serve(Full())
+serve(Full)
