@@ -89,7 +89,7 @@ def _held(write: Write, files: list[dict[str, Any]]) -> Iterator[Held]:
     """List files with their partitions; ValueError where a partition's value can't be written."""
     for row in files:
         values = {name: delta_stats.partition_text(row[f"partition.{name}"]) for name in write.table.partition_by}
-        file = f"{write.table.path}/{unquote(row['path'])}"
+        file = f"{write.table.path.rstrip('/')}/{unquote(row['path'])}"
         yield Held(file, row["path"], values, row["size_bytes"], row.get("num_records"))
 
 
