@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,16 @@ def merging(*rows: str, gone: int = -1) -> Merge:
 def read(engine: Engine, spec: TableSpec, flavour: Flavour, version: int) -> list[str]:
     relation = Relation("r", spec.path, spec.columns, flavour, version=version, commits=(version,))
     found = engine.query("select * from r", (relation,))
-    return sorted(repr(item).replace("Etc/UTC", "UTC") for item in found.to_pylist())
+    return sorted(repr({name: plain(item[name]) for name in found.column_names}) for item in found.to_pylist())
+
+
+def plain(value: Any) -> Any:
+    """Write a value as both engines' Arrow types give it: Spark's times come without their zone, its texts whole."""
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=None).isoformat()
+    if isinstance(value, str) and len(value) > 99:
+        return f"{value[:9]}, {len(value)} letters, {hash(value)}"
+    return value
 
 
 def keys(spark: Any, path: str, condition: str, version: int = 2) -> list[int]:
