@@ -51,15 +51,21 @@ def carry_out(run: Run) -> Outcome:
         return pool.submit(_work, run).result()
 
 
-def _work(run: Run) -> Outcome:
+def prepared(run: Run) -> Path:
+    """Make a folder to work in with the tables at the history's end, or take them from an earlier run."""
     folder = Path(run.folder)
     work, preloaded = folder / "work", folder / "preloaded"
     shutil.rmtree(work, ignore_errors=True)
-    started = time.perf_counter()
     if not (preloaded / "done").exists():
         _preload(run, work, preloaded)
     else:
         copy(preloaded, work)
+    return work
+
+
+def _work(run: Run) -> Outcome:
+    started = time.perf_counter()
+    work = prepared(run)
     outcome = Outcome(run.contender, run.engine, time.perf_counter() - started)
     contender = contender_of(run, work)
     try:

@@ -115,7 +115,13 @@ def partition_text(value: Any) -> str | None:
 def folder(values: Mapping[str, str | None]) -> str:
     """Name the folder of a partition below its table's; "" where the table has none.
 
-    >>> folder({"day": "2026-01-02", "city": "Bad Ems", "at": None})
-    'day=2026-01-02/city=Bad%20Ems/at=__HIVE_DEFAULT_PARTITION__'
+    Letters beyond ASCII stay: Spark reads an escape as a letter, not as a byte of UTF-8.
+
+    >>> folder({"day": "2026-01-02", "city": "Bad Ölm", "at": None})
+    'day=2026-01-02/city=Bad%20Ölm/at=__HIVE_DEFAULT_PARTITION__'
     """
-    return "/".join(f"{name}={NO_VALUE if text is None else quote(text, safe='')}" for name, text in values.items())
+    return "/".join(f"{name}={NO_VALUE if text is None else _escaped(text)}" for name, text in values.items())
+
+
+def _escaped(text: str) -> str:
+    return "".join(quote(letter, safe="") if letter.isascii() else letter for letter in text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlrun.engines import delta_files
+from sqlrun.engines import delta_files, spark_rewrite
 from sqlrun.engines.protocol import Append, Load, Merge, Overwrite, Replace, Write
 from sqlrun.engines.spark_modes import choose, rows_in
 from sqlrun.incremental.sql import identifier, string
@@ -28,6 +28,8 @@ def merge(session: Any, table: Any, write: Write, statement: Merge) -> None:
     delta = session.sql(statement.delta)
     if write.base == 0:
         _insert(session, write, statement, delta)
+        return
+    if spark_rewrite.merge(session, table, write, statement, delta):
         return
     # Evaluated once: for the literals, and for both passes of the MERGE. (Delta refuses a cached source.)
     delta.localCheckpoint(eager=True).createOrReplaceTempView(SOURCE)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from sqlrun.engines import delta_files
 from sqlrun.engines.protocol import Receipt, Write
+
+# The executions of the statements that run at the same time are among these.
+RECENT = 40
+FILES_READ = re.compile(r"^SQLPlanMetric\(number of files read,(\d+),", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,26 +47,28 @@ def costs(session: Any, group: str) -> Costs | None:
 
 
 def _files(session: Any, jobs: set[int]) -> int | None:
-    """Add up the scans' `number of files read` over the SQL executions that ran these jobs."""
+    """Add up the scans' `number of files read` over the SQL executions that ran these jobs.
+
+    The newest first, and texts of many figures instead of the figures: each look at Java costs as much as a small file.
+    """
     from py4j.protocol import Py4JError
 
     try:
         store = session._jsparkSession.sharedState().statusStore()
-        count, found = store.executionsCount(), 0
-        recent = store.executionsList(max(0, count - 40), 40)
-        for index in range(recent.size()):
+        count, found, missing = store.executionsCount(), 0, set(jobs)
+        recent = store.executionsList(max(0, count - RECENT), RECENT)
+        for index in reversed(range(recent.size())):
+            if not missing:
+                break
             execution = recent.apply(index)
             ran = {int(text) for text in str(execution.jobs().keys().mkString(",")).split(",") if text}
-            if not ran & jobs:
+            if not ran & missing:
                 continue
-            values = store.executionMetrics(execution.executionId())
-            metrics = execution.metrics()
-            for number in range(metrics.size()):
-                metric = metrics.apply(number)
-                if metric.name() == "number of files read":
-                    value = values.get(metric.accumulatorId())
-                    if value.isDefined():
-                        found += int(str(value.get()).replace(",", "") or 0)
+            missing -= ran
+            ids = FILES_READ.findall(str(execution.metrics().mkString("\n")))
+            values: Any = store.executionMetrics(execution.executionId()) if ids else None
+            for value in (values.get(int(number)) for number in ids):
+                found += int(str(value.get()).replace(",", "") or 0) if value.isDefined() else 0
         return found
     except (Py4JError, ValueError):
         return None

@@ -50,13 +50,13 @@ def _rows(session: Any, relation: Relation) -> tuple[Any, int]:
     if len(files) > MOST_FILES or not relation.path.startswith("/") or delta_files.has_deletion_vectors(table):
         frame = session.read.format("delta").option("versionAsOf", relation.version).load(relation.path)
     else:
-        frame = _parquet(session, relation.path, table, [unquote(file["path"]) for file in files])
+        frame = parquet(session, relation.path, table, [unquote(file["path"]) for file in files])
     if relation.where:
         frame = frame.where(relation.where)
     return frame.select(*_names(relation)), rows_in(files)
 
 
-def _parquet(session: Any, root: str, table: Any, files: list[str], feed: bool = False) -> Any:
+def parquet(session: Any, root: str, table: Any, files: list[str], feed: bool = False) -> Any:
     """Read files of a table by its schema; partition columns come from the folders' names."""
     from pyspark.sql.types import StringType, StructType
 
@@ -88,7 +88,7 @@ def _changes(session: Any, relation: Relation) -> tuple[Any, int]:
     for kind, weight in (("feed", WEIGHT), ("added", "1L as _weight"), ("removed", "-1L as _weight")):
         paths = [unquote(file["path"]) for file in files[kind]]
         if paths or (kind == "added" and not every):
-            frame = _parquet(session, relation.path, table, paths, feed=kind == "feed")
+            frame = parquet(session, relation.path, table, paths, feed=kind == "feed")
             frames.append(_filtered(frame, relation).selectExpr(*names, weight))
     return reduce(lambda a, b: a.unionAll(b), frames), size
 
