@@ -7,7 +7,6 @@ start, and DuckDB works in the memory that its settings give it.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -116,19 +115,15 @@ def _sound(past: Iterable[Past]) -> tuple[Past, ...]:
     """Leave out receipts that can't be true: of an unknown engine, without numbers, negative, NaN, huge."""
 
     def is_sound(one: Past) -> bool:
-        read, seconds, changed = one.read, one.seconds, one.changed
-        return (
-            one.engine in USUAL
-            and isinstance(read, int | float)
-            and isinstance(seconds, int | float)
-            and math.isfinite(read)
-            and 0 < read <= MOST_ROWS
-            and math.isfinite(seconds)
-            and 0 < seconds <= LONGEST
-            and (changed is None or (math.isfinite(changed) and 0 <= changed <= MOST_ROWS))
-        )
+        read, seconds = _is_within(one.read, MOST_ROWS), _is_within(one.seconds, LONGEST)
+        changed = one.changed is None or one.changed == 0 or _is_within(one.changed, MOST_ROWS)
+        return one.engine in USUAL and read and seconds and changed
 
     return tuple(one for one in past if is_sound(one))
+
+
+def _is_within(value: object, most: float) -> bool:
+    return isinstance(value, int | float) and 0 < value <= most  # NaN is not
 
 
 def _rows(engine: Name, work: Work, past: tuple[Past, ...]) -> int:
