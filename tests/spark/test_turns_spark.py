@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
-from unittest import mock
 
 import pytest
 
-from sqlrun import turns
-from sqlrun.engine_choice import Chosen
-from sqlrun.engines.auto import AutoEngine
 from sqlrun.engines.duckdb import DuckDBEngine
 from sqlrun.engines.spark import SparkEngine
+from tests.alternating import at_random, auto
 from tests.projects import Site
 from tests.script import FIVE, START
 from tests.test_machine import Stop, project, stopping
@@ -40,32 +34,12 @@ def lines(step: int, some: random.Random) -> list[str]:
     return [json.dumps(line) for line in found]
 
 
-def auto(engine: SparkEngine, **given: Any) -> AutoEngine:
-    """An engine whose Spark is the one of all tests."""
-    made = AutoEngine(**given)
-    made.spark = engine
-    return made
-
-
-@contextmanager
-def at_random(some: random.Random) -> Iterator[list[str]]:
-    """Have each table's engine drawn, as if its cost were; give the names of those that were drawn."""
-    drawn: list[str] = []
-
-    def chosen(*_: Any) -> Chosen:
-        drawn.append(some.choice(["spark", "duckdb"]))
-        return Chosen("spark" if drawn[-1] == "spark" else "duckdb", 2.0, 1.0)
-
-    with mock.patch.object(turns, "FEW", 0), mock.patch.object(turns, "_chosen", chosen):
-        yield drawn
-
-
 @pytest.mark.parametrize("landing", ["duckdb", "spark"])
 def test_tables_go_from_engine_to_engine(engine: SparkEngine, tmp_path: Path, landing: str) -> None:
     """Each table of each tick by either engine; crashes in between, one after Spark's commit and one after DuckDB's."""
     some = random.Random(f"8 {landing}")
     site = Site(project(tmp_path / "shops"), auto(engine, lands=landing))
-    with at_random(some) as drawn:
+    with at_random(f"8 {landing}") as drawn:
         for step in range(5):
             site.write(f"{step}.jsonl", lines(step, some))
             if step in (1, 3):
