@@ -29,7 +29,7 @@ APP = "case"
 class OnDelta:
     """Plays a case on Delta tables beside `memory`, which keeps the same tables without files and has its own tests.
 
-    `draw` gives the engine of each statement, `wrote` has the names of those that have committed. `read` has the
+    `draw` gives the engine of each statement, `wrote` names who made each commit. `read` has the
     version of each input that a table has seen.
     """
 
@@ -40,7 +40,7 @@ class OnDelta:
     specs: dict[str, TableSpec] = field(default_factory=dict)
     heads: dict[str, int] = field(default_factory=dict)
     read: dict[str, dict[str, int]] = field(default_factory=dict)
-    wrote: set[str] = field(default_factory=set)
+    wrote: list[str] = field(default_factory=list)
     number: int = 0
 
     def __post_init__(self) -> None:
@@ -115,7 +115,7 @@ class OnDelta:
             )  # fmt: skip
         write = Write(self.specs[stage.name], base, self.number, APP, tuple(relations), prepared.statement)
         self.heads[stage.name] = engine.write(write).version
-        self.wrote |= {engine.name} if self.heads[stage.name] > base else set()
+        self.wrote += [engine.name] if self.heads[stage.name] > base else []
 
     def _columns(self, stage: Stage, name: str) -> tuple[StoredColumn, ...]:
         """List what a statement sees of a table: of its own one all, of another what readers see."""
