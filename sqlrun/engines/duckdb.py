@@ -1,4 +1,4 @@
-"""The engine without a JVM: DuckDB computes, delta-rs commits. Shell: DuckDB and Delta files."""
+"""The engine without a JVM: DuckDB computes, delta-rs or sqlrun commits. Shell: DuckDB and Delta files."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ CLOSED: dict[str, str | bool] = {
 
 
 class DuckDBEngine:
-    """Runs change queries in DuckDB over the tables' Parquet files and commits with delta-rs."""
+    """Runs change queries in DuckDB over the tables' Parquet files and commits what came of them."""
 
     name = "duckdb"
     dialect: Dialect = "duckdb"
