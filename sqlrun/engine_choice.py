@@ -185,12 +185,13 @@ def basis(engine: Name, table: str, past: Iterable[Past]) -> str:
     """Say what the prediction for a table on an engine goes by.
 
     >>> basis("spark", "fct", [Past("spark", "stg", 10, 1_000, 2.0)] * 5)
-    '5 ticks of other tables'
+    '5 ticks of all tables'
     """
     telling = _telling(engine, table, _sound(past))
     if not telling:
         return "what is usual on two cores"
-    return f"{len(telling)} ticks of {'its own' if telling[0].table == table else 'other tables'}"
+    own = all(one.table == table for one in telling)
+    return f"{len(telling)} ticks of {'its own' if own else 'all tables'}"
 
 
 def told(name: str, chosen: Chosen) -> str:

@@ -169,5 +169,6 @@ def test_what_a_prediction_goes_by_is_told() -> None:
     own, other = slow("duckdb", 1e-6), slow("duckdb", 1e-6, "other")
 
     assert basis("duckdb", "fct", own) == "4 ticks of its own"
-    assert basis("duckdb", "fct", other) == "4 ticks of other tables"
+    assert basis("duckdb", "fct", other) == "4 ticks of all tables"
+    assert basis("duckdb", "fct", [*own[:1], *other]) == "5 ticks of all tables"
     assert basis("duckdb", "fct", own[:1]) == basis("spark", "fct", own) == "what is usual on two cores"
