@@ -30,7 +30,7 @@ mutants: $(INSTALLED) ## Break each rule on purpose, and see that a case notices
 fuzz: $(INSTALLED) ## Try random queries for MINUTES=10; what fails becomes a case in tests/cases/found
 	$(BIN)/python -m tests.fuzz --minutes $(or $(MINUTES),10)
 
-crash: $(INSTALLED) ## Kill N=100 builds at random moments (ENGINE=spark kills the JVM too), then hammer 200 ticks with a reader
+crash: $(INSTALLED) ## Kill N=100 builds at random moments (ENGINE=spark or auto: the JVM too), then hammer 200 ticks with a reader
 	$(BIN)/python -m tests.crash --kills $(or $(N),100) --ticks $(or $(TICKS),200) --engine $(or $(ENGINE),duckdb)
 
 lint: $(INSTALLED) ## Check style, format and types

@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import median
-from typing import Literal
+from typing import Literal, TypeGuard
 
 from sqlrun.incremental.stages import Method, Stage
 
 Way = Literal["change", "whole"]
 # Below so many rows to read one way costs as much as the other.
 FEW = 50_000
+# More than any table has: a receipt that says so is none.
+MOST_ROWS = 10**13
 # Rows read for each changed row before there are receipts: the change, its group's stored row, its partners in joins.
 USUAL: Mapping[Method, float] = {
     "land": 1.0, "append": 1.0, "additive": 2.0, "newest": 2.0, "rows": 3.0, "keys": 6.0, "partitions": 50.0,
@@ -69,11 +71,17 @@ def choose(stage: Stage, facts: Facts) -> Choice:
 def amplification(receipts: Iterable[tuple[int | None, int | None]]) -> float | None:
     """Tell how many rows were read for each changed one, as a median over (read, changed) of past ticks.
 
+    What can't be true counts for nothing.
+
     >>> amplification([(300, 100), (1200, 200), (None, 5), (10, 0)])
     4.5
     """
-    ratios = [read / changed for read, changed in receipts if read is not None and changed]
+    ratios = [read / changed for read, changed in receipts if _is_count(read) and _is_count(changed) and changed]
     return median(ratios) if ratios else None
+
+
+def _is_count(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and 0 <= value <= MOST_ROWS
 
 
 def told(name: str, choice: Choice) -> str:

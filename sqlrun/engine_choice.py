@@ -20,14 +20,20 @@ Name = Literal["duckdb", "spark"]
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a statement takes on an engine: seconds whatever it reads, and seconds for each row that it reads."""
+    """What a statement takes on an engine: seconds whatever it reads, and seconds for each row that it reads.
+
+    `reach`: up to so many rows; `beyond` is what each further one takes.
+    """
 
     fixed: float
     per_row: float
+    reach: float = math.inf
+    beyond: float = 0.0
 
     def seconds(self, rows: int) -> float:
         """Predict a statement's seconds."""
-        return self.fixed + self.per_row * max(rows, 0)
+        near = min(max(rows, 0), self.reach)
+        return self.fixed + self.per_row * near + self.beyond * (max(rows, 0) - near)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +86,9 @@ UNPACKED = 6.0
 SPILLING, MOST_SPILLED = 2.0, 4.0
 # Beyond anything that a tick took: such a receipt is no receipt.
 LONGEST, MOST_ROWS = 7 * 86_400.0, 1e13
+# Receipts say what a row costs in a change of up to so many times the rows of their largest: what small ticks say of it
+# is mostly noise, which a large change would multiply.
+REACH = 4.0
 # A fitted cost of a row is taken seriously within this factor of the usual one.
 WITHIN = 30.0
 
@@ -116,27 +125,26 @@ def _sound(past: Iterable[Past]) -> tuple[Past, ...]:
     """Leave out receipts that can't be true: of an unknown engine, without numbers, negative, NaN, huge."""
 
     def is_sound(one: Past) -> bool:
-        read, seconds, changed = one.read, one.seconds, one.changed
-        return (
-            one.engine in USUAL
-            and isinstance(read, int | float)
-            and isinstance(seconds, int | float)
-            and math.isfinite(read)
-            and 0 < read <= MOST_ROWS
-            and math.isfinite(seconds)
-            and 0 < seconds <= LONGEST
-            and (changed is None or (math.isfinite(changed) and 0 <= changed <= MOST_ROWS))
-        )
+        read, seconds = _is_within(one.read, MOST_ROWS), _is_within(one.seconds, LONGEST)
+        changed = one.changed is None or one.changed == 0 or _is_within(one.changed, MOST_ROWS)
+        return one.engine in USUAL and read and seconds and changed
 
     return tuple(one for one in past if is_sound(one))
 
 
+def _is_within(value: object, most: float) -> bool:
+    return isinstance(value, int | float) and 0 < value <= most  # NaN is not
+
+
 def _rows(engine: Name, work: Work, past: tuple[Past, ...]) -> int:
-    """Tell how many rows a change will read on an engine: a MERGE of Spark's reads its table twice."""
+    """Tell how many rows a change will read on an engine: a MERGE of Spark's reads its table twice.
+
+    Small changes read whole files for a few rows; of one far larger than they were they say nothing.
+    """
     if work.whole:
         return work.rows
     mine = [p for p in past if p.engine == engine and p.table == work.table and p.changed and p.read]
-    if len(mine) < ENOUGH:
+    if len(mine) < ENOUGH or work.changed > REACH * max(cast(float, p.changed) for p in mine):
         return work.rows
     return round(work.changed * median(cast(float, p.read) / cast(float, p.changed) for p in mine[-NEWEST:]))
 
@@ -145,25 +153,45 @@ def cost_of(engine: Name, table: str, past: Iterable[Past]) -> Cost:
     """Fit an engine's cost for a table: to the table's own receipts, else to all of the engine's, else the usual one.
 
     The cost of a row is the median of the slopes between two receipts each (Theil, Sen), so that a tick in which the
-    machine was busy moves it little; the fixed cost is the median of what is left. Newest last.
+    machine was busy moves it little; the fixed cost is the median of what is left. Rows far beyond those of all
+    receipts cost what is usual. Newest last.
 
     >>> ticks = [Past("spark", "t", 10, rows, 2.0 + rows * 4e-6) for rows in (1_000, 100_000, 1_000_000)]
     >>> cost_of("spark", "t", ticks)
-    Cost(fixed=2.0, per_row=4e-06)
+    Cost(fixed=2.0, per_row=4e-06, reach=4000000.0, beyond=2.5e-06)
     >>> cost_of("spark", "t", []) == USUAL["spark"]
     True
     """
     usual = USUAL[engine]
-    all_of = [p for p in past if p.engine == engine]
-    own = [p for p in all_of if p.table == table]
-    points = [(cast(float, p.read), cast(float, p.seconds)) for p in (own if len(own) >= ENOUGH else all_of)[-NEWEST:]]
-    if len(points) < ENOUGH:
+    points = [(cast(float, p.read), cast(float, p.seconds)) for p in _telling(engine, table, past)]
+    if not points:
         return usual
     slopes = [(y2 - y1) / (x2 - x1) for (x1, y1), (x2, y2) in combinations(points, 2) if abs(x2 - x1) >= APART]
     slope = median(slopes) if len(slopes) >= ENOUGH else usual.per_row
     slope = min(max(slope, usual.per_row / WITHIN), usual.per_row * WITHIN)
     fixed = median(seconds - slope * rows for rows, seconds in points)
-    return Cost(round(max(fixed, 0.0), 6), slope)
+    return Cost(round(max(fixed, 0.0), 6), slope, REACH * max(rows for rows, _ in points), usual.per_row)
+
+
+def _telling(engine: Name, table: str, past: Iterable[Past]) -> list[Past]:
+    """Take the receipts that a prediction goes by: the table's own where they are enough, else all of the engine's."""
+    all_of = [p for p in past if p.engine == engine]
+    own = [p for p in all_of if p.table == table]
+    found = own if len(own) >= ENOUGH else all_of
+    return found[-NEWEST:] if len(found) >= ENOUGH else []
+
+
+def basis(engine: Name, table: str, past: Iterable[Past]) -> str:
+    """Say what the prediction for a table on an engine goes by.
+
+    >>> basis("spark", "fct", [Past("spark", "stg", 10, 1_000, 2.0)] * 5)
+    '5 ticks of all tables'
+    """
+    telling = _telling(engine, table, _sound(past))
+    if not telling:
+        return "what is usual on two cores"
+    own = all(one.table == table for one in telling)
+    return f"{len(telling)} ticks of {'its own' if own else 'all tables'}"
 
 
 def told(name: str, chosen: Chosen) -> str:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from sqlrun import engine_choice, landed, receipts, turns
-from sqlrun.costs import USUAL
-from sqlrun.engine_choice import Past, Work
+from sqlrun.costs import FEW, USUAL
+from sqlrun.engine_choice import Chosen, Past, Work
 from sqlrun.explain import EXAMPLE
 from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.stages import Stage
 from sqlrun.model import Profile
 from sqlrun.plan import TickPlan
 
+# Beside the few rows of an example: as many as a backfill or a rebuild brings.
+LARGE = 1_000_000
+
 
 def of_model(model: Compiled, target: Profile, alone: Mapping[str, str]) -> dict[str, str]:
-    """Say of each table of a model which engine would take in a few changed rows, and why; nothing without a choice."""
+    """Say of each table of a model which engine would take in few changed rows, and many; nothing without a choice."""
     if target.engine != "auto":
         return {}
     past = receipts.past(target.warehouse)
@@ -27,15 +31,22 @@ def _of_stage(model: Compiled, stage: Stage, target: Profile, alone: Mapping[str
         return f"spark: {alone[model.name]}"
     if stage.method == "land":
         return f"{_lands(target)}, if it is a new table; else the one that began it"
-    rows = round(EXAMPLE * max(USUAL[stage.method], 1.0))
-    found = engine_choice.choose(Work(stage.name, EXAMPLE, rows), past, None, spark_is_up=False)
-    other, seconds = ("spark", found.spark) if found.engine == "duckdb" else ("duckdb", found.duckdb)
-    best = min(found.duckdb, found.spark)
-    start = ", its start included" if other == "spark" else ""
+    small, large = (_predicted(stage, changed, past) for changed in (EXAMPLE, LARGE))
+    least, most = sorted((large.duckdb, large.spark))
+    other = "spark" if large.engine == "duckdb" else "duckdb"
+    start = ", Spark's start included"
     return (
-        f"{found.engine} for {EXAMPLE:,} changed rows: about {best:.1f} s, {other} about {seconds:.1f} s{start}; "
-        "each tick chooses anew"
+        f"{small.engine} for {EXAMPLE:,} changed rows: about {small.duckdb:.1f} s; "
+        f"{large.engine} for {LARGE:,}: about {least:.0f} s, {other} about {most:.0f} s{start}; "
+        f"by {engine_choice.basis('duckdb', stage.name, past)}, each tick anew"
     )
+
+
+def _predicted(stage: Stage, changed: int, past: tuple[Past, ...]) -> Chosen:
+    """Predict a change; what is too small to be weighed is DuckDB's, as in a tick."""
+    rows = round(changed * max(USUAL[stage.method], 1.0))
+    found = engine_choice.choose(Work(stage.name, changed, rows), past, None, spark_is_up=False)
+    return replace(found, engine="duckdb") if rows <= FEW else found
 
 
 def _lands(target: Profile) -> str:

@@ -223,6 +223,14 @@ class Memory:
         model = next(c for c in self.compiled if c.name == name)
         return bag(self.connection, f'select {self._public(model)} from "{name}__new"')
 
+    def held(self) -> dict[str, Bag]:
+        """Give all rows of all tables of models, hidden tables and hidden columns included."""
+        found = {}
+        for stage in (stage for model in self.compiled for stage in model.stages):
+            listed = ", ".join(identifier(c.name, "duckdb") for c in stage.columns)
+            found[stage.name] = bag(self.connection, f'select {listed} from "{stage.name}__new"')
+        return found
+
     def oracle(self, name: str, as_of: datetime) -> Bag:
         model = next(c for c in self.compiled if c.name == name)
         items = ", ".join(

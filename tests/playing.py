@@ -32,19 +32,21 @@ def change(before: Bag, after: Bag) -> Counter[tuple[str, ...]]:
     return texts
 
 
-def play(case: Case, memory: Memory) -> None:
-    """Carry out the steps of a case."""
+def play(case: Case, memory: Memory, beside: Memory | None = None) -> None:
+    """Carry out the steps of a case; `beside` does the same, and every table of its has to hold the same rows."""
     name = memory.compiled[-1].name
     if case.kept:
         assert [s.method for s in memory.compiled[-1].stages] == case.kept.split(), memory.compiled[-1].own.reason
     for step in case.steps:
         before = memory.kept(name)
-        for table, rows in step.changes:
-            memory.change(table, rows)
-
-        memory.step(step.as_of)
+        for each in (memory, beside) if beside else (memory,):
+            for table, rows in step.changes:
+                each.change(table, rows)
+            each.step(step.as_of)
 
         after = memory.kept(name)
+        if beside:
+            assert memory.held() == beside.held(), f"{case.place}, step at line {step.line}"
         assert after == memory.oracle(name, step.as_of), f"{case.place}, step at line {step.line}"
         assert stable(after) == reference.answer(memory, name, step.as_of), f"{case.place}, step at line {step.line}"
         wanted: Counter[tuple[str, ...]] = Counter()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sqlrun.engine_choice import COLD_START, ENOUGH, USUAL, Cost, Past, Work, choose, cost_of, size_of, told
+from sqlrun.engine_choice import COLD_START, ENOUGH, USUAL, Cost, Past, Work, basis, choose, cost_of, size_of, told
 
 GIB = 1 << 30
 # 5 million changed rows.
@@ -145,3 +145,30 @@ def test_sizes_that_are_none(text: str) -> None:
 
 def test_a_cost_is_never_below_its_fixed_part() -> None:
     assert Cost(2.0, 1e-6).seconds(-5) == 2.0
+
+
+def test_small_ticks_do_not_say_what_a_large_change_takes() -> None:
+    """What a row costs is noise in ticks of 20,000: fifty milliseconds more or less would be minutes for 20 million."""
+    busy = [Past("duckdb", "fct", 1_000, 20_000 + 12_000 * n, 0.2 + 0.3 * n) for n in range(3)]
+
+    found = choose(LARGE, busy, None, spark_is_up=False)
+
+    assert found.engine == "duckdb" and found.duckdb < 60
+
+
+def test_large_changes_of_the_past_say_what_a_larger_one_takes() -> None:
+    """Up to four times as large, that is: there receipts count, however far from the usual."""
+    past = slow("duckdb", 20e-6)
+
+    assert cost_of("duckdb", "fct", past).seconds(32_000_000) == pytest.approx(1.0 + 32_000_000 * 20e-6, rel=0.01)
+    more = cost_of("duckdb", "fct", past).seconds(42_000_000) - cost_of("duckdb", "fct", past).seconds(32_000_000)
+    assert more == pytest.approx(10_000_000 * USUAL["duckdb"].per_row)
+
+
+def test_what_a_prediction_goes_by_is_told() -> None:
+    own, other = slow("duckdb", 1e-6), slow("duckdb", 1e-6, "other")
+
+    assert basis("duckdb", "fct", own) == "4 ticks of its own"
+    assert basis("duckdb", "fct", other) == "4 ticks of all tables"
+    assert basis("duckdb", "fct", [*own[:1], *other]) == "5 ticks of all tables"
+    assert basis("duckdb", "fct", own[:1]) == basis("spark", "fct", own) == "what is usual on two cores"

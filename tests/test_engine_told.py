@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
-from sqlrun import engine_told, turns
+from sqlrun import engine_told, receipts, turns
+from sqlrun.engine_choice import Past
 from sqlrun.engines.duckdb import DuckDBEngine
 from sqlrun.incremental.compile import Compiled
 from sqlrun.model import Profile
@@ -53,7 +55,8 @@ def test_explain_gives_both_predictions(site: Site) -> None:
     (said,) = engine_told.of_model(of(site, "stg_sales"), profile(site), {}).values()
 
     assert said == (
-        "duckdb for 1,000 changed rows: about 0.1 s, spark about 11.5 s, its start included; each tick chooses anew"
+        "duckdb for 1,000 changed rows: about 0.1 s; duckdb for 1,000,000: about 3 s, spark about 16 s, Spark's start "
+        "included; by what is usual on two cores, each tick anew"
     )
 
 
@@ -86,3 +89,13 @@ def test_plan_names_the_engine_of_what_is_built(site: Site) -> None:
     assert before == {"stg_lines": "duckdb", "fct_slots": "spark, as hash() runs on Spark alone"}
     assert after["stg_lines"] == after["stg_sales"] == after["mart_hour"] == "duckdb"
     assert tight["stg_sales"] == "spark, as about 0.0 GiB to work on, DuckDB may use 0.0 GiB"
+
+
+def test_explain_goes_by_receipts_as_a_tick_does(site: Site) -> None:
+    """A large change of what was slow is Spark's; a small one is DuckDB's, whatever receipts say."""
+    slow = tuple(Past("duckdb", "stg_sales", 1_000_000 * n, 2_000_000 * n, 90.0 * n) for n in (1, 2, 3, 4))
+    with mock.patch.object(receipts, "past", return_value=slow):
+        (said,) = engine_told.of_model(of(site, "stg_sales"), profile(site), {}).values()
+
+    assert said.startswith("duckdb for 1,000 changed rows: about 0.1 s; spark for 1,000,000: about 16 s, duckdb about ")
+    assert said.endswith("; by 4 ticks of its own, each tick anew")

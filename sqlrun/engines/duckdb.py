@@ -59,12 +59,20 @@ class DuckDBEngine:
         self._numbers = itertools.count(1)
 
     def start(self) -> None:
-        """Open the in-memory database; calling it again does nothing."""
+        """Open the in-memory database; calling it again does nothing.
+
+        Raises: EngineError if DuckDB doesn't take the profile's settings.
+        """
         import duckdb
 
         with self._lock:
             if self._root is None:
-                self._root = duckdb.connect(config={**CLOSED, **self._settings})
+                try:
+                    self._root = duckdb.connect(config={**CLOSED, **self._settings})
+                except duckdb.Error as error:
+                    given = ", ".join(sorted(self._settings))
+                    told = f"DuckDB doesn't take the profile's settings ({given}): {first_line(error)}"
+                    raise EngineError(told) from error
                 self._root.execute("set TimeZone = 'UTC'")
                 self._root.execute("set preserve_insertion_order = false")
                 self._root.execute("set lock_configuration = true")
@@ -213,10 +221,16 @@ class DuckDBEngine:
     def _wrapped(self, error: Exception, model: str, statement: str) -> EngineError:
         import duckdb
 
-        kind = EngineError
+        told = f"{type(error).__name__}: {first_line(error)}"
         if isinstance(error, duckdb.OutOfMemoryException) or "Resources exhausted" in str(error):
-            kind = UnsuitedError
-        return kind(f"{type(error).__name__}: {first_line(error)}", model=model, statement=statement)
+            # The settings lead here alone, as DuckDB takes most of the memory that there is by itself.
+            hint = (
+                "; `memory_limit` in the profile's settings leaves too little"
+                if "memory_limit" in self._settings
+                else ""
+            )
+            return UnsuitedError(told + hint, model=model, statement=statement)
+        return EngineError(told, model=model, statement=statement)
 
 
 def _text(write: Write) -> str:

@@ -27,10 +27,14 @@ KEPT = ROOT / "target" / "crash"
 
 
 class Builds:
-    """Builds of one engine: forked ones on DuckDB, on Spark each with a JVM, which dies with its Python."""
+    """Builds of one engine: forked ones on DuckDB, else each with a JVM of its own, which dies with its Python.
 
-    def __init__(self, lives: Lives | None, world: World) -> None:
-        self.lives, self.world = lives, world
+    With `engine: auto` each table's engine is drawn.
+    """
+
+    def __init__(self, lives: Lives | None, world: World, seed: int) -> None:
+        self.lives, self.world, self.seed = lives, world, seed
+        self.number = 0
 
     def run(self, killed_after: float | None = None) -> tuple[int, float, str]:
         """Build, or begin to; give the exit code, the seconds and what was said."""
@@ -51,9 +55,12 @@ class Builds:
     def _started(self, killed_after: float | None) -> tuple[int, str]:
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         log = self.world.root / "said.txt"
+        self.number += 1
+        drawn = self.world.engine == "auto"
+        command = ["tests.crash.alternating", f"{self.seed} {self.number}", ""] if drawn else ["sqlrun"]
         with log.open("w") as out:
             process = subprocess.Popen(
-                [sys.executable, "-m", "sqlrun", *BUILD, self.world.as_of], cwd=self.world.root, env=environment,
+                [sys.executable, "-m", *command, *BUILD, self.world.as_of], cwd=self.world.root, env=environment,
                 start_new_session=True, stdout=out, stderr=subprocess.STDOUT,
             )  # fmt: skip
             try:
@@ -107,14 +114,14 @@ def main() -> None:
     options = argparse.ArgumentParser(prog="python -m tests.crash", description=__doc__)
     options.add_argument("--kills", type=int, default=100)
     options.add_argument("--ticks", type=int, default=200, help="how many ticks the reader hammers")
-    options.add_argument("--engine", choices=("duckdb", "spark"), default="duckdb")
+    options.add_argument("--engine", choices=("duckdb", "spark", "auto"), default="duckdb")
     options.add_argument("--seed", type=int, default=1)
     chosen = options.parse_args()
     shutil.rmtree(KEPT, ignore_errors=True)
     with Lives() as lives:
         with kept_if_wrong(KEPT / "killed"):
             world = World(KEPT / "killed", chosen.engine)
-            builds = Builds(lives if chosen.engine == "duckdb" else None, world)
+            builds = Builds(lives if chosen.engine == "duckdb" else None, world, chosen.seed)
             died = kill(builds, chosen.kills, random.Random(chosen.seed))
         print(f"{chosen.kills} builds on {chosen.engine}, {died} of them killed: every published tick was right.")
         if chosen.ticks:

@@ -86,7 +86,7 @@ class World:
     """A project, what has been sold in it, and what must be true of its warehouse."""
 
     def __init__(self, folder: Path, engine: str = "duckdb") -> None:
-        self.root = project(folder, engine)
+        self.root, self.engine = project(folder, engine), engine
         self.number, self.lines = 0, 0
         self._chance = random.Random(1)
         # For its questions alone: what is built is built by processes of their own.

@@ -1,4 +1,7 @@
-"""`kill -9` of a Spark build and its JVM, five times in one warehouse: one more build, and each line counts once."""
+"""`kill -9` of a Spark build and its JVM, five times in one warehouse: one more build, and each line counts once.
+
+And of builds whose tables go from engine to engine.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +21,13 @@ from tests.projects import READER, ROOT, Site
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 KILLED = -signal.SIGKILL
+STRUCK, ALTERNATING = "tests.crash.struck", "tests.crash.alternating"
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
+def world(tmp_path: Path, request: pytest.FixtureRequest) -> World:
     """The shops with fewer models: each costs Spark a second in each of six builds."""
-    made = World(tmp_path / "shops", "spark")
+    made = World(tmp_path / "shops", getattr(request, "param", "spark"))
     for name in ("fct_best", "log_refunds", "mart_places"):
         for ending in (".sql", ".yml"):
             (made.root / "models" / f"{name}{ending}").unlink()
@@ -47,29 +51,49 @@ def build(world: World, *command: str) -> tuple[int, str]:
     return process.returncode, said
 
 
-def dies(world: World, point: str) -> None:
+def dies(world: World, *command: str) -> None:
     world.arrive()
-    code, said = build(world, "tests.crash.struck", point)
+    code, said = build(world, *command)
     assert code == KILLED, f"the point was never reached:\n{said}"
 
 
 def test_builds_are_killed_at_each_boundary_one_after_the_other(world: World) -> None:
     """Each finds what the one before has left: a batch without its mark, a published tick without receipts, a seed."""
-    dies(world, "after Spark's batch")
+    dies(world, STRUCK, "after Spark's batch")
     with pytest.raises(UsageError, match="nothing is published"):
         sqlrun.published("stg_lines", world.warehouse)
-    dies(world, "after the tick is published")
+    dies(world, STRUCK, "after the tick is published")
     world.check()
     first, rows = world.published(), world.site.everything()
 
     # The next build once was refused for ever: "tick 2 was used before on names".
     for point in ("after Spark's seed", "after Spark's merge", "after the tables are synced"):
-        dies(world, point)
+        dies(world, STRUCK, point)
         assert world.published() == first
         assert world.site.everything() == rows
         assert sqlrun.published("stg_lines", world.warehouse).num_rows == len(world.site.rows("stg_lines"))
 
     code, said = build(world, "sqlrun")
     assert code == 0, said
+    assert world.published() > first
+    world.check()
+
+
+@pytest.mark.parametrize("world", ["auto"], indirect=True)
+def test_builds_whose_engines_alternate_are_killed(world: World) -> None:
+    """After a merge of either engine; the next build takes back what both have written, and goes on by both."""
+    world.arrive()
+    code, said = build(world, "sqlrun")
+    assert code == 0, said
+    first, rows = world.published(), world.site.everything()
+
+    for seed, point in (("1", "after Spark's merge"), ("2", "after a merge")):
+        dies(world, ALTERNATING, seed, point)
+        assert world.published() == first
+        assert world.site.everything() == rows
+
+    code, said = build(world, ALTERNATING, "3", "")
+    assert code == 0, said
+    assert "is maintained by Spark in this tick" in said
     assert world.published() > first
     world.check()

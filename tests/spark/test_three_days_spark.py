@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from sqlrun.engines.spark import SparkEngine
+from tests.alternating import at_random, auto
 from tests.projects import Site, copy_project
 from tests.script import play
 
@@ -22,3 +23,13 @@ def test_every_tick_is_true_on_spark(tmp_path: Path, engine: SparkEngine) -> Non
     site = Site(copy_project(tmp_path), engine)
 
     assert play(site, 4) == 5
+
+
+def test_every_tick_is_true_with_engines_that_alternate(tmp_path: Path, engine: SparkEngine) -> None:
+    """All two hours of it: each table of each tick is one engine's, which is drawn; Spark's is one in twelve."""
+    site = Site(copy_project(tmp_path), auto(engine))
+
+    with at_random("8", 1 / 12) as drawn:
+        assert play(site, 24) == 25
+
+    assert {"spark", "duckdb"} <= set(drawn)

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
-from unittest import mock
 
 import pytest
 
-from sqlrun import turns
-from sqlrun.engine_choice import Chosen
-from sqlrun.engines.auto import AutoEngine
+from sqlrun.engines import delta_files
 from sqlrun.engines.duckdb import DuckDBEngine
 from sqlrun.engines.spark import SparkEngine
+from tests.alternating import at_random, auto
 from tests.projects import Site
 from tests.script import FIVE, START
 from tests.test_machine import Stop, project, stopping
@@ -40,32 +35,12 @@ def lines(step: int, some: random.Random) -> list[str]:
     return [json.dumps(line) for line in found]
 
 
-def auto(engine: SparkEngine, **given: Any) -> AutoEngine:
-    """An engine whose Spark is the one of all tests."""
-    made = AutoEngine(**given)
-    made.spark = engine
-    return made
-
-
-@contextmanager
-def at_random(some: random.Random) -> Iterator[list[str]]:
-    """Have each table's engine drawn, as if its cost were; give the names of those that were drawn."""
-    drawn: list[str] = []
-
-    def chosen(*_: Any) -> Chosen:
-        drawn.append(some.choice(["spark", "duckdb"]))
-        return Chosen("spark" if drawn[-1] == "spark" else "duckdb", 2.0, 1.0)
-
-    with mock.patch.object(turns, "FEW", 0), mock.patch.object(turns, "_chosen", chosen):
-        yield drawn
-
-
 @pytest.mark.parametrize("landing", ["duckdb", "spark"])
 def test_tables_go_from_engine_to_engine(engine: SparkEngine, tmp_path: Path, landing: str) -> None:
     """Each table of each tick by either engine; crashes in between, one after Spark's commit and one after DuckDB's."""
     some = random.Random(f"8 {landing}")
     site = Site(project(tmp_path / "shops"), auto(engine, lands=landing))
-    with at_random(some) as drawn:
+    with at_random(f"8 {landing}") as drawn:
         for step in range(5):
             site.write(f"{step}.jsonl", lines(step, some))
             if step in (1, 3):
@@ -96,26 +71,65 @@ def test_a_model_for_spark_alone_among_others(engine: SparkEngine, tmp_path: Pat
         assert {name for name, by in wrote.items() if by == "spark"} == {"fct_slots"}
 
 
-def test_a_table_with_column_mapping_is_spark_s(engine: SparkEngine, tmp_path: Path) -> None:
-    """A feature that somebody switched on with Spark: DuckDB leaves the table to it, and says so."""
+FEATURES = {
+    "columnMapping": "set tblproperties ('delta.columnMapping.mode' = 'name', 'delta.minReaderVersion' = '2', "
+    "'delta.minWriterVersion' = '5')",
+    "clustering": "cluster by (shop)",
+    "rowTracking": "set tblproperties ('delta.enableRowTracking' = 'true')",
+}
+
+
+def alter(engine: SparkEngine, site: Site, name: str, what: str) -> None:
+    """Change a published table as somebody would with Spark."""
+    published = site.ledger.read().published
+    assert published is not None
+    with engine._session() as session:
+        session.sql(f"alter table delta.`{site.warehouse}/{published.tables[name].path}` {what}")
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+def test_a_table_with_a_feature_that_delta_rs_cannot_write_is_spark_s(
+    engine: SparkEngine, tmp_path: Path, feature: str
+) -> None:
+    """Somebody switched it on with Spark: DuckDB leaves the table to it, and says so; alone it refuses."""
     some = random.Random(888)
     site = Site(project(tmp_path / "shops"), auto(engine))
     site.write("0.jsonl", lines(0, some))
     assert site.tick(START).published
-    published = site.ledger.read().published
-    assert published is not None
-    path = f"{site.warehouse}/{published.tables['stg_sales'].path}"
-    with engine._session() as session:
-        session.sql(
-            f"alter table delta.`{path}` set tblproperties ('delta.columnMapping.mode' = 'name', "
-            "'delta.minReaderVersion' = '2', 'delta.minWriterVersion' = '5')"
-        )
+    alter(engine, site, "stg_sales", FEATURES[feature])
     for step in (1, 2):
         site.write(f"{step}.jsonl", lines(step, some))
         result = site.tick(START + step * FIVE)
-        notes = [s.note for n in result.nodes for s in n.stages if s.note]
+        (note,) = [s.note for n in result.nodes for s in n.stages if s.note]
         assert result.published and differences(site, START + step * FIVE) == {}
-        assert notes == [
-            "stg_sales is maintained by Spark in this tick: stg_sales uses columnMapping of Delta, "
-            "which delta-rs can't write"
-        ]
+        assert note.startswith("stg_sales is maintained by Spark in this tick: stg_sales uses ")
+        assert feature in note and note.endswith(" of Delta, which delta-rs can't write")
+
+    site.write("3.jsonl", lines(3, some))
+    alone = Site(site.root, DuckDBEngine()).tick(START + 3 * FIVE)
+
+    assert not alone.published
+    assert any(f"{feature}" in node.message and "delta-rs can't write" in node.message for node in alone.nodes)
+
+
+def test_deletion_vectors_go_from_engine_to_engine(engine: SparkEngine, tmp_path: Path) -> None:
+    """Spark's MERGE leaves rows in their files and marks them; DuckDB reads around them, and goes on."""
+    some = random.Random(88)
+    site = Site(project(tmp_path / "shops"), auto(engine))
+    site.write("0.jsonl", lines(0, some) + lines(1, some))
+    assert site.tick(START).published
+    for name in ("stg_sales", "fct_slots"):
+        alter(engine, site, name, "set tblproperties ('delta.enableDeletionVectors' = 'true')")
+    marked = set()
+    for step, share in enumerate((1.0, 0.0, 0.5, 0.0), 1):
+        site.write(f"{step}.jsonl", lines(step, some))
+        with at_random(f"{step}", share):
+            result = site.tick(START + step * FIVE)
+        assert result.published and differences(site, START + step * FIVE) == {}, step
+        published = site.ledger.read().published
+        assert published is not None
+        paths = {name: f"{site.warehouse}/{published.tables[name].path}" for name in ("stg_sales", "fct_slots")}
+        marked |= {
+            name for name, path in paths.items() if delta_files.has_deletion_vectors(delta_files.open_table(path))
+        }
+    assert marked

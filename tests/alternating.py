@@ -1,0 +1,42 @@
+"""`engine: auto` whose choice is drawn for each table of each tick, whatever it would cost."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+
+from sqlrun import turns
+from sqlrun.engine_choice import Chosen, Name, Work
+from sqlrun.engines.auto import AutoEngine
+from sqlrun.engines.spark import SparkEngine
+
+
+def auto(engine: SparkEngine, **given: Any) -> AutoEngine:
+    """Make an engine whose Spark is the one of all tests."""
+    made = AutoEngine(**given)
+    made.spark = engine
+    return made
+
+
+@contextmanager
+def at_random(seed: str, share: float = 0.5) -> Iterator[list[str]]:
+    """Have each table's engine drawn, Spark with a chance of `share`; give the names of those that were drawn.
+
+    A seed draws the same for a table whatever other threads do meanwhile.
+    """
+    drawn: list[str] = []
+    turn: Counter[str] = Counter()
+
+    def chosen(_progress: Any, _engine: Any, work: Work) -> Chosen:
+        turn[work.table] += 1
+        some = random.Random(f"{seed} {work.table} {turn[work.table]}")
+        name: Name = "spark" if some.random() < share else "duckdb"
+        drawn.append(name)
+        return Chosen(name, 2.0, 1.0)
+
+    with mock.patch.object(turns, "FEW", 0), mock.patch.object(turns, "_chosen", chosen):
+        yield drawn

@@ -1,0 +1,94 @@
+"""A history of receipts that is torn, foreign or nonsense: advice that is no advice, and never another result."""
+
+from __future__ import annotations
+
+import math
+from contextlib import nullcontext
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sqlrun import costs, receipts
+from sqlrun.engine_choice import USUAL, Past, Work, choose
+from sqlrun.errors import EngineError
+from tests.test_receipts import AT, result
+
+WORK = Work("fct", changed=5_000_000, rows=20_000_000, bytes=1 << 30)
+odd: st.SearchStrategy[Any] = (
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3) | st.just(10**400) | st.dates()
+)
+past = st.builds(Past, st.sampled_from(["duckdb", "spark", "flink"]) | odd, st.just("fct") | odd, odd, odd, odd)
+FOREIGN = {
+    "other columns": pa.table({"name": ["x"], "day": [date(2026, 1, 1)]}),
+    "texts for numbers": pa.table({
+        "tick": ["one"], "engine": ["spark"], "table": ["fct"], "strategy": ["merge"], "rows_in": ["many"],
+        "rows_read": ["more"], "seconds": ["long"], "commits": ["yes"],
+    }),
+    "NULL in all": pa.table({
+        name: pa.array([None], kind)
+        for name, kind in {
+            "tick": pa.int64(), "engine": pa.string(), "table": pa.string(), "strategy": pa.string(),
+            "rows_in": pa.int64(), "rows_read": pa.int64(), "seconds": pa.float64(), "commits": pa.int64(),
+        }.items()
+    }),
+    "numbers that can't be": pa.table({
+        "tick": [-5], "engine": ["spark"], "table": ["fct"], "strategy": ["merge"], "rows_in": [-(2**63)],
+        "rows_read": [2**63 - 1], "seconds": [math.nan], "commits": [1],
+    }),
+}  # fmt: skip
+UNFIT = ("other columns", "texts for numbers")
+
+
+@given(st.lists(past, max_size=12), st.none() | st.integers(), st.booleans())
+def test_any_receipts_give_a_prediction(found: list[Past], memory: int | None, spark_is_up: bool) -> None:
+    """Whatever they say, both costs stay numbers that can be compared, and one of the engines is chosen."""
+    chosen = choose(WORK, found, memory, spark_is_up=spark_is_up)
+
+    assert chosen.engine in USUAL
+    assert all(math.isfinite(seconds) and seconds > 0 for seconds in (chosen.duckdb, chosen.spark))
+
+
+@given(st.lists(st.tuples(odd, odd)))
+def test_any_receipts_give_an_amplification_or_none(found: list[tuple[Any, Any]]) -> None:
+    rate = costs.amplification(found)
+
+    assert rate is None or (math.isfinite(rate) and rate >= 0)
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_a_foreign_table_of_receipts_gives_no_advice(tmp_path: Path, kind: str) -> None:
+    """What a tick adds to it fails as an error that the build tells and goes on after, or fits."""
+    write_deltalake(receipts.path_of(str(tmp_path)), FOREIGN[kind])
+
+    found = receipts.past(str(tmp_path))
+    rates = receipts.read_for_changes(str(tmp_path), "fct", "merge")
+
+    assert choose(WORK, found, None, spark_is_up=True) == choose(WORK, (), None, spark_is_up=True)
+    assert costs.amplification(rates) is None
+    with pytest.raises(EngineError, match="receipts of tick 1 can't be written") if kind in UNFIT else nullcontext():
+        receipts.write(str(tmp_path), result(1, "a"), "duckdb", AT)
+
+
+@pytest.mark.parametrize("torn", ["log", "file", "folder"])
+def test_torn_receipts_give_no_advice(tmp_path: Path, torn: str) -> None:
+    receipts.write(str(tmp_path), result(1, "a"), "duckdb", AT)
+    folder = Path(receipts.path_of(str(tmp_path)))
+    match torn:
+        case "log":
+            (folder / "_delta_log" / f"{1:020}.json").write_text("torn")
+        case "file":
+            next(folder.glob("*.parquet")).write_bytes(b"PAR1")
+        case _:
+            for file in sorted(folder.rglob("*"), reverse=True):
+                file.rmdir() if file.is_dir() else file.unlink()
+            folder.rmdir()
+            folder.write_text("a file")
+
+    assert receipts.past(str(tmp_path)) == ()
+    assert receipts.read_for_changes(str(tmp_path), "a", "merge") == []
