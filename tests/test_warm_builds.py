@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(not wire.is_supported(), reas
 
 
 class Shell:
-    """A project's folder and what is typed there."""
+    """A project's folder and what is typed there; without a locale, as in a container."""
 
     def __init__(self, root: Path, runtime: Path) -> None:
         self.root, self.runtime = root, runtime

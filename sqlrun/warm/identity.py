@@ -6,6 +6,7 @@ It is worked out by every command that finds a server, so it imports nothing tha
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import re
 import resource
@@ -22,7 +23,7 @@ def identity() -> dict[str, str]:
     limits = [(name, resource.getrlimit(getattr(resource, name))) for name in dir(resource) if name[:7] == "RLIMIT_"]
     return {
         "sqlrun's code": _hash(_files(PACKAGE)),
-        "Python": repr((sys.executable, sys.version, tuple(sys.flags), sys.warnoptions, sorted(sys._xoptions))),
+        "Python": repr((sys.executable, sys.version, _flags(), sys.warnoptions)),
         "libraries": repr([(folder, _changed(folder)) for folder in sys.path if folder.endswith("-packages")]),
         "locale, time zone or libraries' variables": _hash(
             sorted(v for v in os.environ.items() if BORN.fullmatch(v[0]))
@@ -39,6 +40,14 @@ def differing(mine: dict[str, str], theirs: dict[str, str]) -> list[str]:
     ['Python']
     """
     return [name for name in sorted(mine.keys() | theirs.keys()) if mine.get(name) != theirs.get(name)]
+
+
+def _flags() -> tuple[object, ...]:
+    """Tell how Python was begun; of its UTF-8 mode, which a locale without a name turns on, what comes of it."""
+    flags = re.sub(r"utf8_mode=\d", "", repr(sys.flags))
+    encoding = io.TextIOWrapper(io.BytesIO()).encoding.lower()
+    options = sorted((name, value) for name, value in sys._xoptions.items() if name != "utf8")
+    return flags, sys.getfilesystemencoding(), encoding, options
 
 
 def _files(folder: str) -> Iterator[tuple[str, int, int]]:
