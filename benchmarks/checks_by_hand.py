@@ -31,19 +31,19 @@ QUERIES = {
     "fct_restaurant_slots": """
         select
             count(*) filter (where restaurant_id is null or n_orders is null or total_sales is null
-                or slot_hour is null or slot_at is null) as nulls,
-            count(*) - count(distinct (slot_hour, slot_at, restaurant_id)) as repeated,
+                or slot_date is null or slot_at is null) as nulls,
+            count(*) - count(distinct (slot_date, slot_at, restaurant_id)) as repeated,
             count(*) filter (where n_orders < 1) as without_orders,
             count(*) filter (where total_sales < 0) as negative,
-            count(*) filter (where slot_at < slot_hour) as in_another_hour,
+            count(*) filter (where slot_date <> slot_at::date) as in_another_day,
             count(*) filter (where epoch_us(slot_at) % 300000000 <> 0) as off_the_grid
         from fct_restaurant_slots
     """,
     "fct_restaurant_dish_slots": """
         select
             count(*) filter (where restaurant_id is null or dish_id is null or quantity is null or sales is null
-                or n_lines is null or slot_hour is null or slot_at is null) as nulls,
-            count(*) - count(distinct (slot_hour, slot_at, restaurant_id, dish_id)) as repeated,
+                or n_lines is null or slot_date is null or slot_at is null) as nulls,
+            count(*) - count(distinct (slot_date, slot_at, restaurant_id, dish_id)) as repeated,
             count(*) filter (where quantity < 1) as without_dishes,
             count(*) filter (where sales < 0) as negative,
             count(*) filter (where quantity < n_lines) as fewer_than_lines,

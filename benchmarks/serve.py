@@ -67,11 +67,11 @@ COLUMNS = {
         ("restaurant_id", "string"),
         ("n_orders", "bigint"),
         ("total_sales", MONEY),
-        ("slot_hour", "timestamp"),
+        ("slot_date", "date"),
         ("slot_at", "timestamp"),
     ),
 }
-PARTED = {"fct_restaurant_hours": ("hour_date",), "fct_restaurant_slots": ("slot_hour",)}
+PARTED = {"fct_restaurant_hours": ("hour_date",), "fct_restaurant_slots": ("slot_date",)}
 
 
 # ── the warehouse ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -131,7 +131,12 @@ class World:
             else:
                 slots = at + random_.integers(0, 12, rows) * np.timedelta64(300, "s")
                 self.write(
-                    name, {**one, "slot_hour": stamp, "slot_at": pa.array(slots).cast(pa.timestamp("us", "UTC"))}
+                    name,
+                    {
+                        **one,
+                        "slot_date": pa.array(slots.astype("datetime64[D]")),
+                        "slot_at": pa.array(slots).cast(pa.timestamp("us", "UTC")),
+                    },
                 )
 
     def publish(self) -> None:

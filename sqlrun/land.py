@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
 
 from sqlrun import landed, landing, lost_files, relanded, replays, rules_edited, turns
 from sqlrun.drift_rows import judged
@@ -41,12 +41,11 @@ def _at_rest(progress: Progress, model: Compiled) -> bool:
 def _request(progress: Progress, model: Compiled, dialect: Dialect, at: datetime) -> Landing:
     assert model.source is not None
     table = progress.plan.tables[model.name]
-    rules = progress.space.rules.get(model.name, ())
     return Landing(
         table=table.spec,
         source=f"{progress.space.project.root}/{model.source.path}",
         checkpoint=f"{progress.warehouse}/{landed.checkpoint_of(table.path)}",
-        query=landing.query(model.own, model.source, rules, dialect, at),
+        query=cache(partial(_query, progress, model, dialect, at)),
         app_id=f"{progress.space.project.name}.{model.name}",
         metadata=progress.metadata(),
         accept_lost=progress.accept_lost,
@@ -88,3 +87,8 @@ def land(progress: Progress, model: Compiled, at: datetime) -> StageReceipt:
         path=table.path,
         engine=turn.engine.name if turn.engine is not progress.engine else "",
     )
+
+
+def _query(progress: Progress, model: Compiled, dialect: Dialect, at: datetime) -> str:
+    assert model.source is not None
+    return landing.query(model.own, model.source, progress.space.rules.get(model.name, ()), dialect, at)

@@ -75,7 +75,7 @@ def rows(tick: int, ids: tuple[str, ...] = IDS) -> dict[str, list[dict[str, Any]
             at = hour - timedelta(hours=back)
             one = {"restaurant_id": each, "n_orders": number + 1, "total_sales": Decimal(number + 1)}
             found["fct_restaurant_hours"].append({**one, "hour_date": at.date(), "hour_at": at})
-            found["fct_restaurant_slots"].append({**one, "slot_hour": at, "slot_at": at + timedelta(minutes=30)})
+            found["fct_restaurant_slots"].append({**one, "slot_date": at.date(), "slot_at": at + timedelta(minutes=30)})
     return found
 
 

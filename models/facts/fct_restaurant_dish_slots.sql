@@ -8,7 +8,7 @@ select
     cast(sum(quantity) as bigint) as quantity,
     cast(sum(line_total) as decimal(18, 2)) as sales,
     count(*) as n_lines,
-    slot_hour,
+    slot_date,
     slot_at
 from lines
-group by slot_hour, slot_at, restaurant_id, dish_id
+group by slot_date, slot_at, restaurant_id, dish_id

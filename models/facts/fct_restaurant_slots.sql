@@ -8,7 +8,7 @@ orders_in_slots as (
         restaurant_id,
         order_total,
         {{ five_minute_slot('ordered_at') }} as slot_at,
-        {{ hour_of(five_minute_slot('ordered_at')) }} as slot_hour
+        cast({{ five_minute_slot('ordered_at') }} as date) as slot_date
     from orders
 )
 
@@ -16,7 +16,7 @@ select
     restaurant_id,
     count(*) as n_orders,
     cast(sum(order_total) as decimal(18, 2)) as total_sales,
-    slot_hour,
+    slot_date,
     slot_at
 from orders_in_slots
-group by slot_hour, slot_at, restaurant_id
+group by slot_date, slot_at, restaurant_id

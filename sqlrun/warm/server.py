@@ -294,9 +294,9 @@ def load(settings: dict[str, str] | None) -> None:
     """Import what commands need, and make what may be made before a fork."""
     before = {name: os.environ.get(name) for name in ONE_THREAD}
     os.environ.update(dict.fromkeys(ONE_THREAD, "1"))
-    from sqlrun import quality
+    from sqlrun import gx_run
 
-    quality.load()
+    gx_run.load()
     for module in (*WARM, *(ON_SPARK if settings is not None else ())):
         importlib.import_module(module)
     for name, value in before.items():

@@ -13,6 +13,6 @@ select
     cast(line.quantity * line.unit_price as decimal(18, 2)) as line_total,
     orders.ordered_at,
     {{ five_minute_slot('orders.ordered_at') }} as slot_at,
-    {{ hour_of(five_minute_slot('orders.ordered_at')) }} as slot_hour
+    cast({{ five_minute_slot('orders.ordered_at') }} as date) as slot_date
 from orders
 lateral view posexplode(orders.items) lines as line_number, line
