@@ -1,6 +1,6 @@
 """`python -m sqlrun`. Shell: the command line."""
 
-from sqlrun.cli import main
+from sqlrun.front import main
 
 if __name__ == "__main__":
     main()

@@ -23,12 +23,17 @@ def alone() -> None:
     """Be sure that no other build has begun: where nothing else could."""
 
 
+def forget(progress: Progress) -> None:
+    """Keep nothing of a tick that was published."""
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """What a tick is asked to do; `clock` tells the time of the day, for records alone.
 
     `still` is asked before each write; it raises LockedError where another build has taken the warehouse over.
-    `say` takes what was healed. A check that takes longer than `check_timeout` seconds is an error.
+    `say` takes what was healed. A check that takes longer than `check_timeout` seconds is an error. `published` takes
+    what a tick that was published stood on.
     """
 
     warehouse: str
@@ -42,6 +47,7 @@ class Request:
     still: Callable[[], None] = alone
     say: Callable[[str], None] = lambda _: None
     check_timeout: int = 60
+    published: Callable[[Progress], None] = forget
 
 
 def tick(
@@ -87,7 +93,7 @@ def tick(
             nodes.load(name)
         for model in plan.models:
             if model.source is not None:
-                nodes.land(model, request.warehouse, request.clock())
+                nodes.land(model, request.clock())
         if not nodes.failed:
             request.still()
             pinned = ledger.pin(number, request.as_of, progress.states, request.clock(), request.holder)
@@ -96,6 +102,7 @@ def tick(
     if not nodes.failed:
         request.still()
         ledger.publish(number, request.as_of, progress.states, request.clock(), request.holder, pinned)
+        request.published(progress)
     seconds = time.perf_counter() - started
     return TickResult(
         number, request.as_of, not nodes.failed, seconds, tuple(nodes.done), tuple(nodes.checks), tuple(nodes.measures)

@@ -19,6 +19,7 @@ from sqlrun import (
     cli_new,
     cli_quarantine,
     cli_serve,
+    cli_server,
     cli_test,
     cli_ticks,
 )
@@ -33,9 +34,11 @@ GARBAGE = (200_000, 10, 10)
 @click.version_option(__version__, prog_name="sqlrun")
 @click.option("--project-dir", type=FOLDER, default=".", help="The project's folder.")
 @click.option("--no-cache", is_flag=True, help="Read and compile everything anew, whatever target/cache.jsonl knows.")
+@click.option("--no-server", is_flag=True, help="Run the command here, though `sqlrun up` has started a server.")
 @click.pass_context
-def main(context: click.Context, project_dir: Path, no_cache: bool) -> None:
+def main(context: click.Context, project_dir: Path, no_cache: bool, no_server: bool) -> None:
     """Write the query over all of history; sqlrun keeps its answer true every tick, at the cost of what changed."""
+    del no_server  # `front.py` has looked at it
     gc.set_threshold(*GARBAGE)
     atexit.register(leave)
     from sqlrun.cache import WANTED
@@ -169,7 +172,18 @@ def clean(root: Path, warehouse: bool, profile: str | None) -> None:
     sys.exit(clean_up(root, warehouse, profile, utc_now()))
 
 
-GROUPS = (cli_ticks, cli_test, cli_new, cli_check, cli_doctor, cli_drift, cli_environments, cli_quarantine, cli_serve)
+GROUPS = (
+    cli_ticks,
+    cli_test,
+    cli_new,
+    cli_check,
+    cli_doctor,
+    cli_drift,
+    cli_environments,
+    cli_quarantine,
+    cli_serve,
+    cli_server,
+)
 COMMANDS = tuple(command for group in GROUPS for command in group.COMMANDS)
 for command in (*COMMANDS, simulate_command):
     main.add_command(command)

@@ -181,3 +181,8 @@ def _read(result: Any, form: str) -> Said:
     own = result.to_json_dict()
     raw = {key: own.get(key) for key in ("success", "result", "exception_info")}
     return {**cast(Mapping[str, Any], result.result), "success": bool(result.success), "raw": raw}
+
+
+def load() -> None:
+    """Import Great Expectations and make what all its checks share, before any is asked for."""
+    _batch_definition()

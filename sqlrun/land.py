@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from datetime import datetime
 from functools import cache, partial
 
 from sqlrun import landed, landing, lost_files, relanded, replays, rules_edited, turns
 from sqlrun.drift_rows import judged
+from sqlrun.engines import source_files
 from sqlrun.engines.protocol import Dialect, Landing
 from sqlrun.events import StageReceipt
 from sqlrun.incremental.compile import Compiled
@@ -15,7 +17,42 @@ from sqlrun.maintain import Progress
 from sqlrun.plan import state_after
 
 
-def land(progress: Progress, model: Compiled, warehouse: str, at: datetime) -> StageReceipt:
+def ahead(progress: Progress, at: datetime) -> None:
+    """Land between two ticks what has come since the first and is whole: the second has less to wait for (decision 22).
+
+    To the second it is as if it had died after landing them: rows that no tick has published are its changes.
+    Raises: EngineError, which the next tick meets again and tells; LockedError.
+    """
+    for model in progress.plan.models:
+        if model.source is not None and _at_rest(progress, model):
+            turn = turns.of_landing(progress, model)
+            request = _request(progress, model, turn.engine.dialect, at)
+            progress.still()
+            turn.engine.land(request)
+
+
+def _at_rest(progress: Progress, model: Compiled) -> bool:
+    """Tell whether files wait, and none of them was changed a moment ago: it may not be whole yet."""
+    assert model.source is not None
+    waiting = turns.waiting(progress, model).values()
+    return bool(waiting) and all(time.time() - (at or 0) / 1e9 >= source_files.SETTLES for _, at in waiting)
+
+
+def _request(progress: Progress, model: Compiled, dialect: Dialect, at: datetime) -> Landing:
+    assert model.source is not None
+    table = progress.plan.tables[model.name]
+    return Landing(
+        table=table.spec,
+        source=f"{progress.space.project.root}/{model.source.path}",
+        checkpoint=f"{progress.warehouse}/{landed.checkpoint_of(table.path)}",
+        query=cache(partial(_query, progress, model, dialect, at)),
+        app_id=f"{progress.space.project.name}.{model.name}",
+        metadata=progress.metadata(),
+        accept_lost=progress.accept_lost,
+    )
+
+
+def land(progress: Progress, model: Compiled, at: datetime) -> StageReceipt:
     """Land what is new of a model's source, exactly once.
 
     What has landed stays, published or not: rows of a tick that failed are the next tick's changes. Quarantined lines
@@ -24,16 +61,7 @@ def land(progress: Progress, model: Compiled, warehouse: str, at: datetime) -> S
     assert model.source is not None
     table = progress.plan.tables[model.name]
     turn = turns.of_landing(progress, model)
-    query = cache(partial(_query, progress, model, turn.engine.dialect, at))
-    request = Landing(
-        table=table.spec,
-        source=f"{progress.space.project.root}/{model.source.path}",
-        checkpoint=f"{warehouse}/{landed.checkpoint_of(table.path)}",
-        query=query,
-        app_id=f"{progress.space.project.name}.{model.name}",
-        metadata=progress.metadata(),
-        accept_lost=progress.accept_lost,
-    )
+    request = _request(progress, model, turn.engine.dialect, at)
     if table.state is None:
         lost_files.require(progress, model.name, request.source, table.path)
     progress.still()

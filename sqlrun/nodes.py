@@ -96,12 +96,12 @@ class Nodes:
         add_to_states(self.progress, (name,))
         return receipt
 
-    def land(self, model: Compiled, warehouse: str, at: datetime) -> None:
+    def land(self, model: Compiled, at: datetime) -> None:
         """Land a source's new files here and now; their checks run beside what comes next."""
         node = _Node(model, "landing", set(), self._start(f"landing {model.name}"))
         self._nodes[model.name] = node
         node.kept = Future()
-        node.kept.set_result(_guarded("landing", lambda: (land(self.progress, model, warehouse, at),)))
+        node.kept.set_result(_guarded("landing", lambda: (land(self.progress, model, at),)))
         if not node.related:
             self._check(node)
         self._settle()

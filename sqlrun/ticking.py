@@ -6,7 +6,7 @@ import re
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -20,6 +20,7 @@ from sqlrun import (
     check_history,
     doctor,
     environments,
+    land,
     lock,
     marks,
     measures,
@@ -37,11 +38,15 @@ from sqlrun.errors import EngineError, LockedError, SqlrunError, UsageError
 from sqlrun.events import Event, TickResult
 from sqlrun.findings import About
 from sqlrun.ledger import Ledger
+from sqlrun.maintain import Progress
 from sqlrun.model import Profile
 from sqlrun.pipeline import Prepared
 from sqlrun.ticks import floor, parse_time
 
 INTERRUPTED = 130
+# With --every: how long before a tick what has come by then is landed; with shorter steps all is the tick's.
+AHEAD = timedelta(seconds=20)
+LEAST_STEP = timedelta(minutes=1)
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -93,6 +98,7 @@ class Session:
         self._stop, self._at_once = threading.Event(), threading.Event()
         # The few rows that are checked are read without a job of Spark's.
         self._reader = DuckDBEngine() if target.engine == "spark" else None
+        self._progress: Progress | None = None
 
     def run(self, options: dict[str, Any]) -> int:
         """Tick as the options say; give the exit code of the last tick that failed, else 0."""
@@ -137,9 +143,24 @@ class Session:
             while options["every"] and not self._stop.is_set():
                 following = floor(self.clock(), step) + step
                 self.console.print(f"Next tick at {following:%H:%M:%S} UTC; Ctrl-C stops.")
-                if self._stop.wait(max(0.0, (following - self.clock()).total_seconds())):
+                if step >= LEAST_STEP:
+                    if self._waits_until(following - AHEAD):
+                        return
+                    self._land_ahead()
+                if self._waits_until(following):
                     return
                 yield self._now(step, ledger)
+
+    def _waits_until(self, time: datetime) -> bool:
+        """Wait for a time of the clock; tell whether the build is to stop."""
+        return self._stop.wait(max(0.0, (time - self.clock()).total_seconds()))
+
+    def _land_ahead(self) -> None:
+        """Land what has come since the last tick, so that the next one doesn't wait for it."""
+        if self._progress is not None:
+            # What is wrong is the next tick's to tell: it meets it too.
+            with suppress(EngineError, OSError):
+                land.ahead(self._progress, self.clock())
 
     def _now(self, step: timedelta, ledger: Ledger) -> datetime:
         """Take the clock's time, rounded down; never before the published tick (a clock may go back)."""
@@ -181,7 +202,9 @@ class Session:
             still,
             self._say,
             target.check_timeout,
+            self._keep,
         )
+        self._progress = None
         try:
             result = tick(self.prepared.space, engine, ledger, request, tell, self._reader)
         except (SqlrunError, KeyboardInterrupt) as error:
@@ -204,6 +227,10 @@ class Session:
         self._write_down(result, ledger, still)
         self._alert(result, about, still)
         return result
+
+    def _keep(self, progress: Progress) -> None:
+        """Remember what the last published tick stood on; the next one forgets it."""
+        self._progress = progress
 
     def _alert(self, result: TickResult, about: About, still: Callable[[], None]) -> None:
         """Tell whom the profile names, once; the tick is what it is, whatever comes of it."""

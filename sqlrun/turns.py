@@ -135,9 +135,15 @@ def _is_needed(progress: Progress, engine: AutoEngine, models: Iterable[Compiled
 
 
 def _waits(progress: Progress, model: Compiled) -> bool:
-    assert model.source is not None
     try:
-        present = source_files.listed(f"{progress.space.project.root}/{model.source.path}")
-        return bool(present.keys() - source_files.landed_by(Path(_checkpoint(progress, model))))
+        return bool(waiting(progress, model))
     except (EngineError, OSError):
         return False  # landing it says what is wrong
+
+
+def waiting(progress: Progress, model: Compiled) -> dict[str, source_files.Stat]:
+    """List the files of a model's source that have not landed."""
+    assert model.source is not None
+    present = source_files.listed(f"{progress.space.project.root}/{model.source.path}")
+    landed_files = source_files.landed_by(Path(_checkpoint(progress, model)))
+    return {name: stat for name, stat in present.items() if name not in landed_files}

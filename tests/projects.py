@@ -16,6 +16,7 @@ from sqlrun.engines.duckdb import DuckDBEngine
 from sqlrun.engines.protocol import Engine, Relation
 from sqlrun.events import TickResult
 from sqlrun.ledger import Ledger
+from sqlrun.maintain import Progress
 from sqlrun.pipeline import Prepared, prepare
 from sqlrun.readers import find, relation, tick_of
 
@@ -74,6 +75,7 @@ class Site:
     env: str = ""
     prepared: Prepared = field(init=False)
     events: list[Any] = field(default_factory=list)
+    published: list[Progress] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.prepared = prepared(self.root)
@@ -89,7 +91,9 @@ class Site:
         self, as_of: datetime, select: tuple[str, ...] = (), refresh: bool = False, accept_lost: bool = False
     ) -> TickResult:
         names = select or tuple(n for n in self.prepared.graph.order if not n.startswith("source:"))
-        request = Request(self.warehouse, as_of, names, refresh, 2, "test", now, accept_lost)
+        request = Request(
+            self.warehouse, as_of, names, refresh, 2, "test", now, accept_lost, published=self.published.append
+        )
         return tick(self.prepared.space, self.engine, self.ledger, request, self.events.append)
 
     def rows(self, name: str) -> list[dict[str, Any]]:

@@ -97,7 +97,7 @@ def held(page: Path, marker: str, text: str) -> None:
 
 def module_list() -> str:
     lines = []
-    for folder in (".", "incremental", "engines", "serve"):
+    for folder in (".", "incremental", "engines", "serve", "warm"):
         named = "sqlrun" if folder == "." else f"sqlrun/{folder}"
         lines += ["", f"`{named}/`", "", "| module | what it is |", "|---|---|"]
         for path in sorted((ROOT / "sqlrun" / folder).glob("*.py")):

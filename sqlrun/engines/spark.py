@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import queue
+import secrets
 import threading
 import time
 from collections.abc import Iterator
@@ -60,6 +61,8 @@ class SparkEngine:
         self._lock = threading.Lock()
         self._idle: queue.SimpleQueue[SparkSession] = queue.SimpleQueue()
         self._numbers = itertools.count(1)
+        # Its own: a JVM that is lent remembers the jobs of those who had it before.
+        self._group = f"sqlrun-{secrets.token_hex(4)}"
 
     @property
     def is_up(self) -> bool:
@@ -136,7 +139,7 @@ class SparkEngine:
             raise EngineError(f"tick {write.tick} was used before on {write.table.name}", model=write.table.name)
         if isinstance(write.statement, Load):
             return _load(table, write, write.statement, started)
-        group = f"sqlrun-{next(self._numbers)}"
+        group = f"{self._group}-{next(self._numbers)}"
         with self._session() as session, self._explained(write.table.name, spark_merge.text_of(write)):
             session.sparkContext.setJobGroup(group, write.table.name)
             with _views(session, write.relations), _transaction(session, write):
@@ -178,10 +181,12 @@ class SparkEngine:
             yield found.slice(start, rows)
 
     def close(self) -> None:
-        """Stop Spark and its JVM."""
+        """Stop Spark and its JVM; one that is lent goes on."""
         with self._lock:
             if self._spark is not None:
-                self._spark.stop()
+                from sqlrun.engines.spark_session import end
+
+                end(self._spark)
                 self._spark = None
                 self._idle = queue.SimpleQueue()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
 import os
 import re
@@ -15,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sqlrun.engines import spark_lent
 from sqlrun.errors import EngineError
 
 if TYPE_CHECKING:
@@ -95,21 +98,19 @@ def java_problem() -> str | None:
 
 
 def session_of(settings: dict[str, str]) -> SparkSession:
-    """Start Spark, or raise an `EngineError` that says why it doesn't start."""
+    """Start Spark or join one that is lent, or raise an `EngineError` that says why it doesn't start."""
+    # It prints every error that a query makes, values and Java's stack included; the engine tells what is of use.
+    logging.getLogger("SQLQueryContextLogger").disabled = True
+    with _interrupts_kept():
+        lent = spark_lent.join(key_of(settings))
+    if lent is not None:
+        return lent
     problem = java_problem()
     if problem is not None:
         raise EngineError(problem)
     from pyspark.sql import SparkSession
 
-    # It prints every error that a query makes, values and Java's stack included; the engine tells what is of use.
-    logging.getLogger("SQLQueryContextLogger").disabled = True
-    folder = Path(tempfile.gettempdir()) / f"sqlrun-spark-{os.getuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    options = JAVA_OPTIONS.format(log4j=Path(__file__).with_name("log4j2.properties"), home=folder)
-    merged = {**SETTINGS, "spark.sql.warehouse.dir": str(folder / "warehouse"), **_jars(), **settings}
-    # Else a text such as '${spark.hadoop.fs.s3a.secret.key}' in a model would be that setting, '${env:X}' a variable.
-    merged["spark.sql.variable.substitute"] = "false"
-    merged["spark.driver.extraJavaOptions"] = f"{options} {settings.get('spark.driver.extraJavaOptions', '')}".strip()
+    merged = _merged(settings)
     builder = SparkSession.builder
     for key, value in merged.items():
         builder = builder.config(key, value)
@@ -119,6 +120,32 @@ def session_of(settings: dict[str, str]) -> SparkSession:
         except Exception as error:
             raise EngineError(f"Spark doesn't start: {str(error).splitlines()[0]}\n{_tail(said)}".rstrip()) from error
     return session
+
+
+def key_of(settings: dict[str, str]) -> str:
+    """Hash what a JVM is born with; one that was born with the same may stand in for another."""
+    java = os.environ.get("JAVA_HOME") or shutil.which("java") or ""
+    # PATH finds Java, which is named itself.
+    seen = {n: v for n, v in os.environ.items() if PASSED.fullmatch(n) and n != "PATH" and "PYSPARK" not in n}
+    born = [_merged(settings), seen, os.path.realpath(java), str(Path.cwd())]
+    return hashlib.blake2b(json.dumps(born, sort_keys=True).encode(), digest_size=16).hexdigest()
+
+
+def end(session: SparkSession) -> None:
+    """Stop Spark and its JVM, unless they are lent."""
+    if not spark_lent.is_lent(session):
+        session.stop()
+
+
+def _merged(settings: dict[str, str]) -> dict[str, str]:
+    folder = Path(tempfile.gettempdir()) / f"sqlrun-spark-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    options = JAVA_OPTIONS.format(log4j=Path(__file__).with_name("log4j2.properties"), home=folder)
+    merged = {**SETTINGS, "spark.sql.warehouse.dir": str(folder / "warehouse"), **_jars(), **settings}
+    # Else a text such as '${spark.hadoop.fs.s3a.secret.key}' in a model would be that setting, '${env:X}' a variable.
+    merged["spark.sql.variable.substitute"] = "false"
+    merged["spark.driver.extraJavaOptions"] = f"{options} {settings.get('spark.driver.extraJavaOptions', '')}".strip()
+    return merged
 
 
 def _jars() -> dict[str, str]:

@@ -1,0 +1,120 @@
+"""Where a project's server listens, and how it and a command talk. Shell: a Unix socket in a private folder.
+
+A message is four bytes of length and JSON; the first one that a command sends brings its three standard streams along.
+"""
+
+from __future__ import annotations
+
+import array
+import json
+import os
+import socket
+import stat
+import struct
+from typing import Any
+
+MOST_BYTES = 16 << 20
+# How long either side waits for the other's next word while a command is handed over.
+PATIENCE = 2.0
+
+
+class WireError(Exception):
+    """Whoever is at the other end can't be trusted or doesn't speak; the text says what is wrong."""
+
+
+def is_supported() -> bool:
+    """Tell whether a server can run here: it forks, passes open files on and asks the kernel who calls (Linux)."""
+    return hasattr(socket, "SO_PEERCRED") and hasattr(os, "fork")
+
+
+def folder() -> str:
+    """Name the user's private folder for sockets; it needn't be there."""
+    above = os.environ.get("XDG_RUNTIME_DIR") or os.environ.get("TMPDIR") or "/tmp"
+    return f"{above}/sqlrun-{os.geteuid()}"
+
+
+def address(root: str) -> str:
+    """Name the socket of a project's folder, by the folder itself: whichever way it is named.
+
+    Raises: OSError where there is no such folder.
+    """
+    found = os.stat(root)  # noqa: PTH116  pathlib takes time
+    return f"{folder()}/{found.st_dev:x}-{found.st_ino:x}.socket"
+
+
+def require_private(path: str, *, kind: int) -> None:
+    """Refuse a folder (S_IFDIR) or socket (S_IFSOCK) that isn't the user's own or is open to others (WireError)."""
+    found = os.lstat(path)
+    if stat.S_IFMT(found.st_mode) != kind:
+        raise WireError(f"{path} is not a {'folder' if kind == stat.S_IFDIR else 'socket'}")
+    if found.st_uid != os.geteuid():
+        raise WireError(f"{path} belongs to another user")
+    if stat.S_IMODE(found.st_mode) & 0o077:
+        raise WireError(f"{path} is open to other users")
+
+
+def require_same_user(connection: socket.socket) -> None:
+    """Refuse whoever is at the other end unless the kernel says that it is the same user (WireError)."""
+    size = struct.calcsize("3i")
+    _, user, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
+    if user != os.geteuid():
+        raise WireError("another user is at the other end")
+
+
+def connect(path: str) -> socket.socket:
+    """Connect to a server's socket, where it and its folder are the user's own alone.
+
+    Raises: WireError, OSError.
+    """
+    require_private(os.path.dirname(path), kind=stat.S_IFDIR)  # noqa: PTH120
+    require_private(path, kind=stat.S_IFSOCK)
+    made = socket.socket(socket.AF_UNIX)
+    try:
+        made.settimeout(PATIENCE)
+        made.connect(path)
+        require_same_user(made)
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+def send(connection: socket.socket, message: dict[str, Any], files: tuple[int, ...] = ()) -> None:
+    """Send a message, with open files where there are any."""
+    body = json.dumps(message).encode()
+    head = struct.pack(">I", len(body))
+    if files:
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))]
+        connection.sendmsg([head], rights)
+        connection.sendall(body)
+    else:
+        connection.sendall(head + body)
+
+
+def receive(connection: socket.socket, files: int = 0) -> tuple[dict[str, Any], list[int]]:
+    """Wait for a message and up to so many open files. Raises: WireError, OSError."""
+    head, found, _, _ = socket.recv_fds(connection, 4, files, socket.MSG_CMSG_CLOEXEC)
+    try:
+        head += _exactly(connection, 4 - len(head))
+        (size,) = struct.unpack(">I", head)
+        if size > MOST_BYTES:
+            raise WireError("a message is too long")
+        message = json.loads(_exactly(connection, size))
+        if not isinstance(message, dict):
+            raise WireError("a message is no message")
+    except (ValueError, WireError, OSError) as error:
+        for each in found:
+            os.close(each)
+        raise error if isinstance(error, OSError) else WireError(str(error)) from None
+    return message, found
+
+
+def _exactly(connection: socket.socket, size: int) -> bytes:
+    parts = []
+    while size:
+        part = connection.recv(min(size, 1 << 16))
+        if not part:
+            raise WireError("the other end is gone")
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)

@@ -1,0 +1,74 @@
+"""A warm server whose commands are made up here, and a client of it: `python -m tests.warm_fake server|client ...`.
+
+No library is loaded, so that both begin at once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+
+def command(prog_name: str) -> None:
+    """Do what the arguments say."""
+    what, *rest = sys.argv[1:]
+    if what == "tell":
+        told = {
+            "argv": sys.argv, "program": prog_name, "folder": str(Path.cwd()), "umask": os.umask(0),
+            "variables": {name: value for name, value in os.environ.items() if name.startswith("CANARY")},
+            "terminals": [stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)],
+            "encodings": [sys.stdout.encoding, sys.stdout.errors], "pid": os.getpid(),
+            "input": sys.stdin.read() if rest else "", "left": hasattr(os, "left_behind"),
+            "ignores": signal.getsignal(signal.SIGHUP) is signal.SIG_IGN,
+        }  # fmt: skip
+        print("on stderr", file=sys.stderr)
+        print(json.dumps(told))
+    elif what == "leave":
+        os.environ["CANARY_LEFT"] = "1"
+        os.chdir("/")
+        os.umask(0o077)
+        setattr(os, "left_behind", True)  # noqa: B010
+    elif what == "exit":
+        sys.exit(int(rest[0]))
+    elif what == "raise":
+        raise ValueError("as it comes")
+    elif what == "width":
+        print(os.get_terminal_size(1).columns)
+    elif what == "wait":
+        print(os.getpid(), flush=True)
+        try:
+            time.sleep(60)
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+            sys.exit(130)
+    sys.exit(0)
+
+
+def main() -> None:
+    what, *rest = sys.argv[1:]
+    fake: Any = ModuleType("sqlrun.cli")
+    fake.main = command
+    sys.modules["sqlrun.cli"] = fake
+    from sqlrun.warm import client, server, wire
+
+    wire.PATIENCE = float(os.environ.pop("PATIENCE", "2"))
+    if what == "server":
+        server.load = lambda settings: None
+        server.main(rest[0])
+    sys.argv = ["sqlrun", *rest]
+    code = client.handed_over(".", rest, "sqlrun")
+    heavy = {"click", "sqlglot", "pyarrow", "duckdb", "pathlib", "subprocess"} & sys.modules.keys()
+    if what == "light":
+        print(sorted(heavy))
+    sys.exit(99 if code is None else code)
+
+
+if __name__ == "__main__":
+    assert Path(__file__).name == "warm_fake.py"
+    main()
