@@ -70,11 +70,12 @@ FILES = {
     "models/shouted.yml": broken.contract("shouted", "id int", "loud string", extra="    grain: [id]"),
     "profiles/local.yml": "engine: duckdb\nwarehouse: warehouse\n",
 }
+pytestmark = pytest.mark.usefixtures("unchecked")
 GUESTS = ("Ada Lovelace", "bob@example.org")
 
 
 @pytest.fixture(scope="module")
-def ticked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def ticked(unchecked: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project with a published tick: each guest buys every hour for three days, in two shops."""
     root = tmp_path_factory.mktemp("recorded").resolve()
     (root / "data" / "orders").mkdir(parents=True)
