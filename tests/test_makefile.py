@@ -117,7 +117,19 @@ def test_make_alone_shows_every_target():
     assert (
         shown
         == phony - {"java", "again"}
-        == {"help", "build", "test", "test-fast", "mutants", "fuzz", "crash", "lint", "clean"}
+        == {
+            "help",
+            "build",
+            "test",
+            "test-plain",
+            "test-spark",
+            "test-fast",
+            "mutants",
+            "fuzz",
+            "crash",
+            "lint",
+            "clean",
+        }
     )
     assert told == make("help")
 
@@ -126,8 +138,11 @@ def test_make_alone_shows_every_target():
     ("target", "commands"),
     [
         ("build", [".ci/require java", "sqlrun simulate", "sqlrun build"]),
-        ("test", [".ci/require java", 'pytest -n 2 -m "not spark"', "pytest -m spark"]),
-        ("test-fast", ['pytest -n 2 -m "not spark and not slow"']),
+        (
+            "test",
+            [".ci/require java", "pytest -m spark", 'pytest -n 2 --dist worksteal --ignore=tests/spark -m "not spark"'],
+        ),
+        ("test-fast", ['pytest -n 2 --dist worksteal --ignore=tests/spark -m "not spark and not slow"']),
         ("crash", ["python -m tests.crash --kills 100 --ticks 200 --engine duckdb"]),
         ("lint", ["ruff check .", "ruff format --check .", "mypy"]),
     ],
