@@ -117,19 +117,8 @@ def test_make_alone_shows_every_target():
     assert (
         shown
         == phony - {"java", "again"}
-        == {
-            "help",
-            "build",
-            "test",
-            "test-plain",
-            "test-spark",
-            "test-fast",
-            "mutants",
-            "fuzz",
-            "crash",
-            "lint",
-            "clean",
-        }
+        == {"help", "build", "test", "test-plain", "test-spark", "test-fast"}
+        | {"mutants", "fuzz", "crash", "lint", "clean"}
     )
     assert told == make("help")
 
