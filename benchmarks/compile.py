@@ -18,21 +18,16 @@ import statistics
 import subprocess
 import sys
 import time
-import venv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import many_models, written_projects
+from benchmarks.environments import installed, version_of
 
 ROOT = Path(__file__).parent.parent
 CHANGED = "models/staging/retail_000/stg_retail_000__orders.sql"
-# A native parser that is fetched from outside the registry while it installs; neither `parse` nor `compile` loads it.
-LEFT_OUT = "dbt-core-experimental-parser"
-REQUIRED = """
-import importlib.metadata as m
-print(*(r for r in m.requires("dbt-core") if "extra ==" not in r and not r.startswith("{}")), sep="\\n")
-"""
+DBT = ("dbt-core==1.12.*", "dbt-duckdb", "duckdb")
 MESH = "from sqlmesh import Context; print(len(Context(paths='.').models))"
 
 
@@ -78,14 +73,14 @@ def made(name: str, folder: Path) -> list[Contender]:
             command = (sys.executable, "-m", "sqlrun", "ls", "--output", "json")
             return [Contender(version, name, command, ("target",))]
         case "dbt":
-            python = installed(folder / "venv-dbt", dbt_requirements)
+            python = installed(folder / "venv-dbt", DBT)
             dbt = str(python.parent / "dbt")
             told = f"dbt-core {version_of(python, 'dbt-core')}"
             return [
                 Contender(f"{told} {verb}", name, (dbt, "--quiet", verb), ("target",)) for verb in ("parse", "compile")
             ]
         case "sqlmesh":
-            python = installed(folder / "venv-sqlmesh", lambda _: ["sqlmesh"])
+            python = installed(folder / "venv-sqlmesh", ["sqlmesh"])
             told = f"SQLMesh {version_of(python, 'sqlmesh')} Context"
             return [Contender(told, name, (str(python), "-c", MESH), (".cache",))]
         case _:
@@ -101,32 +96,6 @@ def sqlglot_folder() -> Path:
 def is_compiled() -> bool:
     """Tell whether sqlglot's compiled build (the package sqlglotc) is in use."""
     return any(sqlglot_folder().glob("parser.*.so"))
-
-
-def installed(folder: Path, requirements: object) -> Path:
-    """Make a virtual environment once, and give its Python."""
-    python = folder / "bin" / "python"
-    if not python.exists():
-        venv.create(folder, with_pip=True)
-        listed = requirements(python)  # type: ignore[operator]
-        pip(python, *listed)
-    return python
-
-
-def dbt_requirements(python: Path) -> list[str]:
-    """List what dbt-core needs, but for the one package that can't be had from the registry alone."""
-    pip(python, "--no-deps", "dbt-core==1.12.*", "dbt-duckdb")
-    told = subprocess.run([python, "-c", REQUIRED.format(LEFT_OUT)], capture_output=True, text=True, check=True)
-    return [*told.stdout.split("\n")[:-1], "dbt-adapters", "duckdb"]
-
-
-def pip(python: Path, *arguments: str) -> None:
-    subprocess.run([python, "-m", "pip", "install", "--quiet", *arguments], check=True)
-
-
-def version_of(python: Path, package: str) -> str:
-    code = f"import importlib.metadata as m; print(m.version('{package}'))"
-    return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
 
 
 def measured(contender: Contender, folder: Path, repeat: int) -> list[tuple[float, float]]:

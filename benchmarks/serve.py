@@ -131,7 +131,12 @@ class World:
             else:
                 slots = at + random_.integers(0, 12, rows) * np.timedelta64(300, "s")
                 self.write(
-                    name, {**one, "slot_date": pa.array(slots.astype("datetime64[D]")), "slot_at": pa.array(slots).cast(pa.timestamp("us", "UTC"))}
+                    name,
+                    {
+                        **one,
+                        "slot_date": pa.array(slots.astype("datetime64[D]")),
+                        "slot_at": pa.array(slots).cast(pa.timestamp("us", "UTC")),
+                    },
                 )
 
     def publish(self) -> None:

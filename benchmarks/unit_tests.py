@@ -21,7 +21,8 @@ import threading
 import time
 from pathlib import Path
 
-from benchmarks.compile import ROOT, dbt_requirements, installed, timed, version_of
+from benchmarks.compile import DBT, ROOT, timed
+from benchmarks.environments import installed, version_of
 
 MODELS = 10
 QUERY = """with orders as (
@@ -105,7 +106,7 @@ def watch(folder: Path, tests: int, repeat: int) -> tuple[str, float | None, str
 
 
 def dbt(folder: Path, tests: int, repeat: int) -> tuple[str, float | None, str]:
-    python = installed(folder.parent / "venv-dbt", dbt_requirements)
+    python = installed(folder.parent / "venv-dbt", DBT)
     command = str(python.parent / "dbt")
     timed((command, "--quiet", "build", "--empty", "--exclude", "test_type:unit"), folder)
     found = [timed((command, "--quiet", "test", "--select", "test_type:unit"), folder)[0] for _ in range(repeat)]

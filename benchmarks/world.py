@@ -27,11 +27,17 @@ SMALL = Settings()
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """One tick's file, as it arrives, and its time."""
+    """One tick's file, as it arrives, and its time; `more` come with it."""
 
     file: str
     as_of: datetime
     lines: int
+    more: tuple[str, ...] = ()
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Name all files that arrive."""
+        return (self.file, *self.more)
 
 
 @dataclass(frozen=True, slots=True)

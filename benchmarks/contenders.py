@@ -1,0 +1,149 @@
+"""Who takes part in the suite, and how each is run: a warm process, or a command a tick.
+
+A contender's folder has `data/orders`, where files arrive, and `seeds`. Of a rival, `benchmarks/rivals/<name>` has the
+requirements and what its users write.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks import mart_readers
+
+ROOT = Path(__file__).parent.parent
+RIVALS = ROOT / "benchmarks" / "rivals"
+Rows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a contender works, and with what: its environment's Python, its folder, the memory it may use."""
+
+    python: Path
+    folder: Path
+    memory: str
+
+    def program(self, name: str) -> str:
+        """Name a program of the environment."""
+        return str(self.python.parent / name)
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """`environment` is the rival's folder whose requirements it runs with; "" is the suite's own environment.
+
+    A warm one has `resident`, the module that answers, and its arguments. The others have `commands`, run for each
+    tick, and `rows`, which reads their mart. `loads_as` names the contender whose state after the history it takes.
+    """
+
+    name: str
+    title: str
+    what: str
+    environment: str = ""
+    packages: tuple[str, ...] = ()
+    resident: tuple[str, ...] = ()
+    commands: Callable[[Place, datetime], list[list[str]]] | None = None
+    rows: Callable[[Path], Rows] | None = None
+    variables: Callable[[Place], dict[str, str]] = lambda _: {}
+    loads_as: str = ""
+    at_once: bool = False  # its history is loaded in one portion
+    needs_java: bool = False
+
+    @property
+    def way(self) -> str:
+        """Tell how a tick is run."""
+        return "warm" if self.resident else "command"
+
+
+def stamp(as_of: datetime) -> str:
+    """Write a tick's time as SQL reads it."""
+    return f"{as_of:%Y-%m-%d %H:%M:%S}"
+
+
+def _sqlrun(engine: str) -> Contender:
+    told = {"auto": "the engine chosen by itself", "duckdb": "on DuckDB", "spark": "on Spark"}[engine]
+    return Contender(
+        f"sqlrun_{engine}",
+        f"sqlrun, {engine}",
+        f"the reference project without guests, {told}: landing, models, checks, ledger, publish; a warm process",
+        packages=("sqlrun", "duckdb", "deltalake", "pyspark", "delta-spark"),
+        resident=("benchmarks.rivals.sqlrun", f"bench_{engine}"),
+        needs_java=engine == "spark",
+    )
+
+
+def _sqlrun_command(engine: str) -> Contender:
+    def commands(place: Place, as_of: datetime) -> list[list[str]]:
+        profile = ["--profile", f"bench_{engine}", "--as-of", f"{as_of:%Y-%m-%dT%H:%M}"]
+        return [[sys.executable, "-m", "sqlrun", "build", *profile]]
+
+    return Contender(
+        f"sqlrun_{engine}_command",
+        f"sqlrun build, {engine}",
+        "the same as a command from the shell: start, unit tests where something changed, tick, report",
+        packages=("sqlrun", "duckdb", "deltalake", "pyspark", "delta-spark"),
+        commands=commands,
+        rows=mart_readers.of_sqlrun,
+        variables=lambda _: {"PYTHONPATH": str(ROOT)},
+        loads_as=f"sqlrun_{engine}",
+        needs_java=engine == "spark",
+    )
+
+
+def _dbt_duckdb(place: Place, as_of: datetime) -> list[list[str]]:
+    return [[place.program("dbt"), "build", "--vars", f"{{as_of: '{stamp(as_of)}'}}"]]
+
+
+def _sqlmesh(place: Place, as_of: datetime) -> list[list[str]]:
+    time = ["--execution-time", stamp(as_of), "--end", stamp(as_of)]
+    return [[place.program("sqlmesh"), "plan", "--run", "--auto-apply", "--no-prompts", "--no-diff", *time]]
+
+
+ENGINES = ("auto", "duckdb", "spark")
+CONTENDERS = (
+    *(_sqlrun(engine) for engine in ENGINES),
+    *(_sqlrun_command(engine) for engine in ENGINES),
+    Contender(
+        "duckdb_by_hand",
+        "DuckDB, incremental by hand",
+        "hand-written DuckDB SQL in one file: newest versions, net changes merged into facts; no checks, no ledger",
+        "duckdb_by_hand",
+        ("duckdb",),
+        resident=("benchmarks.rivals.duckdb_by_hand",),
+    ),
+    Contender(
+        "duckdb_full",
+        "DuckDB, full recompute",
+        "parsed events are kept in a DuckDB file; the mart and the hours are computed from all of them each tick",
+        "duckdb_full",
+        ("duckdb",),
+        resident=("benchmarks.rivals.duckdb_full",),
+    ),
+    Contender(
+        "dbt_duckdb",
+        "dbt + DuckDB",
+        "`dbt build`: incremental models with look-back, tests of the keys; a command a tick",
+        "dbt_duckdb",
+        ("dbt-core", "dbt-duckdb", "duckdb"),
+        commands=_dbt_duckdb,
+        rows=lambda folder: mart_readers.of_duckdb(folder / "bench.duckdb", "restaurant_windows"),
+        variables=lambda _: {"DBT_PROFILES_DIR": ".", "DBT_SEND_ANONYMOUS_USAGE_STATS": "false"},
+    ),
+    Contender(
+        "sqlmesh",
+        "SQLMesh + DuckDB",
+        "`sqlmesh plan --run --auto-apply`: incremental by time range and by unique key; a command a tick",
+        "sqlmesh",
+        ("sqlmesh", "duckdb"),
+        commands=_sqlmesh,
+        rows=lambda folder: mart_readers.of_duckdb(folder / "bench.duckdb", "bench.restaurant_windows"),
+        variables=lambda _: {"SQLMESH__DISABLE_ANONYMIZED_ANALYTICS": "true"},
+        at_once=True,
+    ),
+)
+BY_NAME = {contender.name: contender for contender in CONTENDERS}

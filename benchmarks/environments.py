@@ -1,0 +1,69 @@
+"""Each rival in a virtual environment of its own, from the public registries. Shell: processes, package installs."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import venv
+from collections.abc import Sequence
+from pathlib import Path
+
+# A native parser that is fetched from outside the registry while it installs; no command of the benchmarks loads it.
+LEFT_OUT = "dbt-core-experimental-parser"
+REQUIRED = """
+import importlib.metadata as m, sys
+left_out = tuple(sys.argv[1:])
+needed = [r for name in left_out[1:] for r in m.requires(name) or ()]
+print(*(r for r in needed if "extra ==" not in r and not r.startswith(left_out)), sep="\\n")
+"""
+VERSIONS = """
+import importlib.metadata as m, sys
+print(*(f"{name}={m.version(name)}" for name in sys.argv[1:]), sep="\\n")
+"""
+MADE = ".installed"
+OWN = sys.executable
+
+
+def installed(folder: Path, requirements: Sequence[str]) -> Path:
+    """Make a virtual environment with these packages, unless it is there, and give its Python."""
+    python, note = folder / "bin" / "python", folder / MADE
+    wanted = "\n".join(requirements)
+    if not note.is_file() or note.read_text() != wanted:
+        venv.create(folder, with_pip=True, clear=True)
+        pip(python, *without_extra_parser(python, requirements))
+        note.write_text(wanted)
+    return python
+
+
+def without_extra_parser(python: Path, requirements: Sequence[str]) -> list[str]:
+    """Where dbt is asked for, install it alone and list what it needs but for the package that can't be had."""
+    alone = [r for r in requirements if r.startswith("dbt-")]
+    if not alone:
+        return list(requirements)
+    pip(python, "--no-deps", *alone)
+    names = [re.split(r"[=<>~]", r)[0] for r in alone]
+    told = subprocess.run([python, "-c", REQUIRED, LEFT_OUT, *names], capture_output=True, text=True, check=True)
+    return [*told.stdout.split("\n")[:-1], *(r for r in requirements if r not in alone)]
+
+
+def listed(file: Path) -> list[str]:
+    """Read a requirements file."""
+    lines = (line.partition("#")[0].strip() for line in file.read_text().splitlines())
+    return [line for line in lines if line]
+
+
+def pip(python: Path, *arguments: str) -> None:
+    """Install packages."""
+    subprocess.run([python, "-m", "pip", "install", "--quiet", *arguments], check=True)
+
+
+def versions(python: Path, packages: Sequence[str]) -> dict[str, str]:
+    """Tell which versions an environment has."""
+    told = subprocess.run([python, "-c", VERSIONS, *packages], capture_output=True, text=True, check=True)
+    return dict(line.split("=", 1) for line in told.stdout.split())
+
+
+def version_of(python: Path, package: str) -> str:
+    """Tell which version of a package an environment has."""
+    return versions(python, [package])[package]

@@ -1,0 +1,40 @@
+"""The marts that contenders left behind, as rows. Shell: DuckDB files, Delta tables, sqlrun's warehouse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+
+def of_duckdb(file: Path, table: str) -> list[dict[str, Any]]:
+    """Read a table of a DuckDB file."""
+    import duckdb
+
+    with duckdb.connect(str(file), read_only=True) as db:
+        rows: list[dict[str, Any]] = db.execute(f"from {table}").to_arrow_table().to_pylist()
+    return rows
+
+
+def of_delta(path: Path) -> list[dict[str, Any]]:
+    """Read the newest version of a Delta table."""
+    from deltalake import DeltaTable, QueryBuilder
+
+    table = QueryBuilder().register("mart", DeltaTable(str(path)))
+    import pyarrow as pa
+
+    rows: list[dict[str, Any]] = pa.table(table.execute("select * from mart").read_all()).to_pylist()
+    return rows
+
+
+def of_sqlrun(folder: Path) -> list[dict[str, Any]]:
+    """Read what sqlrun has published."""
+    from sqlrun.ledger import Ledger
+    from sqlrun.pipeline import prepare
+    from sqlrun.readers import query, relation
+
+    published = Ledger(str(folder / "warehouse"), prepare(folder).nouns.name).read().published
+    assert published is not None
+    state = published.tables["restaurant_windows"]
+    bound = relation(str(folder / "warehouse"), "restaurant_windows", state)
+    rows: list[dict[str, Any]] = query('select * from "restaurant_windows"', [bound]).to_pylist()
+    return rows

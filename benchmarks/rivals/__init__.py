@@ -1,0 +1,1 @@
+"""What the suite runs beside sqlrun: a folder each, with pinned requirements and what its users would write."""

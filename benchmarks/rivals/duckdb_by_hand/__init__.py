@@ -1,0 +1,1 @@
+"""DuckDB with an incremental job written by hand."""

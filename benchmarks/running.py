@@ -1,0 +1,218 @@
+"""One contender on one history: load it, tick, compare with the oracle. Shell: processes, folders."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from benchmarks import environments, truth
+from benchmarks.contenders import BY_NAME, RIVALS, ROOT, Contender, Place
+from benchmarks.figures import Figures
+from benchmarks.ours import make_project
+from benchmarks.processes import Resident, Spent, command, less
+from benchmarks.worker import copy, portions
+from benchmarks.world import World, arrive
+
+LEFT_ALONE = ("requirements.txt", "__init__.py", "__main__.py", "__pycache__")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the command line asks for; `warm` ticks come between the cold one and the `ticks` measured ones."""
+
+    root: Path
+    ticks: int
+    warm: int
+    memory: str
+    limit: float
+    keep: bool = False
+    settings: tuple[str, ...] = ()  # of sqlrun's DuckDB, `key: value`
+
+
+class Player:
+    """A contender in its folder, ticked one way or the other."""
+
+    def __init__(self, contender: Contender, place: Place, asked: Asked) -> None:
+        self._contender, self._place, self._asked = contender, place, asked
+        self._resident: Resident | None = None
+        self.engines: dict[str, str] = {}
+
+    def prepare(self) -> None:
+        """Lay out the contender's folder, as far as it isn't."""
+        folder, name = self._place.folder, self._contender.name
+        (folder / "data" / "orders").mkdir(parents=True, exist_ok=True)
+        if name.startswith("sqlrun"):
+            make_project(folder)
+            for engine in ("auto", "duckdb", "spark"):
+                (folder / "profiles" / f"bench_{engine}.yml").write_text(profile(engine, self._asked))
+            return
+        shutil.copytree(ROOT / "seeds", folder / "seeds", dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.yml"))
+        files = RIVALS / self._contender.environment
+        shutil.copytree(files, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns(*LEFT_ALONE))
+
+    def tick(self, as_of: datetime) -> Spent:
+        """Tick; the first one starts what stays."""
+        if not self._contender.resident:
+            return self._commands(as_of)
+        started, before = time.perf_counter(), Spent()
+        if self._resident is None:
+            argv = [str(self._place.python), "-m", *self._contender.resident]
+            self._resident = Resident(argv, self._place.folder, self._variables(), self._asked.limit, self._log)
+        else:
+            before = self._resident.so_far()
+        started = time.perf_counter() if before.cpu else started
+        self.engines = self._resident.ask(do="tick", as_of=as_of.isoformat())["engines"]
+        seconds = time.perf_counter() - started
+        return less(self._resident.so_far(), before, seconds)
+
+    def _commands(self, as_of: datetime) -> Spent:
+        assert self._contender.commands is not None
+        whole = Spent()
+        for argv in self._contender.commands(self._place, as_of):
+            one = command(argv, self._place.folder, self._variables(), self._asked.limit, self._log)
+            whole.seconds, whole.cpu = whole.seconds + one.seconds, whole.cpu + one.cpu
+            whole.read, whole.written = whole.read + one.read, whole.written + one.written
+            whole.memory = max(whole.memory, one.memory)
+        return whole
+
+    @property
+    def _log(self) -> Path:
+        return self._place.folder.parent / "said.log"
+
+    def _variables(self) -> dict[str, str]:
+        paths = {"PYTHONPATH": str(ROOT)} if self._contender.resident else {}
+        return {"BENCH_MEMORY": self._asked.memory, **paths, **self._contender.variables(self._place)}
+
+    def mart(self) -> list[dict[str, Any]]:
+        """Read the mart."""
+        if self._contender.rows is not None:
+            return self._contender.rows(self._place.folder)
+        assert self._resident is not None
+        rows: list[dict[str, Any]] = self._resident.ask(do="mart")["rows"]
+        return [{**row, "total_sales": Decimal(row["total_sales"])} for row in rows]
+
+    def close(self) -> None:
+        """End what stays."""
+        if self._resident is not None:
+            self._resident.close()
+            self._resident = None
+
+
+def profile(engine: str, asked: Asked) -> str:
+    """Write a profile of sqlrun's: one warehouse for all of them, so that a command goes on where a process was."""
+    settings = [] if engine == "duckdb" else [f"spark.driver.memory: {asked.memory}"]
+    settings += [] if engine == "spark" else list(asked.settings)
+    text = f"engine: {engine}\nwarehouse: warehouse\nthreads: 2\n"
+    return text + ("settings:\n" + "".join(f"  {line}\n" for line in settings) if settings else "")
+
+
+def carry_out(contender: Contender, world: World, asked: Asked) -> Figures:
+    """Run a contender; what goes wrong is in the figures."""
+    found = Figures(
+        world.name,
+        world.orders,
+        world.new,
+        contender.name,
+        contender.title,
+        contender.way,
+        f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M}",
+    )
+    folder = asked.root / world.name / contender.name
+    shutil.rmtree(folder / "work", ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "said.log").write_text("")
+    player = None
+    try:
+        python = python_of(contender, asked)
+        found.versions = environments.versions(python, contender.packages)
+        place = Place(python, folder / "work", asked.memory)
+        found.load = _load(contender, place, world, asked)
+        player = Player(contender, place, asked)
+        player.prepare()
+        _measure(player, contender, place, world, asked, found)
+    except Exception as error:  # of whatever kind: the others go on, and this one is listed
+        found.error = str(error) or repr(error)
+    finally:
+        if player is not None:
+            player.close()
+        if not asked.keep:
+            shutil.rmtree(folder / "work", ignore_errors=True)
+    return found
+
+
+def python_of(contender: Contender, asked: Asked) -> Path:
+    """Give the Python of a contender's environment; it is made where it isn't there yet."""
+    if not contender.environment:
+        return Path(environments.OWN)
+    required = environments.listed(RIVALS / contender.environment / "requirements.txt")
+    return environments.installed(asked.root / "environments" / contender.environment, required)
+
+
+def _measure(player: Player, contender: Contender, place: Place, world: World, asked: Asked, found: Figures) -> None:
+    # A command is cold each time: it needs no ticks to warm up.
+    warm = asked.warm if contender.resident else 0
+    ticks = world.ticks[: 1 + warm + asked.ticks]
+    for number, tick in enumerate(ticks):
+        for file in tick.files:
+            arrive(file, place.folder / "data" / "orders")
+        spent = player.tick(tick.as_of)
+        found.engines |= player.engines
+        if number == 0:
+            found.cold = spent
+        elif number > warm:
+            found.ticks.append(spent)
+    # A world of one tick, a backfill: that one is what is measured.
+    if len(world.ticks) == 1:
+        found.ticks = [spent]
+    mart = truth.canonical(player.mart())
+    right = oracle(
+        [*world.history, *(file for tick in ticks for file in tick.files)], ticks[-1].as_of, asked.root / world.name
+    )
+    found.rows, found.wrong = len(right), truth.wrong(mart, right)
+
+
+def _load(contender: Contender, place: Place, world: World, asked: Asked) -> float:
+    """Bring a contender up to the history's end, or take that state from a run before; give the seconds."""
+    first = BY_NAME[contender.loads_as or contender.name]
+    kept = asked.root / world.name / first.name / "loaded"
+    started = time.perf_counter()
+    if not (kept / "loaded").is_file():
+        player = Player(first, place, asked)
+        player.prepare()
+        try:
+            slices = 1 if first.at_once else max(1, -(-world.orders // 2_000_000))
+            for files, as_of in portions(world, slices):
+                for file in files:
+                    arrive(file, place.folder / "data" / "orders")
+                player.tick(as_of)
+        finally:
+            player.close()
+        if not _is_wanted_again(contender, asked):
+            return time.perf_counter() - started
+        (place.folder / "loaded").touch()
+        shutil.rmtree(kept, ignore_errors=True)
+        copy(place.folder, kept)
+        return time.perf_counter() - started
+    copy(kept, place.folder)
+    return time.perf_counter() - started
+
+
+def _is_wanted_again(contender: Contender, asked: Asked) -> bool:
+    return asked.keep or contender.name.startswith("sqlrun")
+
+
+def oracle(files: Iterable[str], as_of: datetime, folder: Path) -> truth.Mart:
+    """Work out the right mart once, and keep it beside the order files."""
+    note = folder / f"right-{as_of:%Y%m%dT%H%M}.json"
+    if not note.is_file():
+        found = truth.truth(files, as_of)
+        note.write_text(json.dumps([[*key, *row] for key, row in found.items()]))
+    rows = json.loads(note.read_text())
+    return {(h, r): (n, sales, tuple((a, b, c) for a, b, c in top)) for h, r, n, sales, top in rows}
