@@ -162,6 +162,7 @@ def test_all_else_in_the_file_stays_and_names_are_counted_on(root: Path) -> None
     assert [test.name for test in own_tests(root, "day")] == ["day_recorded", "day_recorded_2"]
 
 
+@pytest.mark.slow
 def test_an_edited_model_is_said_to_differ_from_what_is_published(root: Path) -> None:
     broken.write(root, {"models/day.sql": DAY.replace("sum(s.amount)", "cast(max(s.amount) as decimal(20, 2))")})
     said, _ = record(root, "day", "--where", "shop = 'a'")
