@@ -26,7 +26,7 @@ test: java $(INSTALLED) ## Run all tests, those on Spark included
 
 # Both at once: while Spark plans, or waits for a disk, one of two cores is idle.
 test-spark: java $(INSTALLED) ## Run those on Spark alone
-	$(BIN)/python -m pytest -m spark
+	$(BIN)/python -m pytest -m spark -o cache_dir=.pytest_cache/spark tests/spark
 
 test-plain: $(INSTALLED) ## Run all but those on Spark
 	$(PLAIN) -m "not spark"
