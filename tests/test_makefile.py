@@ -160,3 +160,12 @@ def test_ci_runs_lint_and_all_tests():
     assert os.access(script, os.X_OK) and os.access(ROOT / ".ci" / "require", os.X_OK)
     assert re.findall(r"^make ([a-z-]+)", text, re.MULTILINE) == ["lint", "test"]
     assert "export CI=true" in text
+
+
+def test_those_on_spark_are_where_their_target_looks():
+    """One half leaves the folder out, the other reads it alone: a test with a wrong mark would be in neither."""
+    files = sorted((ROOT / "tests").rglob("test_*.py"))
+    marked = {f for f in files if re.search(r"^pytestmark = (\[[^\]]*)?pytest\.mark\.spark", f.read_text(), re.M)}
+
+    assert {f for f in files if f.parent.name == "spark"} == marked
+    assert {f for f in files if "mark.spark" in f.read_text()} - {Path(__file__)} == marked
