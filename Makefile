@@ -5,9 +5,13 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 export PIP_NO_INPUT := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Where it is set, each process compiles all modules and all tests anew: ten seconds of each run of the tests.
+unexport PYTHONDONTWRITEBYTECODE
+# Those on Spark are in a folder of their own, which needn't be read for the others.
+PLAIN := $(BIN)/python -m pytest -n 2 --dist worksteal --ignore=tests/spark
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-fast mutants fuzz crash lint clean java again
+.PHONY: help build test test-plain test-spark test-fast mutants fuzz crash lint clean java again
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -18,11 +22,17 @@ build: java $(INSTALLED) ## Install, write a week of sample orders if there are 
 	@$(BIN)/sqlrun show restaurant_windows --where "window_hours = 24" --limit 5
 
 test: java $(INSTALLED) ## Run all tests, those on Spark included
-	$(BIN)/python -m pytest -n 2 -m "not spark"
-	$(BIN)/python -m pytest -m spark
+	@$(MAKE) --no-print-directory --jobs=2 --keep-going test-spark test-plain
+
+# Both at once: while Spark plans, or waits for a disk, one of two cores is idle.
+test-spark: java $(INSTALLED) ## Run those on Spark alone
+	$(BIN)/python -m pytest -m spark -o cache_dir=.pytest_cache/spark tests/spark
+
+test-plain: $(INSTALLED) ## Run all but those on Spark
+	$(PLAIN) -m "not spark"
 
 test-fast: $(INSTALLED) ## Run the tests that need no Java and take no more than a moment
-	$(BIN)/python -m pytest -n 2 -m "not spark and not slow"
+	$(PLAIN) -m "not spark and not slow"
 
 mutants: $(INSTALLED) ## Break each rule on purpose, and see that a case notices
 	$(BIN)/python -m tests.mutate

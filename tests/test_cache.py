@@ -19,6 +19,7 @@ from sqlrun.cli import main
 from sqlrun.errors import ProjectError
 from sqlrun.pipeline import Prepared, prepare
 from sqlrun.storable import NotStored, form, nothing
+from tests.marks import rest_slow
 from tests.test_broken_files import copied, mutated
 
 # A small project with everything that one model can depend on: macro, var, source, seed, view, landing, unit test.
@@ -165,18 +166,21 @@ def test_only_what_depends_on_an_edit_is_compiled_again(
 
 @pytest.mark.parametrize(
     ("name", "old", "new"),
-    [
-        ("models/landed.yml", "{name: n, data_type: int", "{name: number, data_type: int"),
-        ("models/landed.sql", "n from", "m from"),
-        ("models/many.yml", "model: many", "model: meny"),
-        ("models/many.yml", "id: a", "ident: a"),
-        ("models/many.sql", "landed", "lended"),
-        ("macros/cents.sql", "endmacro", "endmicro"),
-        ("pyproject.toml", "least", "most"),
-        ("expectations/landed.yml", "column: n", "column: m"),
-        ("models/_sources.yml", "name: sold", "name: bought"),
-        ("seeds/dishes.yml", "name: price", "name: cost"),
-    ],
+    rest_slow(
+        [
+            ("models/landed.yml", "{name: n, data_type: int", "{name: number, data_type: int"),
+            ("models/landed.sql", "n from", "m from"),
+            ("models/many.yml", "model: many", "model: meny"),
+            ("models/many.yml", "id: a", "ident: a"),
+            ("models/many.sql", "landed", "lended"),
+            ("macros/cents.sql", "endmacro", "endmicro"),
+            ("pyproject.toml", "least", "most"),
+            ("expectations/landed.yml", "column: n", "column: m"),
+            ("models/_sources.yml", "name: sold", "name: bought"),
+            ("seeds/dishes.yml", "name: price", "name: cost"),
+        ],
+        fast=2,
+    ),
 )
 def test_mistakes_are_told_as_without_a_cache(shop: Path, name: str, old: str, new: str) -> None:
     """A mistake that an edit makes elsewhere is found too; taken back, nothing is left of it."""
@@ -233,6 +237,7 @@ def forged(file: Path, change: Callable[[bytes], bytes]) -> None:
     file.write_bytes(caching._head(body) + body)
 
 
+@pytest.mark.slow
 def test_a_torn_file_is_no_file(shop: Path) -> None:
     """Cut short, a byte changed, empty, of another program: everything is made again."""
     checked(shop)
@@ -248,6 +253,7 @@ def test_a_torn_file_is_no_file(shop: Path) -> None:
         assert checked(shop)["model"] == 4
 
 
+@pytest.mark.slow
 def test_entries_of_another_shape_are_no_entries(shop: Path) -> None:
     """Whoever signs nonsense may get a wrong answer, as by editing a model; no crash, and nothing of it is run."""
     checked(shop)

@@ -26,7 +26,7 @@ from sqlrun.errors import ProjectError
 from sqlrun.expectation_catalogue import CATALOGUE
 from sqlrun.model import Profile
 from sqlrun.unit import declared
-from tests import function_cases
+from tests import function_cases, warm
 from tests.memory import Memory, Table, View
 
 ROOT = Path(__file__).parent.parent
@@ -370,8 +370,9 @@ def test_every_page_can_be_reached() -> None:
 # ── commands ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def shell(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+def shell(text: str, folder: Path, commands: Path) -> subprocess.CompletedProcess[str]:
+    places = (str(commands), str(Path(sys.executable).parent), os.environ["PATH"])
+    environment = {**os.environ, "PATH": os.pathsep.join(places)}
     return subprocess.run(
         ["bash", "-euo", "pipefail", "-c", text],
         cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False,
@@ -379,7 +380,14 @@ def shell(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with a `sqlrun` that has everything imported."""
+    with warm.commands(tmp_path_factory.mktemp("warm")) as folder:
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def built(commands: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The project with a day of orders, built on DuckDB, which is its default here."""
     folder = tmp_path_factory.mktemp("docs") / "project"
     folder.mkdir()
@@ -387,7 +395,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copytree(ROOT / room, folder / room)
     text = (ROOT / "pyproject.toml").read_text()
     (folder / "pyproject.toml").write_text(text.replace('profile = "local"', 'profile = "duckdb"'))
-    done = shell("sqlrun simulate --hours 30\nsqlrun build --skip-tests", folder)
+    done = shell("sqlrun simulate --hours 30\nsqlrun build --skip-tests", folder, commands)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
 
@@ -405,7 +413,7 @@ def moved(text: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", RUN, ids=lambda page: page.name)
-def test_commands_run(page: Path, built: Path, tmp_path: Path) -> None:
+def test_commands_run(page: Path, built: Path, commands: Path, tmp_path: Path) -> None:
     """Blocks of `bash` run one after the other, on DuckDB; blocks with `file=NAME` are written first.
 
     A line `<!-- not run: why -->` above a block leaves it out, `<!-- exits N -->` says how it ends.
@@ -421,7 +429,7 @@ def test_commands_run(page: Path, built: Path, tmp_path: Path) -> None:
             continue
         ends = re.match(r"<!-- exits (\d+)", block.before)
 
-        done = shell(moved(block.text), folder)
+        done = shell(moved(block.text), folder, commands)
 
         assert done.returncode == int(ends[1] if ends else 0), f"{page.name}:{block.line}\n{done.stdout}{done.stderr}"
 

@@ -272,6 +272,7 @@ def test_each_picture_says_what_it_shows() -> None:
     assert [tag for tag, _ in found.elements if tag == "h1"] == ["h1"]
 
 
+@pytest.mark.slow
 def test_the_largest_history_is_written_quickly_and_stays_small() -> None:
     """A week of five minutes in which 500 checks fail every other time, and as many numbers as are drawn."""
     drawn = grid(moments(2016, *range(1, 2016, 3)), 500)

@@ -283,6 +283,7 @@ def test_up_and_down_agree(small: Path) -> None:
         assert pairs
 
 
+@pytest.mark.slow
 def test_a_long_chain_is_drawn_in_both_directions(tmp_path: Path) -> None:
     """60 models in a row, each column made of two of the model before: every column is told once."""
     files = {name: text for name, text in SMALL.items() if name.startswith("seeds/")}

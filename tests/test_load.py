@@ -227,7 +227,7 @@ def test_a_model_without_contract_is_known_to_refs(tmp_path):
         ("models/a.yml", "models: []\n", "SR104"),
         ("models/a.yml", "- a\n", "SR103"),
         ("models/a.yml", "models:\n  - a\n", "SR103"),
-        ("models/a.yml", "[" * 1200, "SR101"),
+        pytest.param("models/a.yml", "[" * 1200, "SR101", marks=pytest.mark.slow),
         ("models/a.yml", "a: &x [*x]\n", "SR101"),
         ("models/a.yml", "a: !!python/object:os.system x\n", "SR101"),
         ("models/a.yml", "a: 1\n---\nb: 2\n", "SR101"),

@@ -117,7 +117,8 @@ def test_make_alone_shows_every_target():
     assert (
         shown
         == phony - {"java", "again"}
-        == {"help", "build", "test", "test-fast", "mutants", "fuzz", "crash", "lint", "clean"}
+        == {"help", "build", "test", "test-plain", "test-spark", "test-fast"}
+        | {"mutants", "fuzz", "crash", "lint", "clean"}
     )
     assert told == make("help")
 
@@ -126,8 +127,11 @@ def test_make_alone_shows_every_target():
     ("target", "commands"),
     [
         ("build", [".ci/require java", "sqlrun simulate", "sqlrun build"]),
-        ("test", [".ci/require java", 'pytest -n 2 -m "not spark"', "pytest -m spark"]),
-        ("test-fast", ['pytest -n 2 -m "not spark and not slow"']),
+        (
+            "test",
+            [".ci/require java", "pytest -m spark", 'pytest -n 2 --dist worksteal --ignore=tests/spark -m "not spark"'],
+        ),
+        ("test-fast", ['pytest -n 2 --dist worksteal --ignore=tests/spark -m "not spark and not slow"']),
         ("crash", ["python -m tests.crash --kills 100 --ticks 200 --engine duckdb"]),
         ("lint", ["ruff check .", "ruff format --check .", "mypy"]),
     ],
@@ -156,3 +160,12 @@ def test_ci_runs_lint_and_all_tests():
     assert os.access(script, os.X_OK) and os.access(ROOT / ".ci" / "require", os.X_OK)
     assert re.findall(r"^make ([a-z-]+)", text, re.MULTILINE) == ["lint", "test"]
     assert "export CI=true" in text
+
+
+def test_those_on_spark_are_where_their_target_looks():
+    """One half leaves the folder out, the other reads it alone: a test with a wrong mark would be in neither."""
+    files = sorted((ROOT / "tests").rglob("test_*.py"))
+    marked = {f for f in files if re.search(r"^pytestmark = (\[[^\]]*)?pytest\.mark\.spark", f.read_text(), re.M)}
+
+    assert {f for f in files if f.parent.name == "spark"} == marked
+    assert {f for f in files if "mark.spark" in f.read_text()} - {Path(__file__)} == marked

@@ -19,6 +19,7 @@ from sqlrun.events import CheckResult, Measure, TickResult
 from sqlrun.findings import About, failures, warnings
 from sqlrun.pipeline import prepare
 from tests import broken
+from tests.marks import rest_slow
 from tests.projects import Site
 from tests.script import FIVE, START
 
@@ -388,7 +389,7 @@ def held_to(play: Played, severity: str) -> Played:
     return play
 
 
-@pytest.mark.parametrize("count", [0, MANY // 2, MANY * 2])
+@pytest.mark.parametrize("count", rest_slow([0, MANY // 2, MANY * 2], fast=1))
 def test_a_volume_outside_of_its_share_fails_as_declared(played: Callable[..., Played], count: int) -> None:
     play = held_to(played(), "critical")
     play.weeks()
@@ -400,6 +401,7 @@ def test_a_volume_outside_of_its_share_fails_as_declared(played: Callable[..., P
     assert "of the usual 1,000" in found.message and str(found.place) == "expectations/stg.yml:2:5"
 
 
+@pytest.mark.slow
 def test_a_volume_within_its_share_passes_and_a_warning_stops_no_tick(played: Callable[..., Played]) -> None:
     play = held_to(played(), "warning")
     play.weeks()
@@ -416,6 +418,7 @@ def test_a_volume_within_its_share_passes_and_a_warning_stops_no_tick(played: Ca
     assert [(c.status, r.published) for r in (good, bad) for c in checks(r, kind)] == [("pass", True), ("warn", True)]
 
 
+@pytest.mark.slow
 def test_without_a_past_it_is_a_note_and_no_pass(played: Callable[..., Played]) -> None:
     """In its first ticks, and where last week's tick was not published."""
     play = held_to(played(), "critical")
@@ -428,6 +431,7 @@ def test_without_a_past_it_is_a_note_and_no_pass(played: Callable[..., Played]) 
     assert found.message.startswith("not evaluated: no past yet (")
 
 
+@pytest.mark.slow
 def test_a_past_that_cant_be_read_stops_a_tick_whose_volume_is_declared(
     played: Callable[..., Played], monkeypatch: pytest.MonkeyPatch
 ) -> None:

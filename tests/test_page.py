@@ -281,6 +281,7 @@ def test_a_failure_shows_its_past_its_arguments_and_its_sql() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_sql_that_has_no_room_is_left_out_not_cut() -> None:
     long = Evidence("x" * 9000, "y" * 9000, "", (2,), (0.5,))
     failed = tick(checks=(check("fail", 3, check_id="a"),), published=False)

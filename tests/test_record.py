@@ -70,11 +70,12 @@ FILES = {
     "models/shouted.yml": broken.contract("shouted", "id int", "loud string", extra="    grain: [id]"),
     "profiles/local.yml": "engine: duckdb\nwarehouse: warehouse\n",
 }
+pytestmark = pytest.mark.usefixtures("unchecked")
 GUESTS = ("Ada Lovelace", "bob@example.org")
 
 
 @pytest.fixture(scope="module")
-def ticked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def ticked(unchecked: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project with a published tick: each guest buys every hour for three days, in two shops."""
     root = tmp_path_factory.mktemp("recorded").resolve()
     (root / "data" / "orders").mkdir(parents=True)
@@ -161,6 +162,7 @@ def test_all_else_in_the_file_stays_and_names_are_counted_on(root: Path) -> None
     assert [test.name for test in own_tests(root, "day")] == ["day_recorded", "day_recorded_2"]
 
 
+@pytest.mark.slow
 def test_an_edited_model_is_said_to_differ_from_what_is_published(root: Path) -> None:
     broken.write(root, {"models/day.sql": DAY.replace("sum(s.amount)", "cast(max(s.amount) as decimal(20, 2))")})
     said, _ = record(root, "day", "--where", "shop = 'a'")

@@ -114,6 +114,7 @@ def test_every_form_of_a_unit_test_has_an_example() -> None:
     assert any(test.expect.quarantined for test in tests)
 
 
+@pytest.mark.slow
 def test_every_unit_test_holds() -> None:
     queries = {query.name: query for query in parse.project(render.project(PROJECT), PROJECT)}
     own = Queries(PROJECT, queries)

@@ -17,6 +17,7 @@ from sqlrun.cli import main
 from sqlrun.errors import SqlrunError, UsageError
 from sqlrun.model import Project
 from tests import served
+from tests.marks import rest_slow
 from tests.served import Warehouse, bearer, orders
 
 OPERATOR = bearer(operator=True)
@@ -78,7 +79,19 @@ def test_what_a_window_is_compared_with_is_added_up_to_the_slot(
 
 @pytest.mark.parametrize(
     ("slots", "counted"),
-    [("11:30", 4), ("11:40", 4), ("11:45", 2), ("11:00", 2), ("10:30", 0), ("10:40", 0), ("10:45", 2), ("10:00", 2)],
+    rest_slow(
+        [
+            ("11:30", 4),
+            ("11:40", 4),
+            ("11:45", 2),
+            ("11:00", 2),
+            ("10:30", 0),
+            ("10:40", 0),
+            ("10:45", 2),
+            ("10:00", 2),
+        ],
+        fast=1,
+    ),
 )
 def test_a_begun_hour_counts_up_to_the_minute(warehouse: Warehouse, slots: str, counted: int) -> None:
     """Of (10:40, 11:40] the hour of 10 is taken, without its slots up to 10:40, with those from 11:00 to 11:40."""
@@ -252,6 +265,7 @@ def test_a_new_tick_is_shown_whole(warehouse: Warehouse) -> None:
     assert (after.status_code, after.json()["n_orders"], after.json()["tick"]) == (200, orders(1, 2), 2)
 
 
+@pytest.mark.slow
 def test_pages_of_a_mart_stay_in_the_tick_that_they_began_in(warehouse: Warehouse) -> None:
     warehouse.publish()
     site, watcher = served.site(warehouse)
@@ -307,6 +321,7 @@ def test_a_warehouse_that_is_away_leaves_the_last_tick(warehouse: Warehouse, tmp
         assert window(asked).headers["sqlrun-stale"] == "false"
 
 
+@pytest.mark.slow
 def test_a_watcher_survives_whatever_it_meets(warehouse: Warehouse) -> None:
     """A torn table keeps the last good tick, and the next whole one is shown."""
     warehouse.publish()

@@ -13,6 +13,7 @@ from sqlrun.console import Console
 from sqlrun.unit import command
 from sqlrun.unit.results import TestResult
 from tests import broken
+from tests.marks import rest_slow
 
 TEST = """\
 unit_tests:
@@ -51,13 +52,16 @@ def test_what_passed_is_not_run_again(root: Path) -> None:
 
 @pytest.mark.parametrize(
     ("file", "old", "new"),
-    [
-        ("macros/factor.sql", "2", "1 + 1"),
-        ("models/twice.sql", "select id", "select id + 0"),
-        ("models/twice.yml", "rows: [{id: 1}]", "rows: [{id: 1}, {id: 1}]"),
-        ("seeds/once.csv", "1\n", "1\n7\n"),
-        ("models/twice.yml", "doubles", "doubles_it"),
-    ],
+    rest_slow(
+        [
+            ("macros/factor.sql", "2", "1 + 1"),
+            ("models/twice.sql", "select id", "select id + 0"),
+            ("models/twice.yml", "rows: [{id: 1}]", "rows: [{id: 1}, {id: 1}]"),
+            ("seeds/once.csv", "1\n", "1\n7\n"),
+            ("models/twice.yml", "doubles", "doubles_it"),
+        ],
+        fast=1,
+    ),
 )
 def test_what_was_edited_is_run_again(root: Path, file: str, old: str, new: str) -> None:
     """A macro, the query, the rows given, a seed, a test's name: whatever a test could depend on."""

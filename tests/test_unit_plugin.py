@@ -28,6 +28,7 @@ def tagged(folder: Path, five: str = "5") -> Path:
     return root
 
 
+@pytest.mark.slow
 def test_without_being_asked_the_plugin_collects_nothing_and_loads_nothing(tmp_path: Path) -> None:
     root = tested.project(tmp_path)
     (root / "test_light.py").write_text(

@@ -12,6 +12,7 @@ from sqlrun.cache import Cache
 from sqlrun.unit import command
 from sqlrun.unit.results import TestResult
 from tests import broken
+from tests.marks import rest_slow
 
 TESTS = """\
 unit_tests:
@@ -60,13 +61,16 @@ def test_the_second_run_writes_nothing(root: Path) -> None:
 
 @pytest.mark.parametrize(
     ("file", "old", "new", "status"),
-    [
-        ("models/twice.sql", "id * 2", "id * 3", "fail"),
-        ("models/twice.sql", "id * 2", "id + id", "pass"),
-        ("models/top.sql", "id + 1", "id + 2", "fail"),
-        ("seeds/once.yml", "'int'", "'bigint'", "pass"),
-        ("models/twice.yml", "'int'", "'decimal(18,2)'", "pass"),
-    ],
+    rest_slow(
+        [
+            ("models/twice.sql", "id * 2", "id * 3", "fail"),
+            ("models/twice.sql", "id * 2", "id + id", "pass"),
+            ("models/top.sql", "id + 1", "id + 2", "fail"),
+            ("seeds/once.yml", "'int'", "'bigint'", "pass"),
+            ("models/twice.yml", "'int'", "'decimal(18,2)'", "pass"),
+        ],
+        fast=2,
+    ),
 )
 def test_an_edit_of_what_a_text_comes_from_has_it_written_anew(
     root: Path, file: str, old: str, new: str, status: str
