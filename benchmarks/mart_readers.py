@@ -17,12 +17,22 @@ def of_duckdb(file: Path, table: str) -> list[dict[str, Any]]:
 
 def of_delta(path: Path) -> list[dict[str, Any]]:
     """Read the newest version of a Delta table."""
+    import pyarrow as pa
     from deltalake import DeltaTable, QueryBuilder
 
     table = QueryBuilder().register("mart", DeltaTable(str(path)))
-    import pyarrow as pa
 
     rows: list[dict[str, Any]] = pa.table(table.execute("select * from mart").read_all()).to_pylist()
+    return rows
+
+
+def of_parquet(folder: Path) -> list[dict[str, Any]]:
+    """Read a table that is a folder of Parquet files."""
+    import duckdb
+
+    with duckdb.connect() as db:
+        table = db.execute("from read_parquet($files)", {"files": f"{folder}/**/*.parquet"}).to_arrow_table()
+    rows: list[dict[str, Any]] = table.to_pylist()
     return rows
 
 
