@@ -151,7 +151,8 @@ def command(argv: Sequence[str], folder: Path, environment: Mapping[str, str], l
             try:
                 code = process.wait(limit)
             except subprocess.TimeoutExpired:
-                end(process.pid, tree)
+                end(process.pid, tree, patience=0.0)
+                process.wait()
                 raise Failed(f"{' '.join(argv)} took more than {limit:.0f} s") from None
             seconds = time.perf_counter() - started
             spent = tree.so_far()

@@ -34,6 +34,7 @@ class Asked:
     limit: float
     keep: bool = False
     settings: tuple[str, ...] = ()  # of sqlrun's DuckDB, `key: value`
+    own: bool = False  # rivals run in the suite's own environment, which has the packages of some
 
 
 class Player:
@@ -149,7 +150,7 @@ def carry_out(contender: Contender, world: World, asked: Asked) -> Figures:
 
 def python_of(contender: Contender, asked: Asked) -> Path:
     """Give the Python of a contender's environment; it is made where it isn't there yet."""
-    if not contender.environment:
+    if not contender.environment or asked.own:
         return Path(environments.OWN)
     required = environments.listed(RIVALS / contender.environment / "requirements.txt")
     return environments.installed(asked.root / "environments" / contender.environment, required)

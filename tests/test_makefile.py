@@ -117,7 +117,7 @@ def test_make_alone_shows_every_target():
     assert (
         shown
         == phony - {"java", "again"}
-        == {"help", "build", "test", "test-fast", "mutants", "fuzz", "crash", "lint", "clean"}
+        == {"help", "build", "test", "test-fast", "mutants", "fuzz", "crash", "bench", "lint", "clean"}
     )
     assert told == make("help")
 
@@ -127,6 +127,7 @@ def test_make_alone_shows_every_target():
     [
         ("build", [".ci/require java", "sqlrun simulate", "sqlrun build"]),
         ("test", [".ci/require java", 'pytest -n 2 -m "not spark"', "pytest -m spark"]),
+        ("bench", [".ci/require java", 'benchmarks.bench --sizes "20k,1m" --contenders ""', "--ticks 3"]),
         ("test-fast", ['pytest -n 2 -m "not spark and not slow"']),
         ("crash", ["python -m tests.crash --kills 100 --ticks 200 --engine duckdb"]),
         ("lint", ["ruff check .", "ruff format --check .", "mypy"]),
