@@ -127,7 +127,7 @@ def _sdp(place: Place, as_of: datetime) -> list[list[str]]:
         "spark.ui.enabled": "false",
     }
     told = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
-    return [[place.program("spark-pipelines"), "run", "--master", "local[2]", *told]]
+    return [[place.program("spark-pipelines"), "run", "--remote", "local[2]", *told]]
 
 
 def _sdp_variables(place: Place) -> dict[str, str]:

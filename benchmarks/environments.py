@@ -54,8 +54,11 @@ def listed(file: Path) -> list[str]:
 
 
 def pip(python: Path, *arguments: str) -> None:
-    """Install packages."""
-    subprocess.run([python, "-m", "pip", "install", "--quiet", *arguments], check=True)
+    """Install packages. What pip says of one that works (dbt-core without its extra parser) isn't shown."""
+    command = [python, "-m", "pip", "install", "--quiet", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"pip can't install {' '.join(arguments)}:\n{done.stderr}")
 
 
 def versions(python: Path, packages: Sequence[str]) -> dict[str, str]:

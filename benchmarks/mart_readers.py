@@ -36,7 +36,7 @@ def of_parquet(folder: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def of_sqlrun(folder: Path) -> list[dict[str, Any]]:
+def of_sqlrun(folder: Path, name: str = "restaurant_windows") -> list[dict[str, Any]]:
     """Read what sqlrun has published."""
     from sqlrun.ledger import Ledger
     from sqlrun.pipeline import prepare
@@ -44,7 +44,6 @@ def of_sqlrun(folder: Path) -> list[dict[str, Any]]:
 
     published = Ledger(str(folder / "warehouse"), prepare(folder).nouns.name).read().published
     assert published is not None
-    state = published.tables["restaurant_windows"]
-    bound = relation(str(folder / "warehouse"), "restaurant_windows", state)
-    rows: list[dict[str, Any]] = query('select * from "restaurant_windows"', [bound]).to_pylist()
+    bound = relation(str(folder / "warehouse"), name, published.tables[name])
+    rows: list[dict[str, Any]] = query(f'select * from "{name}"', [bound]).to_pylist()
     return rows
