@@ -27,7 +27,7 @@ def table_of(lent: Any) -> pa.Table:
 def plain(lent: Any) -> list[dict[str, Any]]:
     """Give the rows of a table, or of what lends itself as one; times with a zone are in UTC."""
     held = table_of(lent)
-    columns = [_values(column) for column in held.columns]
+    columns = [values(column) for column in held.columns]
     return [dict(zip(held.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
@@ -54,12 +54,13 @@ def _array(values: list[Any], kind: Any) -> Any:
     return Array(moments, DataType.int64()).cast(kind)
 
 
-def _values(column: Any) -> list[Any]:
+def values(column: Any) -> list[Any]:
+    """Give the values of a column; times with a zone are in UTC."""
     import pyarrow as pa
 
     kind = column.type
     if not pa.types.is_timestamp(kind) or kind.tz is None:
-        values: list[Any] = column.to_pylist()
-        return values
+        plainly: list[Any] = column.to_pylist()
+        return plainly
     naive = column.cast(pa.timestamp(kind.unit)).to_pylist()
     return [value if value is None else value.replace(tzinfo=timezone.utc) for value in naive]

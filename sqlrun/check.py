@@ -129,7 +129,9 @@ def _small(
     if any(scope(e) == "key" for e in expectations):
         near = key_ranges.of(changed, key, progress.plan.tables[model.name].spec.partition_by)
         keyed = progress.reader.query(*_keyed(progress, model, commits, expectations, key, near))
-    return run_checks(contract, expectations, changed, keyed, partial(_whole, progress, model), as_of, seconds)
+    evaluator = model.query.rendered.config.checks
+    whole = partial(_whole, progress, model)
+    return run_checks(contract, expectations, changed, keyed, whole, as_of, seconds, evaluator)
 
 
 def _large(
@@ -154,8 +156,8 @@ def _large(
         partial(_whole, progress, model),
         progress.reader.dialect,
     )
-    contract = model.query.rendered.model
-    return run_large(contract, expectations, change, progress.plan.as_of, progress.check_timeout)
+    contract, evaluator = model.query.rendered.model, model.query.rendered.config.checks
+    return run_large(contract, expectations, change, progress.plan.as_of, progress.check_timeout, evaluator)
 
 
 def _whole(progress: Progress, model: Compiled) -> pa.Table:

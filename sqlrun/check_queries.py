@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 import time
+from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -43,7 +44,7 @@ def unexpected(
 ) -> tuple[int, list[dict[str, object]]]:
     """Run an unexpected_rows_query over the rows: how many it returns, and the first few. Raises: ValueError."""
     end = time.monotonic() + seconds
-    sql = _duckdb(batch_query(query), as_of)
+    sql = _query(query, as_of)
     counted = _fetch(rows, f"SELECT count(*) AS n FROM ({sql}) AS q", seconds).column("n")[0].as_py()
     few = (
         _fetch(rows, f"SELECT * FROM ({sql}) AS q LIMIT {samples}", end - time.monotonic()).to_pylist()
@@ -55,7 +56,27 @@ def unexpected(
 
 def kept(rows: pa.Table, condition: str, as_of: datetime, seconds: float = CHECK_SECONDS) -> pa.Table:
     """Keep the rows for which a `row_condition` is true. Raises: ValueError."""
-    return _fetch(rows, f"SELECT * FROM {BATCH} WHERE {_duckdb(condition_tree(condition), as_of)}", seconds)
+    return _fetch(rows, f"SELECT * FROM {BATCH} WHERE {_condition(condition, as_of)}", seconds)
+
+
+def _query(text: str, as_of: datetime) -> str:
+    return _timeless(text, batch_query) or _duckdb(batch_query(text), as_of)
+
+
+def _condition(text: str, as_of: datetime) -> str:
+    return _timeless(text, condition_tree) or _duckdb(condition_tree(text), as_of)
+
+
+@functools.lru_cache(1024)  # the same in each tick
+def _timeless(text: str, read: Callable[[str], exp.Expr]) -> str | None:
+    """Write what asks for no clock in DuckDB's SQL; None for what does."""
+    tree = read(text)
+    return None if any(_is_clock(node) for node in tree.walk()) else sql.expression(tree, "duckdb")
+
+
+def _is_clock(node: exp.Expr) -> bool:
+    named_now = isinstance(node, exp.Anonymous) and node.name.lower() == "now"
+    return named_now or isinstance(node, (exp.CurrentDate, exp.CurrentTimestamp))
 
 
 def _duckdb(tree: exp.Expr, as_of: datetime) -> str:
@@ -64,10 +85,7 @@ def _duckdb(tree: exp.Expr, as_of: datetime) -> str:
     def clock(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.CurrentDate):
             return literal(as_of.date(), "date")
-        named_now = isinstance(node, exp.Anonymous) and node.name.lower() == "now"
-        if isinstance(node, exp.CurrentTimestamp) or named_now:
-            return literal(as_of, "timestamp")
-        return node
+        return literal(as_of, "timestamp") if _is_clock(node) else node
 
     return sql.expression(tree.transform(clock), "duckdb")
 

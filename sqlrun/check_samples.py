@@ -11,6 +11,8 @@ from sqlrun.model import Model
 if TYPE_CHECKING:
     import pyarrow as pa
 
+# Reports show all of them, the console fewer.
+SAMPLES = 20
 MASK = "***"
 LONGEST = 80
 # What Great Expectations observes may be every value of a column.

@@ -17,7 +17,7 @@ MODEL_KEYS = ("name", "description", "config", "grain", "repeats", "event_time",
 SEED_KEYS = ("name", "description", "grain", "columns")
 COLUMN_KEYS = ("name", "data_type", "description", "unit", "nulls", "tags", "constraints", "data_tests")
 CONFIG_KEYS = (
-    "materialized", "partition_by", "at_worst", "tags", "max_read_amplification", "contract", "anomalies",
+    "materialized", "partition_by", "at_worst", "tags", "max_read_amplification", "contract", "anomalies", "checks",
 )  # fmt: skip
 # Those that take a number of at least 1.
 NUMBERS = ("max_read_amplification",)
@@ -25,6 +25,7 @@ FLAGS = ("anomalies",)
 CHOICES = {
     "materialized": ("table", "view"),
     "at_worst": ("append", "merge", "keys", "partitions", "full"),
+    "checks": ("auto", "great_expectations"),
 }
 # What becomes of fields that are not as declared, in dbt's words.
 SCHEMA_CHANGES = ("ignore", "append_new_columns", "fail", "sync")
@@ -161,6 +162,7 @@ def configured(*layers: Mapping[str, Any]) -> Config:
         merged.get("max_read_amplification"),
         merged.get("enforced", False),
         merged.get("anomalies", True),
+        merged.get("checks", "auto"),
     )
 
 

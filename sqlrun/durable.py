@@ -23,17 +23,20 @@ def put(file: Path, text: str, *, synced: bool = False) -> None:
         _sync(file.parent)
 
 
-def write_new(file: Path, text: str) -> bool:
+def write_new(file: Path, text: str, *, synced: bool = True) -> bool:
     """Write a file that isn't there yet, whole and durably; False, and nothing is written, where it is.
+
+    Without `synced` it is durable when its file system is synced.
 
     A link, unlike a rename, takes no other file's place: of two builds that meet here one has to notice.
     """
-    with _written(file, text, synced=True) as temporary:
+    with _written(file, text, synced=synced) as temporary:
         try:
             file.hardlink_to(temporary)
         except FileExistsError:
             return False
-    _sync(file.parent)
+    if synced:
+        _sync(file.parent)
     return True
 
 

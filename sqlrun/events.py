@@ -25,6 +25,7 @@ class CheckResult:
     evaluated, which is never a pass. `seconds` is the check's share of the run that it was part of. `check_id` stays
     the same as long as the model, the type and the arguments do. `raw` is what Great Expectations itself said of a
     check that it was asked about in full, as JSON values, with what is tagged pii hidden; None of all others.
+    `evaluator`: arrow, duckdb or great_expectations; "" of what no row was looked at for.
     """
 
     model: str
@@ -41,6 +42,7 @@ class CheckResult:
     place: Place
     check_id: str = ""
     raw: Mapping[str, object] | None = None
+    evaluator: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
 
 from sqlrun import landed, landing, lost_files, relanded, replays, rules_edited, turns
 from sqlrun.drift_rows import judged
-from sqlrun.engines.protocol import Landing
+from sqlrun.engines.protocol import Dialect, Landing
 from sqlrun.events import StageReceipt
 from sqlrun.incremental.compile import Compiled
 from sqlrun.maintain import Progress
@@ -23,9 +23,8 @@ def land(progress: Progress, model: Compiled, warehouse: str, at: datetime) -> S
     """
     assert model.source is not None
     table = progress.plan.tables[model.name]
-    rules = progress.space.rules.get(model.name, ())
     turn = turns.of_landing(progress, model)
-    query = landing.query(model.own, model.source, rules, turn.engine.dialect, at)
+    query = cache(partial(_query, progress, model, turn.engine.dialect, at))
     request = Landing(
         table=table.spec,
         source=f"{progress.space.project.root}/{model.source.path}",
@@ -60,3 +59,8 @@ def land(progress: Progress, model: Compiled, warehouse: str, at: datetime) -> S
         path=table.path,
         engine=turn.engine.name if turn.engine is not progress.engine else "",
     )
+
+
+def _query(progress: Progress, model: Compiled, dialect: Dialect, at: datetime) -> str:
+    assert model.source is not None
+    return landing.query(model.own, model.source, progress.space.rules.get(model.name, ()), dialect, at)

@@ -19,7 +19,7 @@ from sqlrun.engines.protocol import Dialect, StoredColumn
 from sqlrun.incremental import sql, types
 from sqlrun.incremental.algebra import Filter, Node, Project, Scan, Type
 from sqlrun.incremental.stages import Stage, collapse
-from sqlrun.model import Source
+from sqlrun.model import Column, Source
 from sqlrun.spark_sql import DIALECT
 
 REASON, RAW, FILE, LANDED_AT = "_reason", "_raw", "_file", "_landed_at"
@@ -72,7 +72,7 @@ def query(
     """
     parts = [
         ("_parsed", _parsed(source, dialect)),
-        ("_typed", _dialect(_typed(source), dialect)),
+        *_typed_parts(source, dialect),
         ("_modelled", _modelled(stage, dialect)),
         ("_judged", _dialect(_judged(stage, rules), dialect)),
     ]
@@ -110,14 +110,17 @@ def _parsed(source: Source, dialect: Dialect) -> str:
     structure = sql.string(shape, dialect)
     tests = ["json_type(_line) = 'OBJECT'"]
     tests += [test for c in source.columns for test in _shaped(f'$."{c.name}"', types.parse(c.type))]
+    twice = "len(json_keys(_line)) <> len(list_distinct(json_keys(_line)))"
     return (
         "select value as _raw, file as _file,\n"
         f"    case when {' and '.join(tests)}\n"
         f"        then try(from_json(_line, {structure})) end as _json,\n"
-        "    len(json_keys(_line)) <> len(list_distinct(json_keys(_line))) as _twice,\n"
-        f"    {rescue.rescued(source, dialect)} as {RESCUED},\n    {rescue.absent(source, dialect)} as {ABSENT}\n"
-        "from (select value, file, case when json_valid(value) then try_cast(value as json) end as _line from lines)\n"
-        "where trim(value) <> ''"
+        f"    case when _plain then false else {twice} end as _twice,\n"
+        f"    case when not _plain then {rescue.rescued(source, dialect)} end as {RESCUED},\n"
+        f"    case when not _plain then {rescue.absent(source, dialect)} end as {ABSENT}\n"
+        f"from (select value, file, _line, {rescue.plain(source)} as _plain from (\n"
+        "    select value, file, case when json_valid(value) then try_cast(value as json) end as _line from lines))\n"
+        "where _line is not null or trim(value) <> ''"
     )
 
 
@@ -165,26 +168,69 @@ def _as_json(kind: exp.DataType | None) -> str:
             return '"VARCHAR"'
 
 
-def _typed(source: Source) -> str:
-    """Cast the text fields and say what is wrong with the first one that doesn't fit."""
+def _typed_parts(source: Source, dialect: Dialect) -> list[tuple[str, str]]:
+    """Cast the text fields and say what is wrong with the first one that doesn't fit.
+
+    DuckDB asks what is wrong of those lines alone of which a value is NULL: each question goes through all lists.
+    """
+    items = [(c.name, typed(_text(c), _kind(c))) for c in source.columns]
+    items += [(name, f"case when _json is not null and not _twice then {name} end") for name in (RESCUED, ABSENT)]
+    values = ", ".join(f"{value} as {sql.identifier(name, 'spark')}" for name, value in items)
+    if dialect == "spark":
+        return [("_typed", f"select _raw, _file, {_reasons(source)} as {REASON}, {values} from _parsed")]
+    fits = " and ".join(["_json is not null", "not _twice", *(_fits(c) for c in source.columns)])
+    reason = f"case when not coalesce({fits}, false) then {_dialect(_reasons(source), dialect)} end"
+    return [
+        ("_valued", _dialect(f"select _raw, _file, _json, _twice, struct({values}) as _values from _parsed", dialect)),
+        ("_typed", f"select _raw, _file, {reason} as {REASON}, unnest(_values) from _valued"),
+    ]
+
+
+def _fits(column: Column) -> str:
+    """Write a test, in DuckDB, that a column's value is whole: then nothing is wrong with it.
+
+    A column may be NULL where it says so; the fields of a struct may not, nor those of one that is NULL.
+    """
+    whole, name = _whole(f"_values.{sql.identifier(column.name, 'duckdb')}", _kind(column)), column.name
+    may_lack = column.nullable and _kind(column).this != exp.DataType.Type.STRUCT
+    return f"(_json.{sql.identifier(name, 'duckdb')} is null or {whole})" if may_lack else whole
+
+
+def _whole(value: str, kind: exp.DataType, depth: int = 0) -> str:
+    match kind.this:
+        case exp.DataType.Type.ARRAY | exp.DataType.Type.LIST:
+            inner = _whole(f"e{depth}", kind.expressions[0], depth + 1)
+            return f"coalesce(len(list_filter({value}, lambda e{depth}: not ({inner}))) = 0, false)"
+        case exp.DataType.Type.STRUCT:
+            fields = (_whole(f'{value}."{f.name}"', f.args["kind"], depth) for f in kind.expressions)
+            return f"({' and '.join(fields)})"
+        case _:
+            return f"{value} is not null"
+
+
+def _text(column: Column) -> str:
+    return f"_json.{sql.identifier(column.name, 'spark')}"
+
+
+def _kind(column: Column) -> exp.DataType:
+    kind = types.parse(column.type)
+    assert kind is not None
+    return kind
+
+
+def _reasons(source: Source) -> str:
+    """Write what is wrong with a line, in Spark SQL; NULL where nothing is."""
     reasons = [
         f"when _json is null then '{NO_OBJECT}'",
         # Readers of JSON disagree about which of the two counts.
         "when _twice then 'a key is there twice'",
     ]
-    items = []
     for column in source.columns:
-        text = f"_json.{sql.identifier(column.name, 'spark')}"
-        kind = types.parse(column.type)
-        assert kind is not None
-        value = typed(text, kind)
         if not column.nullable:
-            reasons.append(f"when {text} is null then '{column.name}: missing'")
-        for path, wrong in _wrong(text, kind, column.name):
+            reasons.append(f"when {_text(column)} is null then '{column.name}: missing'")
+        for path, wrong in _wrong(_text(column), _kind(column), column.name):
             reasons.append(f"when {wrong} then '{path}'")
-        items.append(f"{value} as {sql.identifier(column.name, 'spark')}")
-    items += [f"case when _json is not null and not _twice then {name} end as {name}" for name in (RESCUED, ABSENT)]
-    return f"select _raw, _file, case {' '.join(reasons)} end as {REASON}, {', '.join(items)} from _parsed"
+    return f"case {' '.join(reasons)} end"
 
 
 def typed(text: str, kind: exp.DataType, depth: int = 0) -> str:

@@ -50,7 +50,7 @@ class Changed:
 
 def measure(progress: Progress, model: Compiled, changed: Changed) -> Found:
     """Measure a model's tick and compare it with the past; give what declared freshness and volume say, too."""
-    fresh, stale = _freshness(progress, model)
+    fresh, stale = _freshness(progress, model, changed.rows)
     stale = [*stale, *volume.judged(progress, model, changed.count, _interval(progress, model))]
     try:
         found = [*_measures(progress, model, changed), *fresh]
@@ -190,14 +190,14 @@ def _result(
 # ---------------------------------------------------------------------------------------- freshness
 
 
-def _freshness(progress: Progress, model: Compiled) -> tuple[list[Measure], list[CheckResult]]:
+def _freshness(progress: Progress, model: Compiled, rows: pa.Table | None) -> tuple[list[Measure], list[CheckResult]]:
     """Look for the newest event that is not of the future, and judge its age where the contract says how."""
     contract = model.query.rendered.model
     if not contract.event_time:
         return [], []
     started = time.perf_counter()
     try:
-        newest, message = _newest(progress, model, contract), ""
+        newest, message = _newest(progress, model, contract, rows), ""
     except EngineError as error:
         newest, message = None, str(error)
     age = None if newest is None else (progress.plan.as_of - newest).total_seconds()
@@ -214,8 +214,11 @@ def _freshness(progress: Progress, model: Compiled) -> tuple[list[Measure], list
     return found, [_result(model, "freshness", columns, status, declared.place, message, 1, seconds, severity)]
 
 
-def _newest(progress: Progress, model: Compiled, contract: Model) -> datetime | None:
-    """Find the newest event up to the tick's time; files of older events are opened only where there is none."""
+def _newest(progress: Progress, model: Compiled, contract: Model, rows: pa.Table | None) -> datetime | None:
+    """Find the newest event up to the tick's time; files of older events are opened only where there is none.
+
+    `rows` came or changed in this tick: what is newer than the newest of them lies in few files, if in any.
+    """
     table, dialect, as_of = progress.plan.tables[model.name], progress.reader.dialect, progress.plan.as_of
     column = identifier(contract.event_time, dialect)
     held = Relation(
@@ -225,15 +228,30 @@ def _newest(progress: Progress, model: Compiled, contract: Model) -> datetime | 
         "new",
         version=progress.states[model.name].version,
         where=table.where,
-        ranges=((contract.event_time, as_of - LATELY, as_of),),
     )
     sql = f"select max({column}) as newest from held where {column} <= {timestamp(as_of, dialect)}"
-    for relation in (held, replace(held, ranges=())):
-        (row,) = arrow_rows.plain(progress.reader.query(sql, (relation,)))
+    came = _newest_of(rows, contract.event_time, as_of)
+    for since in (came, as_of - LATELY, None) if came else (as_of - LATELY, None):
+        ranges = () if since is None else ((contract.event_time, since, as_of),)
+        (row,) = arrow_rows.plain(progress.reader.query(sql, (replace(held, ranges=ranges),)))
         newest: datetime | None = row["newest"]
-        if newest is not None:
+        # A row that came may have gone again in the same tick.
+        if newest is not None and (since is None or newest >= since):
             return newest
     return None
+
+
+def _newest_of(rows: pa.Table | None, column: str, as_of: datetime) -> datetime | None:
+    """Find the newest event of some rows up to the tick's time."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if rows is None:
+        return None
+    happened = rows.column(column).cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
+    now = (as_of - arrow_rows.EPOCH) // timedelta(microseconds=1)
+    newest = pc.max(happened.filter(pc.less_equal(happened, now))).as_py()
+    return None if newest is None else arrow_rows.EPOCH + timedelta(microseconds=newest)
 
 
 def _status(age: float | None, declared: Freshness) -> CheckStatus:

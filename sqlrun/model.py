@@ -58,6 +58,7 @@ class Config:
     max_read_amplification: float | None = None  # rows read for each row that came, left or was written
     enforced: bool = False  # the contract's types must be those that the query gives
     anomalies: bool = True  # what is measured is compared with the past
+    checks: str = "auto"  # auto | great_expectations: who evaluates
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ OVERVIEW = 8
 OUTCOMES: tuple[CheckStatus, ...] = ("fail", "error", "warn", "info", "pass")
 # So many models with checks that didn't pass are linked above the tables of checks.
 INDEX = 60
+EVALUATORS = {"arrow": "by Arrow", "duckdb": "by DuckDB", "great_expectations": "by Great Expectations"}
 WORDS = {
     "success": "up to date", "error": "failed", "skipped": "skipped", "no-op": "nothing to do", "pass": "passed",
     "fail": "failed", "warn": "warning", "info": "note",
@@ -55,6 +56,7 @@ class CheckRow:
     amount: str
     seconds: str
     place: str
+    by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +207,7 @@ def _check_row(check: CheckResult) -> CheckRow:
     if not amount and check.evaluated:
         amount = counted(check.evaluated, "row") + " looked at"
     place, seconds = clean(str(check.place)), f"{check.seconds:,.2f}"
+    by = EVALUATORS.get(check.evaluator, "")
     return CheckRow(
-        clean(subject(check)), clean(check.type), clean(check.severity), check.status, word, amount, seconds, place
+        clean(subject(check)), clean(check.type), clean(check.severity), check.status, word, amount, seconds, place, by
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from sqlrun import measures
+from sqlrun import arrow_rows, measures
 from sqlrun.anomalies import ALIKE, MOST_RECENT, RECENT, WEEKS, Kind, Past, kind_of
 from sqlrun.errors import EngineError
 from sqlrun.events import Measure
@@ -78,7 +78,7 @@ def _values(rows: pa.Table) -> _Values:
     kinds: dict[str, Kind | None] = {}
     # A tick's time is the same in all of its rows.
     times = rows.column("as_of").combine_chunks().dictionary_encode()
-    known = times.dictionary.to_pylist()
+    known = arrow_rows.values(times.dictionary)
     names = ("published", "subject", "measure", "value", "interval_seconds")
     columns = (rows.column(name).to_pylist() for name in names)
     for time, published, subject, name, value, interval in zip(times.indices.to_pylist(), *columns, strict=True):

@@ -85,12 +85,10 @@ def scan(table: TableSpec, columns: Sequence[str], predicate: str | None = None)
 
     Raises: EngineError if they can't be read.
     """
-    import pyarrow as pa
-
     if delta_files.head(table.path) is None:
         return None
     try:
-        return pa.table(delta_files.open_table(table.path).scan(columns=list(columns), predicate=predicate).read_all())
+        return arrow_rows.table_of(delta_files.open_table(table.path).scan(columns=list(columns), predicate=predicate))
     except Exception as error:  # a file that is torn is found by Arrow's C interface, whose error has no class
         raise EngineError(f"the {table.name} at {table.path} can't be read: {first_line(error)}") from error
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from sqlrun.check_samples import masked, sampled_columns
+from sqlrun.check_samples import SAMPLES, masked, sampled_columns
 from sqlrun.engines import delta_files
 from sqlrun.engines.protocol import Engine, Relation
 from sqlrun.errors import EngineError
@@ -18,7 +18,7 @@ from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.sql import names
 from sqlrun.maintain import Progress
 from sqlrun.model import Expectation, Model
-from sqlrun.quality import SAMPLES, counted, not_evaluated
+from sqlrun.quality import counted, not_evaluated
 from sqlrun.readers import relation
 from sqlrun.relationships import gone, of, orphans, rows_of_gone, target
 from sqlrun.ticks import Published, TableState

@@ -77,6 +77,7 @@ def check_result(project: str, check: CheckResult, number: int, at: datetime) ->
         "columns": list(check.columns),
         "severity": check.severity,
         "rows_evaluated": check.evaluated,
+        "evaluator": check.evaluator or None,
         "samples": list(check.samples),
         "description": check.description,
         "place": str(check.place),

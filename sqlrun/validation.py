@@ -54,6 +54,7 @@ def _result(check: CheckResult, kwargs: Mapping[str, Value]) -> dict[str, Any]:
         "status": check.status,
         "place": str(check.place),
         "seconds": check.seconds,
+        "evaluator": check.evaluator or None,
     }
     if check.raw is not None:
         about["great_expectations"] = dict(check.raw)

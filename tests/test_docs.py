@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import os
 import re
 import shutil
@@ -37,7 +38,12 @@ PAGES = sorted(
 RUN = [ROOT / "README.md", *sorted((ROOT / "docs" / "howto").glob("*.md"))]
 # The time at which the examples of the pages play; a run moves it to the present.
 SHOWN_AT = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
-each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+
+
+# The generated parts are written before anything else is read; see `held`.
+@functools.cache
+def read(page: Path) -> str:
+    return page.read_text()
 
 
 @dataclass(frozen=True)
@@ -56,7 +62,7 @@ class Block:
 
 
 def blocks(page: Path) -> Iterator[Block]:
-    lines = page.read_text().split("\n")
+    lines = read(page).split("\n")
     start = None
     for number, line in enumerate(lines):
         if line.startswith("```") and start is None:
@@ -68,9 +74,10 @@ def blocks(page: Path) -> Iterator[Block]:
     assert start is None, f"{page.name}:{(start or 0) + 1} is not closed"
 
 
+@functools.cache
 def prose(page: Path) -> str:
     """Leave out fenced blocks and code spans."""
-    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"^```.*?^```$", "", read(page), flags=re.DOTALL | re.MULTILINE)
     return re.sub(r"`[^`\n]*`", "", text)
 
 
@@ -262,65 +269,88 @@ def test_the_readme_counts_the_project_rightly() -> None:
     assert next(line.text for line in opening if line.text.startswith("Found")) in (ROOT / "README.md").read_text()
 
 
-@each_page
-def test_quotes_are_true(page: Path) -> None:
+# Each of these looks at all pages and lists what it found: one test a page takes longer to report than to run.
+
+
+def shown(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def test_there_are_pages() -> None:
+    """An empty list would prove nothing."""
+    assert len(PAGES) > 100
+    assert len(RUN) > 10
+
+
+def test_quotes_are_true() -> None:
     """A block marked `from=FILE` stands in that file, line by line."""
-    for block in blocks(page):
-        source = block.attribute("from")
-        if source:
-            assert block.text in (ROOT / source).read_text(), f"{page.name}:{block.line} is not in {source}"
+    untrue = [
+        f"{shown(page)}:{block.line} is not in {source}"
+        for page in PAGES
+        for block in blocks(page)
+        if (source := block.attribute("from")) and block.text not in (ROOT / source).read_text()
+    ]
+
+    assert untrue == []
 
 
+@functools.cache
 def anchors(page: Path) -> set[str]:
-    found = re.findall(
-        r"^#+ (.*)$", re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.DOTALL | re.MULTILINE), re.M
-    )
+    found = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```$", "", read(page), flags=re.DOTALL | re.MULTILINE), re.M)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in found}
 
 
-@each_page
-def test_every_link_leads_somewhere(page: Path) -> None:
+def test_every_link_leads_somewhere() -> None:
     """Links are relative, to files and headings that exist."""
-    for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
-        if target.startswith(("https://", "http://")):
-            continue
-        name, _, anchor = target.partition("#")
-        goal = (page.parent / name).resolve() if name else page
-        assert goal.exists(), f"{page.name}: {target}"
-        assert not anchor or anchor in anchors(goal), f"{page.name}: {target}"
+    astray = []
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
+            if target.startswith(("https://", "http://")):
+                continue
+            name, _, anchor = target.partition("#")
+            goal = (page.parent / name).resolve() if name else page
+            if not goal.exists() or (anchor and anchor not in anchors(goal)):
+                astray.append(f"{shown(page)}: {target}")
+
+    assert astray == []
 
 
-@each_page
-def test_every_code_exists(page: Path) -> None:
+def test_every_code_exists() -> None:
     """A code that a page mentions is explained in docs/errors.md."""
     known = set(re.findall(r"SR\d{3}", (ROOT / "docs" / "errors.md").read_text()))
+    unknown = {shown(page): found for page in PAGES if (found := set(re.findall(r"SR\d{3}\b", read(page))) - known)}
 
-    assert set(re.findall(r"SR\d{3}\b", page.read_text())) <= known
+    assert unknown == {}
 
 
-@each_page
-def test_every_file_named_exists(page: Path) -> None:
+def test_every_file_named_exists() -> None:
     """Paths into tests/, sqlrun/, models/ and the like are those of files, unless the page itself makes them."""
-    text = page.read_text()
-    made = {block.attribute("file") for block in blocks(page)}
     rooms = "tests|sqlrun|models|macros|seeds|expectations|profiles|docs|benchmarks"
-    for name in set(re.findall(rf"`((?:{rooms})/[\w./-]*\.(?:py|md|sql|yml|csv|case))`", text)) - made:
-        assert (ROOT / name).exists(), f"{page.name}: {name}"
+    missing = []
+    for page in PAGES:
+        named = set(re.findall(rf"`((?:{rooms})/[\w./-]*\.(?:py|md|sql|yml|csv|case))`", read(page)))
+        made = {block.attribute("file") for block in blocks(page)}
+        missing += [f"{shown(page)}: {name}" for name in sorted(named - made) if not (ROOT / name).exists()]
+
+    assert missing == []
 
 
-@each_page
-def test_a_page_is_about_no_machine(page: Path) -> None:
+def test_a_page_is_about_no_machine() -> None:
     """No absolute path of somebody's disk."""
-    assert not re.search(r"(?<![\w.])/(work|home|root|tmp|Users|mnt|opt)/|localhost|[A-Z]:\\\\", page.read_text())
+    machine = re.compile(r"(?<![\w.])/(work|home|root|tmp|Users|mnt|opt)/|localhost|[A-Z]:\\\\")
+
+    assert {shown(page): found[0] for page in PAGES if (found := machine.search(read(page)))} == {}
 
 
-@each_page
-def test_words_are_used_as_the_glossary_says(page: Path) -> None:
+def test_words_are_used_as_the_glossary_says() -> None:
     """Rows with a weight are changes; Delta is a lake. And nothing is called easy."""
-    text = re.sub(r"<!-- (\w+) -->.*<!-- /\1 -->|\]\([^)]*\)", "", prose(page), flags=re.DOTALL)
+    words = re.compile(r"(?i)\b(?:simply|just(?! before)|obviously|easily)\b|(?-i:\bdeltas?\b(?!-rs|-spark))")
+    misused = {}
+    for page in PAGES:
+        text = re.sub(r"<!-- (\w+) -->.*<!-- /\1 -->|\]\([^)]*\)", "", prose(page), flags=re.DOTALL)
+        misused |= {shown(page): found} if (found := words.findall(text)) else {}
 
-    assert not re.findall(r"\bdeltas?\b(?!-rs|-spark)", text)
-    assert not re.findall(r"\b(?:simply|just(?! before)|obviously|easily)\b", text, re.IGNORECASE)
+    assert misused == {}
 
 
 def test_every_page_can_be_reached() -> None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 import sqlglot
 
-from sqlrun import quality
+from sqlrun import gx_run
 from sqlrun.check_samples import bounded
 from sqlrun.errors import Place
 from sqlrun.expectation_catalogue import CATALOGUE, VOLUME
@@ -223,7 +223,7 @@ def test_every_kind_that_runs_has_its_controls():
 
 
 def test_the_catalogue_is_great_expectations_own():
-    quality._great_expectations()
+    gx_run._great_expectations()
     from great_expectations.expectations.expectation import Expectation as Base
     from great_expectations.expectations.registry import (
         get_expectation_impl,
@@ -410,7 +410,7 @@ def test_great_expectations_may_not_drop_a_check(name, monkeypatch):
 
 
 def test_no_rows_pass_vacuously_without_great_expectations(monkeypatch):
-    monkeypatch.setattr(quality, "_run", None)
+    monkeypatch.setattr(gx_run, "_run", None)
     checks = (expect(NOT_NULL, column="id"), expect(UNIQUE, column="id"))
 
     results = run_checks(model(), checks, table(id=[]), None, None, AS_OF)
@@ -602,7 +602,7 @@ import sqlrun.quality, sqlrun.expectations
 heavy = {"great_expectations", "pandas", "duckdb", "pyarrow"} & set(sys.modules)
 assert not heavy, heavy
 shown, filters = warnings.showwarning, list(warnings.filters)
-sqlrun.quality._great_expectations()
+sqlrun.gx_run._great_expectations()
 assert warnings.showwarning is shown
 assert not {w for w in filters} - set(warnings.filters)
 assert logging._warnings_showwarning is None

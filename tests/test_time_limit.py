@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from sqlrun import profile, quality
+from sqlrun import gx_run, profile
 from sqlrun.check_columns import prepare
 from sqlrun.check_regexes import KINDS, stoppable
 from sqlrun.quality import run_checks
@@ -93,22 +93,22 @@ def test_a_search_elsewhere_finds_the_same(kind, match_on):
         kwargs["match_on"] = match_on
     prepared = prepare(kind, {"column": "status", **kwargs}, rows)
 
-    here = quality._validated(_frame(kind, prepared, rows), [_asked(kind, kwargs, prepared)], "SUMMARY", 60)
+    here = gx_run._validated(_frame(kind, prepared, rows), [_asked(kind, kwargs, prepared)], "SUMMARY", 60)
     import sqlrun.check_regexes
 
     apart = _apart(sqlrun.check_regexes, kind, prepared)
     assert apart.kwargs["column"].startswith("found:")
-    there = quality._validated(_frame(kind, apart, rows), [_asked(kind, kwargs, apart)], "SUMMARY", 60)
+    there = gx_run._validated(_frame(kind, apart, rows), [_asked(kind, kwargs, apart)], "SUMMARY", 60)
     for name in ("unexpected_count", "partial_unexpected_index_list", "success", "missing_count"):
         assert here[0][name] == there[0][name]
 
 
 def _asked(kind, kwargs, prepared):
-    return quality._Asked(0, expect(kind, column="status", **kwargs), prepared)
+    return gx_run.Asked(0, expect(kind, column="status", **kwargs), prepared)
 
 
 def _frame(kind, prepared, rows):
-    return quality._frame([_asked(kind, {}, prepared)], rows.num_rows)
+    return gx_run._frame([_asked(kind, {}, prepared)], rows.num_rows)
 
 
 def _apart(module, kind, prepared):

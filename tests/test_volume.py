@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlrun import measures, quality
+from sqlrun import gx_run, measures
 from sqlrun.anomalies import Past
 from sqlrun.errors import EngineError
 from sqlrun.events import Measure
@@ -78,7 +78,7 @@ def test_a_past_that_cant_be_read_is_never_taken_for_none(tmp_path: Path, monkey
 def test_great_expectations_loads_every_suite_but_what_is_our_own() -> None:
     import yaml
 
-    gx = quality._great_expectations()
+    gx = gx_run._great_expectations()
     for file in (ROOT / "expectations").rglob("*.yml"):
         declared = yaml.safe_load(file.read_text())["expectations"]
         keys = ("type", "kwargs", "severity", "description")

@@ -99,7 +99,7 @@ class DuckDBEngine:
         try:
             rows, notes = duckdb_landing.land(session, landing)
         except self._errors() as error:
-            raise self._wrapped(error, landing.table.name, landing.query) from error
+            raise self._wrapped(error, landing.table.name, landing.sql) from error
         finally:
             session.close()
         version = delta_files.head(landing.table.path)

@@ -25,6 +25,13 @@ class Reads:
     bytes: int = 0
     rows: int = 0
 
+    def add(self, files: Iterable[dict[str, Any]]) -> None:
+        """Count files, as `files_at` lists them."""
+        for file in files:
+            self.files += 1
+            self.bytes += file["size_bytes"] or 0
+            self.rows += file.get("num_records") or 0
+
 
 def register(session: Any, relations: tuple[Relation, ...], reads: Reads) -> None:
     """Make each relation a temporary view of its name."""
@@ -110,9 +117,7 @@ def scan(
     """
     import pyarrow as pa
 
-    reads.files += len(rows)
-    reads.bytes += sum(row["size_bytes"] or 0 for row in rows)
-    reads.rows += sum(row.get("num_records") or 0 for row in rows)
+    reads.add(rows)
     if not rows:
         return empty(columns)
     condition = f" where {where}" if where else ""

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import json
 import uuid
+from array import array
 from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from sqlrun.errors import EngineError, LockedError
 
 Files = dict[str, Stat]
 CHUNK = 64 * 1024 * 1024  # bytes of text held in memory at once
+PIECE = 8 * 1024  # lines that a thread of DuckDB's takes at once
 KEEP = 64  # batch files before they are folded into one
 
 
@@ -153,14 +156,13 @@ def _commit(
     Those leave the plan before the commit, so that the next batch takes them as they are then.
     """
     names = ", ".join(f'"{c.name}"' for c in landing.table.columns)
-    session.execute("drop table if exists _landed")
     read = _Reading(landing, files)
+    verb = "create or replace temp table _landed as"
     for chunk in read.chunks():
         session.register("lines", chunk)
-        exists = session.execute("select count(*) from duckdb_tables() where table_name = '_landed'").fetchall()[0][0]
-        verb = "insert into _landed" if exists else "create temp table _landed as"
-        session.execute(f"{verb} select {names} from ({landing.query})")
+        session.execute(f"{verb} select {names} from ({landing.sql})")
         session.unregister("lines")
+        verb = "insert into _landed"
     if read.gone and not landing.accept_lost:
         raise source_files.gone(landing.table.name, landing.source, read.gone)
     left = [*read.unsettled, *read.gone]
@@ -187,31 +189,21 @@ class _Reading:
 
     def chunks(self) -> Iterator[Any]:
         """Give tables of lines; afterwards it is known which files were not read."""
-        import pyarrow as pa
-
-        values: list[bytes] = []
-        names: list[str] = []
+        texts: list[bytes] = []
+        names: list[bytes] = []
         size = 0
-
-        def table() -> Any:
-            texts = pa.array([value.decode("utf-8", "replace") for value in values], pa.string())
-            return pa.table({"value": texts, "file": pa.array(names, pa.string())})
-
         for name, stat in self._files.items():
             data = self._read(name, stat)
             if data is None:
                 continue
-            data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-            lines = data.split(b"\n")
-            if lines and not lines[-1]:
-                lines.pop()
-            values.extend(lines)
-            names.extend([name] * len(lines))
+            lines = _lines(data)
+            texts.extend(lines)
+            names.extend([name.encode()] * len(lines))
             size += len(data)
             if size >= CHUNK:
-                yield table()
-                values, names, size = [], [], 0
-        yield table()
+                yield _table(texts, names)
+                texts, names, size = [], [], 0
+        yield _table(texts, names)
 
     def _read(self, name: str, stat: Stat) -> bytes | None:
         try:
@@ -222,3 +214,31 @@ class _Reading:
         if data is None:
             self.unsettled.append(name)
         return data
+
+
+def _lines(data: bytes) -> list[bytes]:
+    """Part a file into its lines, as UTF-8; a byte that is none of its is replaced."""
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        data = data.decode("utf-8", "replace").encode()
+    lines = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+    if not lines[-1]:
+        lines.pop()
+    return lines
+
+
+def _table(texts: list[bytes], names: list[bytes]) -> Any:
+    """Make the table of lines, in pieces that DuckDB's threads share."""
+    import pyarrow as pa
+
+    table = pa.Table.from_arrays([_strings(texts), _strings(names)], ["value", "file"])
+    return pa.Table.from_batches(table.to_batches(PIECE), table.schema)
+
+
+def _strings(texts: list[bytes]) -> Any:
+    """Make a column of texts by its memory: PyArrow looks at each value of a list, and imports pandas to do so."""
+    import pyarrow as pa
+
+    ends = array("q", accumulate(map(len, texts), initial=0))
+    return pa.LargeStringArray.from_buffers(len(texts), pa.py_buffer(ends), pa.py_buffer(b"".join(texts)))

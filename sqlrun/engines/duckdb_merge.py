@@ -1,11 +1,11 @@
-"""Statements on DuckDB: what a MERGE would do is computed there, delta-rs writes it. Shell: DuckDB and Delta files."""
+"""Statements on DuckDB: rows are computed there, and written there or by delta-rs. Shell: DuckDB and Delta files."""
 
 from __future__ import annotations
 
 from datetime import date, datetime, timezone
 from typing import Any
 
-from sqlrun.engines import delta_files, duckdb_files
+from sqlrun.engines import delta_files, duckdb_files, duckdb_rewrite
 from sqlrun.engines.protocol import Merge, Overwrite, Write
 from sqlrun.errors import EngineError
 from sqlrun.incremental.sql import identifier, string
@@ -67,14 +67,20 @@ def load(table: Any, rows: tuple[tuple[object, ...], ...], commit: Any) -> int:
 
 def merge(session: Any, table: Any, write: Write, statement: Merge, commit: Any, reads: duckdb_files.Reads) -> int:
     """Carry out a MERGE: join the delta with the target in DuckDB, then write what really differs."""
-    session.execute(f"create or replace temp table s as {statement.delta}")
-    if not _count(session, "s"):
+    if not session.execute(f"create or replace temp table s as {statement.delta}").fetchall()[0][0]:
         return 0
     ranges, partitions = _ranges(session, statement), _partitions(session, statement)
     held = delta_files.files_at(table, {key for key, _, _ in ranges})
     files = list(filter(_keeper(partitions, ranges), held))
-    applied = _applied(session, table, write, statement, files, reads)
-    session.execute(f"create or replace temp table _apply as {applied}")
+    plan = duckdb_rewrite.prepare(session, table, write, statement, files)
+    if plan is not None:
+        reads.add(files)
+        if plan.fits:
+            return duckdb_rewrite.carry_out(session, table, write, statement, plan)
+        session.execute(f"create or replace temp view _apply as {duckdb_rewrite.applied(write, statement)}")
+    else:
+        applied = _applied(session, table, write, statement, files, reads)
+        session.execute(f"create or replace temp table _apply as {applied}")
     kinds = dict(session.execute("select _op, count(*) from _apply group by _op").fetchall())
     if not kinds:
         return 0
@@ -90,7 +96,7 @@ def _applied(session: Any, table: Any, write: Write, statement: Merge, files: li
     """Write each row's new values and what to do with it: i(nsert), u(pdate), d(elete)."""
     columns = write.table.columns
     target = duckdb_files.scan(session, table, files, columns, reads, "_target", "")
-    on = " and ".join(_equal(key, key in statement.null_safe) for key in statement.key)
+    on = " and ".join(duckdb_rewrite.equal(key, key in statement.null_safe) for key in statement.key)
     updates, inserts = dict(statement.update), dict(statement.insert)
     items = []
     for column in columns:
@@ -108,12 +114,6 @@ def _applied(session: Any, table: Any, write: Write, statement: Merge, files: li
     joined = f"from s left join (select *, true as _there from ({target})) as t on {on}"
     once = "distinct " if statement.repeats else ""
     return f"select {once}* from (select {', '.join(items)}, {op} as _op {joined}) where _op is not null"
-
-
-def _equal(key: str, null_safe: bool) -> str:
-    name = identifier(key, "duckdb")
-    # DataFusion binds IS NOT DISTINCT FROM looser than AND: without its parentheses two of them don't parse.
-    return f"(t.{name} is not distinct from s.{name})" if null_safe else f"t.{name} = s.{name}"
 
 
 def _ranges(session: Any, statement: Merge) -> Ranges:
@@ -181,7 +181,7 @@ def _literal(value: Any) -> str | None:
 
 def _merge(table: Any, source: Any, write: Write, statement: Merge, literals: list[str], commit: Any) -> None:
     null_safe = set(statement.null_safe)
-    keys = [_equal(key, key in null_safe) for key in statement.key]
+    keys = [duckdb_rewrite.equal(key, key in null_safe) for key in statement.key]
     predicate = " and ".join([*keys, *literals])
     names = [c.name for c in write.table.columns]
     values = {identifier(n, "duckdb"): f"s.{identifier(n, 'duckdb')}" for n in names}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -171,17 +171,22 @@ class Written:
 @dataclass(frozen=True, slots=True)
 class Landing:
     """Files of a source entering a table. `query` reads the relation `lines(value string, file string)`, one row a
-    line of text, and gives the table's columns; `file` is the path below `source`. `checkpoint` is a folder
-    for the engine's memory of the files that it has landed. `accept_lost`: a file that was planned and is gone is left
-    out."""
+    line of text, and gives the table's columns; `file` is the path below `source`. It may be written as late as it is
+    wanted: in most looks at a source nothing lands. `checkpoint` is a folder for the engine's memory of the files that
+    it has landed. `accept_lost`: a file that was planned and is gone is left out."""
 
     table: TableSpec
     source: str
     checkpoint: str
-    query: str
+    query: str | Callable[[], str]
     app_id: str
     metadata: Mapping[str, str] = field(default_factory=dict)
     accept_lost: bool = False
+
+    @property
+    def sql(self) -> str:
+        """The text of the query."""
+        return self.query if isinstance(self.query, str) else self.query()
 
 
 class Engine(Protocol):

@@ -115,7 +115,7 @@ class SparkEngine:
         notes = spark_landing.notes(known)
         if spark_landing.nothing_new(landing, known):
             return Written(before, Receipt(time.perf_counter() - started), notes)
-        with self._session() as session, self._explained(landing.table.name, landing.query):
+        with self._session() as session, self._explained(landing.table.name, landing.sql):
             spark_landing.stream(session, landing, known)
         after = delta_files.head(landing.table.path)
         assert after is not None

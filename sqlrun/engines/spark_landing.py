@@ -138,7 +138,7 @@ def stream(session: Any, landing: Landing, known: Known) -> None:
         name = "url_decode(replace(element_at(split(_metadata.file_path, '/'), -1), '+', '%2B')) as file"
         lines.selectExpr("value", name).createOrReplaceTempView("lines")
         query = (
-            session.sql(landing.query)
+            session.sql(landing.sql)
             .writeStream.format("delta")
             .outputMode("append")
             .option("checkpointLocation", landing.checkpoint)

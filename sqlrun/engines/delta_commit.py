@@ -1,0 +1,148 @@
+"""Commits that sqlrun writes to a Delta table's log itself: whole, or not at all. Shell: Delta files."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from sqlrun import __version__, durable
+from sqlrun.engines import delta_files
+from sqlrun.engines.protocol import Write
+from sqlrun.errors import EngineError
+
+PRIMITIVE = re.compile(
+    r"string|long|integer|short|byte|float|double|boolean|binary|date|timestamp|timestamp_ntz|decimal\(\d+,\d+\)"
+)
+PARTITIONS = {"string", "long", "integer", "short", "byte", "boolean", "date", "timestamp", "timestamp_ntz"}
+# Names that DuckDB gives to where a row lies, and those that change files have.
+TAKEN = {"filename", "file_index", "file_row_number", "_change_type", "_commit_version", "_commit_timestamp"}
+LEGACY = (1, 4)
+FEATURES = {"changeDataFeed", "timestampNtz", "appendOnly", "invariants"}
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file of a table: its path below the table's folder, its partition's values, its bytes and statistics."""
+
+    path: str
+    partition: Mapping[str, str | None]
+    size: int
+    rows: int = 0
+    stats: str = ""
+
+    @property
+    def entry(self) -> str:
+        """Write the path as the log has it: a URI, in which a folder's escapes are escaped."""
+        return quote(self.path, safe="/=:~!$&'()*+,;@")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a commit does: `removed` are paths as the log has them, with partition values and size."""
+
+    operation: str
+    parameters: Mapping[str, str]
+    metrics: Mapping[str, int]
+    added: tuple[File, ...]
+    removed: tuple[tuple[str, Mapping[str, str | None], int], ...] = ()
+    feed: tuple[File, ...] = ()
+
+
+def ours(table: Any, write: Write) -> bool:
+    """Tell whether a table is one that sqlrun has made, with nothing that a writer of it would have to heed.
+
+    Constraints, generated columns, renamed columns, deletion vectors, append-only tables, tables that are not on a
+    disk: all of those are left to delta-rs.
+    """
+    metadata, protocol = table.metadata(), table.protocol()
+    version = (protocol.min_reader_version, protocol.min_writer_version)
+    named = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
+    settings = metadata.configuration
+    fields = json.loads(table.schema().to_json())
+    kinds = {field["name"]: field["type"] for field in fields["fields"]}
+    partitions = list(metadata.partition_columns)
+    return (
+        table.table_uri.startswith(("file://", "/"))
+        and (version == LEGACY or (version in ((1, 7), (3, 7)) and named <= FEATURES))
+        and set(settings) <= set(delta_files.PROPERTIES)
+        and settings.get("delta.enableChangeDataFeed") == "true"
+        and fields == delta_files.struct_of(write.table.columns)
+        and all(map(_known, kinds.values()))
+        and not {name.lower() for name in kinds} & TAKEN
+        and tuple(partitions) == tuple(write.table.partition_by)
+        and len(partitions) < len(kinds)
+        and all(str(kinds[name]) in PARTITIONS and re.fullmatch(r"\w+", name, re.ASCII) for name in partitions)
+    )
+
+
+def _known(kind: Any) -> bool:
+    """Tell whether DuckDB and all readers write and read a type of Delta's schema alike."""
+    if isinstance(kind, str):
+        return PRIMITIVE.fullmatch(kind) is not None
+    match kind["type"]:
+        case "array":
+            return _known(kind["elementType"])
+        case "map":
+            return _known(kind["keyType"]) and _known(kind["valueType"])
+        case _:
+            return bool(kind["fields"]) and all(_known(field["type"]) for field in kind["fields"])
+
+
+def commit(table: Any, write: Write, change: Change) -> None:
+    """Make a change the version after `write.base`, and the open table that version.
+
+    Raises: EngineError if another commit has taken that number.
+    """
+    now = time.time_ns() // 1_000_000
+    root, version = Path(write.table.path), write.base + 1
+    _put(root / "_delta_log" / f"{version:020d}.json", "\n".join(_lines(write, change, now)) + "\n", write)
+    table.update_incremental()
+    interval = int(table.metadata().configuration.get("delta.checkpointInterval", "100"))
+    if table.version() == version and version % interval == 0:
+        table.create_checkpoint()
+
+
+def _lines(write: Write, change: Change, now: int) -> Iterable[str]:
+    info = {
+        "timestamp": now,
+        "operation": change.operation,
+        "operationParameters": change.parameters,
+        "readVersion": write.base,
+        "engineInfo": f"sqlrun:{__version__}",
+        **write.metadata,
+        "sqlrun.tick": str(write.tick),
+        "operationMetrics": change.metrics,
+    }
+    yield _line("commitInfo", info)
+    yield _line("txn", {"appId": write.app_id, "version": write.tick, "lastUpdated": now})
+    for path, partition, size in change.removed:
+        gone = {"path": path, "deletionTimestamp": now, "dataChange": True, "extendedFileMetadata": True}
+        yield _line("remove", {**gone, "partitionValues": partition, "size": size})
+    for file in change.added:
+        there = {"path": file.entry, "partitionValues": file.partition, "size": file.size, "modificationTime": now}
+        yield _line("add", {**there, "dataChange": True, "stats": file.stats})
+    for file in change.feed:
+        fed = {"path": file.entry, "partitionValues": file.partition, "size": file.size, "dataChange": False}
+        yield _line("cdc", fed)
+
+
+def _line(kind: str, action: Mapping[str, Any]) -> str:
+    return json.dumps({kind: action}, separators=(",", ":"), ensure_ascii=False)
+
+
+def _put(file: Path, text: str, write: Write) -> None:
+    """Write a commit's file whole, where none of its number is: of two writers one has to notice.
+
+    Nothing is synced here: the tick is, before it is published.
+    """
+    if not durable.write_new(file, text, synced=False):
+        raise EngineError(
+            f"{write.table.name} got version {write.base + 1} while this tick wrote it: another writer was here",
+            model=write.table.name,
+        )

@@ -1,0 +1,385 @@
+"""Merges that DuckDB writes and sqlrun commits: what every reader of the tables then sees."""
+
+from __future__ import annotations
+
+import json
+import random
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, QueryBuilder
+
+from sqlrun.engines import delta_commit, delta_files, delta_stats, duckdb_rewrite
+from sqlrun.engines.duckdb import DuckDBEngine
+from sqlrun.engines.protocol import Append, Merge, Relation, Statement, StoredColumn, TableSpec, Write, Written
+from sqlrun.errors import EngineError
+
+# A value of each type that a contract allows, as DuckDB writes it: an ordinary one, and one at the edge.
+VALUES = {
+    "string": ("'a b/c%:ü''\"'", "repeat('x', 70000)"),
+    "int": ("1", "-2147483648"),
+    "bigint": ("1", "9223372036854775807"),
+    "smallint": ("1", "-32768"),
+    "tinyint": ("1", "-128"),
+    "double": ("1.5", "'nan'::double"),
+    "float": ("0.1::float", "'-inf'::float"),
+    "boolean": ("true", "false"),
+    "decimal(18,2)": ("1.23", "-9999999999999999.99"),
+    "decimal(38,10)": ("1.0000000001", "9999999999999999999999999999.9999999999"),
+    "date": ("date '2026-01-02'", "date '1901-02-03'"),
+    "timestamp": ("timestamptz '2026-01-02 03:04:05.678901+00'", "timestamptz '1901-02-03 04:05:06.000001+00'"),
+    "timestamp_ntz": ("timestamp '2026-01-02 03:04:05.678901'", "timestamp '1901-02-03 04:05:06.000001'"),
+    "binary": ("'\\x00\\xFF'::blob", "''::blob"),
+    "array<int>": ("[1, null]", "[]"),
+    "map<string,decimal(10,2)>": ("map {'k': 1.25}", "map {'k': null}"),
+    "struct<a:int,b:array<struct<c:string>>>": ("{'a': 1, 'b': [{'c': 'x'}]}", "{'a': null, 'b': null}"),
+}
+
+
+def columns(kind: str) -> tuple[StoredColumn, ...]:
+    return (StoredColumn("k", "string"), StoredColumn("v", kind), StoredColumn("n", "int"))
+
+
+def spec_of(folder: Path, kind: str = "string", partition_by: tuple[str, ...] = (), name: str = "t") -> TableSpec:
+    return TableSpec(name, str(folder / name), columns(kind), partition_by)
+
+
+def made(engine: DuckDBEngine, spec: TableSpec, *statements: Statement) -> list[Written]:
+    engine.create(spec)
+    return [write(engine, spec, tick, statement) for tick, statement in enumerate(statements, 1)]
+
+
+def write(engine: DuckDBEngine, spec: TableSpec, tick: int, statement: Statement) -> Written:
+    base = engine.head(spec.path)
+    assert base is not None
+    return engine.write(Write(spec, base, tick, "app", (), statement, {"sqlrun.as_of": "2026-01-01"}))
+
+
+def merging(delta: str, *, key: tuple[str, ...] = ("k",), null_safe: tuple[str, ...] = ("k",)) -> Merge:
+    """Merge whole rows; those with `stays` false go."""
+    every = tuple((name, f's."{name}"') for name in ("k", "v", "n"))
+    return Merge(delta, key, null_safe, every, every, "not s.stays", "", "s.stays")
+
+
+def rows(*values: str) -> str:
+    return f"select * from (values {', '.join(values)}) as v(k, v, n, stays)"
+
+
+def plain_rows(*values: str) -> str:
+    return f"select * from (values {', '.join(values)}) as v(k, v, n)"
+
+
+def held(path: str) -> list[dict[str, Any]]:
+    """Read a table as delta-rs does, by its newest version."""
+    found = pa.table(QueryBuilder().register("t", DeltaTable(path)).execute("select * from t").read_all())
+    return sorted(found.to_pylist(), key=lambda row: repr(row["k"]))
+
+
+def seen(engine: DuckDBEngine, spec: TableSpec) -> list[dict[str, Any]]:
+    relation = Relation("r", spec.path, spec.columns, "new", version=engine.head(spec.path) or 0)
+    return sorted(engine.query("select * from r", (relation,)).to_pylist(), key=lambda row: repr(row["k"]))
+
+
+def feed(path: str, version: int) -> list[str]:
+    found = pa.table(DeltaTable(path).load_cdf(starting_version=version, ending_version=version).read_all())
+    kept = found.drop_columns(["_commit_version", "_commit_timestamp"]).to_pylist()
+    return sorted(repr(sorted(row.items(), key=lambda item: item[0])) for row in kept)
+
+
+def info(path: str, version: int) -> dict[str, Any]:
+    return dict(next(a["commitInfo"] for a in delta_files.actions(path, version) if "commitInfo" in a))
+
+
+def ours(path: str, version: int) -> bool:
+    return str(info(path, version)["engineInfo"]).startswith("sqlrun")
+
+
+@pytest.mark.parametrize("kind", VALUES)
+def test_every_type_is_read_alike(tmp_path: Path, kind: str) -> None:
+    """By DuckDB, by delta-rs and in the change feed; rows that stay, come, change and go, NULL among them."""
+    plain, edge = VALUES[kind]
+    engine, spec = DuckDBEngine(), spec_of(tmp_path, kind)
+    stand = [f"('a', {plain}, 1)", f"('b', {edge}, 1)", "('c', null, 1)", "(null, null, 1)", f"('e', {edge}, 1)"]
+    after = rows(
+        f"('b', {plain}, 2, true)", "('c', null, 2, false)", f"('d', {edge}, 2, true)", "(null, null, 2, true)"
+    )
+    made(engine, spec, Append(plain_rows(*stand)), merging(after))
+    assert ours(spec.path, 2)
+
+    found = seen(engine, spec)
+    assert [(row["k"], row["n"]) for row in found] == [("a", 1), ("b", 2), ("d", 2), ("e", 1), (None, 2)]
+    assert repr(found).replace("Etc/UTC", "UTC") == repr(held(spec.path))
+    assert repr(found[0]["v"]) == repr(found[1]["v"]) and repr(found[2]["v"]) == repr(found[3]["v"])
+    kinds = sorted(row.split("'_change_type', '")[1].split("'")[0] for row in feed(spec.path, 2))
+    assert kinds == ["delete", "insert", *["update_postimage"] * 2, *["update_preimage"] * 2]
+
+
+PARTITIONS = {
+    "string": ("'a b/c%:ü=''\"+'", "'.*?[x]'"),
+    "int": ("-1", "2"),
+    "date": ("date '1901-02-03'", "date '2026-03-02'"),
+    "timestamp": ("timestamptz '2026-03-01 12:00:00.000001+00'", "timestamptz '1901-02-03 13:00:00+00'"),
+    "timestamp_ntz": ("timestamp '2026-03-01 12:00:00'", "timestamp '1901-02-03 13:00:00.5'"),
+    "boolean": ("true", "false"),
+    "bigint": ("9223372036854775807", "0"),
+}
+
+
+@pytest.mark.parametrize("kind", PARTITIONS)
+def test_every_partition_is_read_alike(tmp_path: Path, kind: str) -> None:
+    """Values that folders can't hold as they are, and NULL; a row that moves from one partition to another."""
+    one, two = PARTITIONS[kind]
+    engine, spec = DuckDBEngine(), spec_of(tmp_path, kind, ("v",))
+    stand = [f"('a', {one}, 1)", f"('b', {one}, 1)", "('c', null, 1)", f"('e', {two}, 1)"]
+    after = rows(f"('b', {two}, 2, true)", "('c', null, 2, true)", "('d', null, 2, true)", f"('f', {one}, 2, true)")
+    made(engine, spec, Append(plain_rows(*stand)), merging(after))
+    assert ours(spec.path, 2)
+
+    found = seen(engine, spec)
+    assert repr(found).replace("Etc/UTC", "UTC") == repr(held(spec.path))
+    values = {row["k"]: row["v"] for row in found}
+    assert values["a"] == values["f"] != values["b"] == values["e"]
+    assert values["c"] is values["d"] is None
+    relation = Relation("r", spec.path, spec.columns, "changes", commits=(2,))
+    netted = "select k, v, n, sum(_weight) as w from r group by all having w <> 0"
+    changes = {(r["k"], r["v"], r["n"], int(r["w"])) for r in engine.query(netted, (relation,)).to_pylist()}
+    a, b = values["a"], values["b"]
+    gone = {("b", a, 1, -1), ("c", None, 1, -1)}
+    assert changes == gone | {("b", b, 2, 1), ("c", None, 2, 1), ("d", None, 2, 1), ("f", a, 2, 1)}
+
+
+def random_row(chance: random.Random, key: int, tick: int) -> str:
+    day = chance.choice(("null", "date '2026-01-01'", "date '2026-01-02'"))
+    name = "null" if key == 9 else f"'{key}'"
+    return f"({name}, {day}::date, {tick}, {chance.choice(('true', 'true', 'false'))})"
+
+
+def test_both_ways_leave_the_same_rows_and_the_same_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Random merges, carried out by DuckDB and by delta-rs side by side."""
+    chance, engine = random.Random(8), DuckDBEngine()
+    by = [spec_of(tmp_path, "date", ("v",), name) for name in ("own", "rs")]
+    for spec in by:
+        engine.create(spec)
+    for tick in range(1, 9):
+        values = [random_row(chance, key, tick) for key in chance.sample(range(12), 6)]
+        for spec in by:
+            if spec.name == "rs":
+                monkeypatch.setattr(delta_commit, "ours", lambda *_: False)
+            write(engine, spec, tick, merging(rows(*values)))
+            monkeypatch.undo()
+        own, other = (spec.path for spec in by)
+        assert held(own) == held(other)
+        assert (head := engine.head(own)) == engine.head(other) is not None
+        assert feed(own, head) == feed(other, head)
+        assert delta_files.rows_changed(own, (head,)) == delta_files.rows_changed(other, (head,))
+    operations = [(info(by[0].path, n)["operation"], ours(by[0].path, n)) for n in range(1, 9)]
+    assert all(done for _, done in operations) and {name for name, _ in operations} == {"WRITE", "MERGE"}
+
+
+def test_a_table_goes_on_after_checkpoint_restore_compaction_and_vacuum(tmp_path: Path) -> None:
+    engine, spec = DuckDBEngine(), spec_of(tmp_path, "int")
+    made(engine, spec, *(merging(rows(f"('{n % 3}', {n}, {n}, true)")) for n in range(1, 12)))
+    assert (tmp_path / "t" / "_delta_log" / f"{10:020d}.checkpoint.parquet").exists()
+    assert [row["n"] for row in held(spec.path)] == [9, 10, 11]
+
+    engine.restore(spec.path, 9)
+    assert [row["n"] for row in held(spec.path)] == [9, 7, 8]
+    write(engine, spec, 13, merging(rows("('7', 7, 7, true)")))
+    delta_files.compact(spec.path)
+    delta_files.vacuum(spec.path, delta_files.timedelta(0))
+    write(engine, spec, 15, merging(rows("('7', 7, 8, true)")))
+
+    assert [row["n"] for row in held(spec.path)] == [9, 7, 8, 8] == [row["n"] for row in seen(engine, spec)]
+    assert DeltaTable(spec.path).transaction_version("app") == 15
+    assert all(Path(file).exists() for file in DeltaTable(spec.path).file_uris())
+
+
+def test_a_removed_file_is_named_as_it_was_added(tmp_path: Path) -> None:
+    """Another writer's spelling of a path stays; else a reader would find the file in the table still."""
+    engine, spec = DuckDBEngine(), spec_of(tmp_path, "string")
+    made(engine, spec, Append("select 'a' as k, 'x y' as v, 1 as n"))
+    log = tmp_path / "t" / "_delta_log" / f"{1:020d}.json"
+    file, spelled = (
+        next(a["add"]["path"] for a in delta_files.actions(spec.path, 1) if "add" in a),
+        "a%20b~(1):+.parquet",
+    )
+    (tmp_path / "t" / file).rename(tmp_path / "t" / "a b~(1):+.parquet")
+    log.write_text(log.read_text().replace(file, spelled))
+
+    write(engine, spec, 2, merging(rows("('a', 'z', 2, true)")))
+
+    assert ours(spec.path, 2)
+    assert [a["remove"]["path"] for a in delta_files.actions(spec.path, 2) if "remove" in a] == [spelled]
+    assert [row["n"] for row in held(spec.path)] == [2] == [row["n"] for row in seen(engine, spec)]
+
+
+def test_two_rows_for_one_are_refused_and_nothing_stays(tmp_path: Path) -> None:
+    engine, spec = DuckDBEngine(), spec_of(tmp_path, "int")
+    made(engine, spec, Append("select 'a' as k, 1 as v, 1 as n"))
+    before = sorted(file.name for file in (tmp_path / "t").rglob("*"))
+
+    with pytest.raises(EngineError, match="several source rows"):
+        write(engine, spec, 2, merging(rows("('a', 2, 2, true)", "('a', 3, 3, true)")))
+
+    assert sorted(file.name for file in (tmp_path / "t").rglob("*")) == before
+
+
+def test_of_two_writers_one_notices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A commit that came between is never replaced; what was written beside it is read by nobody."""
+    engine, spec = DuckDBEngine(), spec_of(tmp_path, "int")
+    made(engine, spec, Append("select 'a' as k, 1 as v, 1 as n"))
+    whole = delta_commit.commit
+
+    def late(table: Any, write_: Write, change: Any) -> None:
+        made_meanwhile = DuckDBEngine()
+        monkeypatch.setattr(delta_commit, "commit", whole)
+        write(made_meanwhile, spec, 3, merging(rows("('a', 7, 7, true)")))
+        whole(table, write_, change)
+
+    monkeypatch.setattr(delta_commit, "commit", late)
+    with pytest.raises(EngineError, match="another writer was here"):
+        write(engine, spec, 2, merging(rows("('a', 2, 2, true)")))
+
+    assert [row["n"] for row in held(spec.path)] == [7]
+    assert not list((tmp_path / "t" / "_delta_log").glob(".*"))
+
+
+def test_a_kill_before_the_commit_leaves_files_that_nobody_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, spec = DuckDBEngine(), spec_of(tmp_path, "int")
+    made(engine, spec, Append("select 'a' as k, 1 as v, 1 as n"))
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(delta_commit, "commit", killed)
+        with pytest.raises(KeyboardInterrupt):
+            write(engine, spec, 2, merging(rows("('a', 2, 2, true)")))
+    assert [row["n"] for row in held(spec.path)] == [1]
+
+    write(engine, spec, 3, merging(rows("('a', 3, 3, true)")))
+    assert [row["n"] for row in held(spec.path)] == [3]
+
+
+def test_files_that_could_not_all_be_written_go_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, spec = DuckDBEngine(), spec_of(tmp_path, "int")
+    made(engine, spec, Append("select 'a' as k, 1 as v, 1 as n"))
+    before = sorted((tmp_path / "t").rglob("*.parquet"))
+    monkeypatch.setattr(delta_stats, "stats", lambda *_: 1 / 0)
+
+    with pytest.raises(ZeroDivisionError):
+        write(engine, spec, 2, merging(rows("('a', 2, 2, true)")))
+
+    assert sorted((tmp_path / "t").rglob("*.parquet")) == before
+
+
+def test_a_lost_row_is_noticed_before_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, spec = DuckDBEngine(), spec_of(tmp_path, "int")
+    made(engine, spec, Append("select * from (values ('a', 1, 1), ('b', 1, 1)) as v(k, v, n)"))
+    whole = duckdb_rewrite._rows
+    monkeypatch.setattr(duckdb_rewrite, "_rows", lambda *found: f"from ({whole(*found)}) where k <> 'b'")
+
+    with pytest.raises(EngineError, match="1 rows were written where 2 were to be"):
+        write(engine, spec, 2, merging(rows("('a', 2, 2, true)")))
+
+    assert engine.head(spec.path) == 1
+
+
+FOREIGN = {
+    "a constraint": lambda t: t.alter.add_constraint({"small": "n < 100"}),
+    "a property of others": lambda t: t.alter.set_table_properties({"delta.dataSkippingNumIndexedCols": "1"}),
+    "append-only": lambda t: t.alter.set_table_properties({"delta.appendOnly": "false"}),
+    "no change feed": lambda t: t.alter.set_table_properties({"delta.enableChangeDataFeed": "false"}),
+}
+
+
+@pytest.mark.parametrize("what", FOREIGN)
+def test_tables_with_more_than_sqlrun_makes_are_left_to_delta_rs(tmp_path: Path, what: str) -> None:
+    engine, spec = DuckDBEngine(), spec_of(tmp_path, "int")
+    made(engine, spec, Append("select 'a' as k, 1 as v, 1 as n"))
+    FOREIGN[what](DeltaTable(spec.path))
+    table = DeltaTable(spec.path)
+
+    assert not delta_commit.ours(table, Write(spec, 2, 2, "app", (), merging("")))
+
+
+@pytest.mark.parametrize("names", [("filename", "v", "n"), ("k", "_Change_type", "n"), ("k", "v", "File_row_number")])
+def test_columns_named_like_places_are_left_to_delta_rs(tmp_path: Path, names: tuple[str, ...]) -> None:
+    spec = TableSpec("t", str(tmp_path / "t"), tuple(StoredColumn(name, "int") for name in names))
+    delta_files.create(spec)
+
+    assert not delta_commit.ours(DeltaTable(spec.path), Write(spec, 0, 1, "app", (), merging("")))
+
+
+def test_many_partitions_and_an_empty_text_are_left_to_delta_rs(tmp_path: Path) -> None:
+    """An empty text is NULL to those who read it as a partition; delta-rs says what becomes of it."""
+    engine = DuckDBEngine()
+    many = spec_of(tmp_path, "int", ("v",), "many")
+    count = duckdb_rewrite.MOST_PARTITIONS + 1
+    delta = f"select 'k' || i as k, i::int as v, 1 as n, true as stays from range({count}) r(i)"
+    made(engine, many, merging(delta), merging(delta.replace("1 as n", "2 as n")))
+    empty = spec_of(tmp_path, "string", ("v",), "empty")
+    made(engine, empty, Append("select 'a' as k, 'x' as v, 1 as n"), merging(rows("('a', '', 2, true)")))
+
+    assert not ours(many.path, 1) and not ours(many.path, 2) and not ours(empty.path, 2)
+    assert {row["n"] for row in held(many.path)} == {2} and len(held(many.path)) == count
+
+
+@pytest.mark.parametrize(
+    ("kind", "known", "expected"),
+    [
+        ("int", ("1", "2"), ("1", "2")),
+        ("decimal(38,2)", ("-1.10", "99999999999999999999.01"), ("-1.10", "99999999999999999999.01")),
+        ("double", ("-inf", "1.0"), (None, None)),
+        ("double", ("1e-05", "1e+300"), ("1e-05", "1e+300")),
+        ("string", ("a\n", 'ü"'), ('"a\\n"', '"\\u00fc\\""')),
+        ("string", ("a", "b" * 65), (None, None)),
+        ("date", ("-infinity", "2026-01-01"), (None, None)),
+        ("date", ("0044-03-15 (BC)", "2026-01-01"), (None, None)),
+        ("timestamp", ("2026-01-01 00:00:00.1239+00", "2026-01-01 00:00:00.1231+00"),
+         ('"2026-01-01T00:00:00.123Z"', '"2026-01-01T00:00:00.124Z"')),
+        ("timestamp_ntz", ("2026-01-01 00:00:00", "2026-01-01 00:00:00"), ('"2026-01-01T00:00:00.000"',) * 2),
+        ("timestamp", ("2026-01-01 00:00:00+00", "9999-12-31 23:59:59.999999+00"),
+         ('"2026-01-01T00:00:00.000Z"', None)),
+        ("binary", ("00", "FF"), (None, None)),
+        ("boolean", ("0", "1"), (None, None)),
+    ],
+)  # fmt: skip
+def test_bounds_are_exact_or_left_out(
+    kind: str, known: tuple[str, str], expected: tuple[str | None, str | None]
+) -> None:
+    low, high = known
+    told = {"min": low, "max": high, "min_is_exact": "true", "max_is_exact": "true"}
+
+    assert delta_stats.bounds(kind, told) == expected
+    assert delta_stats.bounds(kind, told | {"has_nan": "true"}) == (None, None)
+    assert delta_stats.bounds(kind, told | {"max_is_exact": "false"}) == (None, None)
+
+
+def test_statistics_hold_every_row(tmp_path: Path) -> None:
+    """A reader that goes by them finds each row, at the bounds and in between; a column of NULLs has none."""
+    engine, spec = DuckDBEngine(), spec_of(tmp_path, "timestamp")
+    moments = [f"timestamptz '2026-01-01 00:00:00.{part}+00'" for part in ("000001", "123456", "999999")]
+    made(engine, spec, merging(rows(*(f"('{n}', {moment}, null::int, true)" for n, moment in enumerate(moments)))))
+    table = DeltaTable(spec.path)
+    told = json.loads(next(a["add"]["stats"] for a in delta_files.actions(spec.path, 1) if "add" in a))
+
+    assert (told["numRecords"], told["nullCount"]) == (3, {"k": 0, "v": 0, "n": 3})
+    assert (told["minValues"]["k"], told["maxValues"]["k"]) == ("0", "2") and "n" not in told["minValues"]
+    for number, moment in enumerate(("00:00:00.000001", "00:00:00.123456", "00:00:00.999999")):
+        sql = f"select k from t where v = arrow_cast('2026-01-01T{moment}', 'Timestamp(Microsecond, Some(\"UTC\"))')"
+        found = pa.table(QueryBuilder().register("t", table).execute(sql).read_all()).to_pylist()
+        assert found == [{"k": str(number)}]
+
+
+def test_partition_values_are_written_as_the_protocol_says() -> None:
+    assert [delta_stats.partition_text(v) for v in (None, True, 3, date(2026, 1, 2), "x")] == [
+        None, "true", "3", "2026-01-02", "x",
+    ]  # fmt: skip
+    with pytest.raises(ValueError, match="no partition value"):
+        delta_stats.partition_text("")
