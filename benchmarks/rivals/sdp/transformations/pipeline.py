@@ -45,10 +45,11 @@ def order_events() -> DataFrame:
 def orders() -> DataFrame:
     return spark.sql("""
         select restaurant_id, slot_at, order_total, items
-        from order_events
-        where true
-        qualify row_number() over (partition by order_id order by order_version desc, event_id desc) = 1
-            and status <> 'cancelled'
+        from (
+            select *, row_number() over (partition by order_id order by order_version desc, event_id desc) as place
+            from order_events
+        )
+        where place = 1 and status <> 'cancelled'
     """)
 
 

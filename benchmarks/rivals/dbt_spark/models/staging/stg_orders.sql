@@ -12,10 +12,13 @@ with events as (
     {% endif %}
 ),
 
-newest as (
-    select *
+ranked as (
+    select *, row_number() over (partition by order_id order by order_version desc, event_id desc) as place
     from events
-    qualify row_number() over (partition by order_id order by order_version desc, event_id desc) = 1
+),
+
+newest as (
+    select * from ranked where place = 1
 )
 
 select
