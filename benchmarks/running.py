@@ -12,7 +12,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from benchmarks import environments, hours, mart_readers, truth
+from benchmarks import environments, hours, mart_readers, tables, truth
 from benchmarks.contenders import BY_NAME, RIVALS, ROOT, Contender, Place
 from benchmarks.figures import Figures
 from benchmarks.ours import make_project
@@ -155,7 +155,10 @@ def python_of(contender: Contender, asked: Asked) -> Path:
     if not contender.environment or asked.own:
         return Path(environments.OWN)
     required = environments.listed(RIVALS / contender.environment / "requirements.txt")
-    return environments.installed(asked.root / "environments" / contender.environment, required)
+    folder = asked.root / "environments" / contender.environment
+    if not environments.is_made(folder, required):
+        tables.say(f"installing {', '.join(required)}")
+    return environments.installed(folder, required)
 
 
 def _measure(player: Player, contender: Contender, place: Place, world: World, asked: Asked, found: Figures) -> None:
