@@ -11,7 +11,7 @@ def of_duckdb(file: Path, table: str) -> list[dict[str, Any]]:
     import duckdb
 
     with duckdb.connect(str(file), read_only=True) as db:
-        rows: list[dict[str, Any]] = db.execute(f"from {table}").to_arrow_table().to_pylist()
+        rows: list[dict[str, Any]] = db.sql(f"from {table}").to_arrow_table().to_pylist()
     return rows
 
 
@@ -31,7 +31,7 @@ def of_parquet(folder: Path) -> list[dict[str, Any]]:
     import duckdb
 
     with duckdb.connect() as db:
-        table = db.execute("from read_parquet($files)", {"files": f"{folder}/**/*.parquet"}).to_arrow_table()
+        table = db.sql("from read_parquet($files)", params={"files": f"{folder}/**/*.parquet"}).to_arrow_table()
     rows: list[dict[str, Any]] = table.to_pylist()
     return rows
 
