@@ -7,6 +7,7 @@ there is no count, and Great Expectations is asked.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from datetime import date
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, cast
 
+from sqlrun.arrow_values import array, scalar
 from sqlrun.check_columns import Prepared, family_of
 from sqlrun.expectation_values import number
 from sqlrun.model import Value
@@ -99,18 +101,20 @@ def _lengths(kwargs: Kwargs, columns: _Columns) -> pa.Array | None:
     if family_of(column.type) != "text" or not ends or not all(type(end) is int and 0 <= end < 2**31 for end in ends):
         return None
     lengths = pc.utf8_length(column)
-    return pc.not_equal(lengths, kwargs["value"]) if "value" in kwargs else _beyond(lengths, kwargs)
+    return pc.not_equal(lengths, scalar(cast(int, kwargs["value"]))) if "value" in kwargs else _beyond(lengths, kwargs)
 
 
 def _beyond(column: pa.Array, kwargs: Kwargs) -> pa.Array | None:
     """Mark what lies outside of whole-numbered bounds."""
     import pyarrow.compute as pc
 
-    low, high = kwargs.get("min_value"), kwargs.get("max_value")
-    if low is not None and high is not None and cast(int, low) > cast(int, high):
+    low, high = cast("int | None", kwargs.get("min_value")), cast("int | None", kwargs.get("max_value"))
+    if low is not None and high is not None and low > high:
         return None
-    below = None if low is None else (pc.less_equal if kwargs.get("strict_min") else pc.less)(column, low)
-    above = None if high is None else (pc.greater_equal if kwargs.get("strict_max") else pc.greater)(column, high)
+    too_low = pc.less_equal if kwargs.get("strict_min") else pc.less
+    too_high = pc.greater_equal if kwargs.get("strict_max") else pc.greater
+    below = None if low is None else too_low(column, scalar(low))
+    above = None if high is None else too_high(column, scalar(high))
     if below is None or above is None:
         return above if below is None else below
     return pc.or_(below, above)
@@ -139,11 +143,10 @@ def _in_set(kwargs: Kwargs, columns: _Columns) -> pa.Array | None:
         if pa.types.is_unsigned_integer(column.type) or not all(abs(cast(int, value)) < 2**63 for value in given):
             return None
         column = column.cast(pa.int64())
-    try:
-        values = pa.array(given, column.type)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):  # a decimal with more digits than the column's
-        return None
-    return pc.if_else(column.is_valid(), pc.is_in(column, values), None)
+    if family in ("date", "decimal"):
+        equal = [pc.equal(column, scalar(cast(Any, value))) for value in given]
+        return functools.reduce(pc.or_, equal)
+    return pc.if_else(column.is_valid(), pc.is_in(column, array(cast(Any, given)).cast(column.type)), _null_truth())
 
 
 _EXACT: Mapping[str, type] = {"text": str, "integer": int, "decimal": Decimal, "boolean": bool, "date": date}
@@ -158,7 +161,6 @@ def _unmatched(kwargs: Kwargs, columns: _Columns) -> pa.Array | None:
 
 def _matched(kwargs: Kwargs, columns: _Columns) -> pa.Array | None:
     """Mark the texts in which Python's `re` finds an expression; Arrow's own expressions mean other things."""
-    import pyarrow as pa
 
     column, pattern = _one(kwargs, columns), kwargs.get("regex")
     if family_of(column.type) != "text" or not isinstance(pattern, str):
@@ -169,7 +171,7 @@ def _matched(kwargs: Kwargs, columns: _Columns) -> pa.Array | None:
         return None
     encoded = column.dictionary_encode()
     truths = [search(text) is not None for text in encoded.dictionary.to_pylist()]
-    return pa.array(truths, pa.bool_()).take(encoded.indices)
+    return array(truths).take(encoded.indices)
 
 
 def _unequal(kwargs: Kwargs, columns: _Columns) -> pa.Array | None:
@@ -185,7 +187,7 @@ def _pair(kwargs: Kwargs, columns: _Columns, compare: str) -> pa.Array | None:
     import pyarrow.compute as pc
 
     first, second = (columns[str(kwargs[name])] for name in ("column_A", "column_B"))
-    bad = pc.invert(pc.fill_null(getattr(pc, compare)(first, second), False))
+    bad = pc.invert(pc.fill_null(getattr(pc, compare)(first, second), scalar(False)))
     match kwargs.get("ignore_row_if", "both_values_are_missing"):
         case "both_values_are_missing":
             ignored = pc.and_(first.is_null(), second.is_null())
@@ -195,7 +197,7 @@ def _pair(kwargs: Kwargs, columns: _Columns, compare: str) -> pa.Array | None:
             return bad
         case _:
             return None
-    return pc.if_else(ignored, None, bad)
+    return pc.if_else(ignored, _null_truth(), bad)
 
 
 def _repeated(kwargs: Kwargs, columns: _Columns) -> pa.Array | None:
@@ -205,8 +207,6 @@ def _repeated(kwargs: Kwargs, columns: _Columns) -> pa.Array | None:
 
 
 def _repeated_together(kwargs: Kwargs, columns: _Columns) -> pa.Array | None:
-    import functools
-
     import pyarrow.compute as pc
 
     found = [columns[name] for name in cast(Sequence[str], kwargs["column_list"])]
@@ -230,20 +230,27 @@ def _all_differ(codes: Sequence[pa.Array]) -> bool:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    whole, values = pa.array([0] * len(codes[0]), pa.int64()), 1
+    whole, values = None, 1
     for column in codes:
         top = int(pc.max(column).as_py() or 0) + 2
         values *= top
         if values >= 2**62:
             return False
-        whole = pc.add(pc.multiply(whole, top), pc.fill_null(column, float(top - 1)).cast(pa.int64()))
-    return int(pc.count_distinct(whole).as_py()) == len(whole)
+        filled = pc.fill_null(column, scalar(float(top - 1))).cast(pa.int64())
+        whole = filled if whole is None else pc.add(pc.multiply(whole, scalar(top)), filled)
+    return int(pc.count_distinct(whole).as_py()) == len(codes[0])
 
 
 def _none(rows: int) -> pa.Array:
     import pyarrow as pa
 
-    return pa.repeat(pa.scalar(False), rows)
+    return pa.repeat(scalar(False), rows)
+
+
+def _null_truth() -> pa.Scalar:
+    import pyarrow as pa
+
+    return pa.nulls(1, pa.bool_())[0]
 
 
 def _one(kwargs: Kwargs, columns: _Columns) -> Any:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, cast
 
+from sqlrun.arrow_values import scalar
 from sqlrun.expectation_catalogue import CATALOGUE
 from sqlrun.expectation_values import Family, typed
 from sqlrun.model import Value
@@ -79,7 +80,7 @@ def _nulls(kwargs: Kwargs, table: pa.Table) -> Prepared:
     import pyarrow.compute as pc
 
     name = f"null:{kwargs['column']}"
-    here = pc.if_else(column(table, kwargs["column"]).is_valid(), 1.0, None)
+    here = pc.if_else(column(table, kwargs["column"]).is_valid(), scalar(1.0), _missing())
     return Prepared({**kwargs, "column": name}, {name: here})
 
 
@@ -105,35 +106,35 @@ def _rank(array: pa.Array, family: Family, low: Value, high: Value) -> pa.Array:
 
     if family == "float":
         array = array.cast(pa.float64())
-    rank = pc.if_else(array.is_valid(), 2.0, None)
+    rank = pc.if_else(array.is_valid(), scalar(2.0), _missing())
     if family == "float":
         # NaN lies in no range.
-        rank = pc.if_else(pc.is_nan(array), 4.0 if low is None else 0.0, rank)
+        rank = pc.if_else(pc.is_nan(array), scalar(4.0 if low is None else 0.0), rank)
     if high is not None:
         end = _scalar(high, family)
-        rank = pc.if_else(pc.greater(array, end), 4.0, rank)
-        rank = pc.if_else(pc.equal(array, end), 3.0, rank)
+        rank = pc.if_else(pc.greater(array, end), scalar(4.0), rank)
+        rank = pc.if_else(pc.equal(array, end), scalar(3.0), rank)
     if low is not None:
         end = _scalar(low, family)
-        rank = pc.if_else(pc.less(array, end), 0.0, rank)
-        rank = pc.if_else(pc.equal(array, end), 1.0, rank)
+        rank = pc.if_else(pc.less(array, end), scalar(0.0), rank)
+        rank = pc.if_else(pc.equal(array, end), scalar(1.0), rank)
     return rank
 
 
 def _scalar(value: Value, family: Family) -> pa.Scalar:
-    import pyarrow as pa
-
     if family == "integer" and isinstance(value, int) and abs(value) < 2**63:
-        return pa.scalar(value, pa.int64())
+        return scalar(value)
     if family in ("integer", "decimal"):
-        return pa.scalar(Decimal(format(Decimal(str(value)), "f")))
-    if family == "timestamp":
-        return pa.scalar(value, pa.timestamp("us", "UTC"))
-    if family == "timestamp_ntz":
-        return pa.scalar(value, pa.timestamp("us"))
+        return scalar(Decimal(format(Decimal(str(value)), "f")))
     if family == "other" or family == "boolean":
         raise ValueError(f"{value!r} can't be compared with this column")
-    return pa.scalar(value)
+    return scalar(cast(Any, value))
+
+
+def _missing() -> pa.Scalar:
+    import pyarrow as pa
+
+    return pa.nulls(1, pa.float64())[0]
 
 
 def _unique(kwargs: Kwargs, table: pa.Table) -> Prepared:
@@ -156,7 +157,7 @@ def _codes(array: pa.Array) -> pa.Array:
         # 0.0 and -0.0 are one value.
         import pyarrow.compute as pc
 
-        array = pc.add(array, 0.0)
+        array = pc.add(array, scalar(0.0).cast(array.type))
     return array.dictionary_encode().indices.cast(pa.float64())
 
 
@@ -164,17 +165,18 @@ def _signs(kwargs: Kwargs, table: pa.Table) -> Prepared:
     import pyarrow.compute as pc
 
     first, second = (column(table, kwargs[name]) for name in ("column_A", "column_B"))
-    sign = pc.if_else(pc.greater(first, second), 1.0, pc.if_else(pc.less(first, second), -1.0, 0.0))
-    for side, value in ((second, -1.0), (first, 1.0)):
+    same, above, below = scalar(0.0), scalar(1.0), scalar(-1.0)
+    sign = pc.if_else(pc.greater(first, second), above, pc.if_else(pc.less(first, second), below, same))
+    for side, value in ((second, below), (first, above)):
         if family_of(side.type) == "float":
             # Spark's order: NaN equals itself and is above every number.
             other = first if side is second else second
-            both = pc.is_nan(other) if family_of(other.type) == "float" else False
-            sign = pc.if_else(pc.is_nan(side), pc.if_else(both, 0.0, value), sign)
+            both = pc.is_nan(other) if family_of(other.type) == "float" else scalar(False)
+            sign = pc.if_else(pc.is_nan(side), pc.if_else(both, same, value), sign)
     name = f"sign:{kwargs['column_A']}:{kwargs['column_B']}"
     columns = {
-        f"{name}:A": pc.if_else(first.is_valid(), pc.coalesce(sign, 0.0), None),
-        f"{name}:B": pc.if_else(second.is_valid(), 0.0, None),
+        f"{name}:A": pc.if_else(first.is_valid(), pc.coalesce(sign, same), _missing()),
+        f"{name}:B": pc.if_else(second.is_valid(), same, _missing()),
     }
     return Prepared({**kwargs, "column_A": f"{name}:A", "column_B": f"{name}:B"}, columns)
 

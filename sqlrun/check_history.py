@@ -62,8 +62,7 @@ def recent(warehouse: str, env: str, since: int, checks: Collection[str]) -> lis
     # Thousands of checks pass where a few fail: the rows of others never become Python's.
     ids = ", ".join("'" + each.replace("'", "''") + "'" for each in sorted(checks))
     columns = ["tick", "check_id", "status", "evaluated", "unexpected"]
-    found = receipts.scan(_spec(warehouse, env), columns, f"tick >= {since} and check_id in ({ids})")
-    return [] if found is None else list(found.to_pylist())
+    return receipts.rows(_spec(warehouse, env), columns, f"tick >= {since} and check_id in ({ids})")
 
 
 def rows_of(result: TickResult, at: datetime) -> list[dict[str, Any]]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from sqlrun import arrow_rows
+from sqlrun.arrow_values import array
 from sqlrun.expectation_sql import batch_query, row_predicate
 from sqlrun.model import Model
 
@@ -23,7 +25,7 @@ VALUES = frozenset({"observed_value", "details"})
 
 def sample_rows(table: pa.Table, places: Sequence[int]) -> list[dict[str, object]]:
     """Take rows by their place in the table."""
-    return table.take(list(places)).to_pylist() if places else []
+    return arrow_rows.plain(table.take(array(places))) if places else []
 
 
 def sampled_columns(model: Model, names: Sequence[str]) -> tuple[str, ...]:

@@ -35,6 +35,7 @@ COLUMNS = (
 COMPACT_EVERY = 20
 # So many ticks are looked at first.
 NEWEST = 20
+SEALS = ["tick", "kind", "seal"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,9 @@ class Ledger:
         self._folder = Path(warehouse) / books(self.env)
         self.path = str(self._folder / "ledger")
         self.project = project
+        # The newest rows by the log's entry that they were read at, whole and by their seals alone; and the last seal.
+        self._held: dict[bool, tuple[delta_files.Entry, list[dict[str, Any]]]] = {}
+        self._sealed: tuple[delta_files.Entry, str] | None = None
 
     def of(self, env: str) -> Ledger:
         """Give the ledger of another environment of the warehouse."""
@@ -71,7 +75,7 @@ class Ledger:
 
     def read(self) -> History:
         """Read the newest published tick and the highest number in use."""
-        rows = self._newest_rows(["tick", "kind"], lambda row: row["kind"] == "published")
+        rows = self._newest_rows(lambda row: row["kind"] == "published")
         if not rows:
             return History(None, self._dropped())
         done = [row["tick"] for row in rows if row["kind"] == "published"]
@@ -103,7 +107,10 @@ class Ledger:
 
     def published(self, tick: int) -> Published | None:
         """Read one published tick; None if there is no such."""
-        found = self.sealed(f"tick = {tick} and kind = 'published'")
+        held = [row for row in self._known(whole=True) or () if row["tick"] == tick and row["kind"] == "published"]
+        if held:
+            self._require_unedited(seals.broken(held[-1:]))
+        found = held or self.sealed(f"tick = {tick} and kind = 'published'")
         return self._tick(found[-1]) if found else None
 
     def newest(self, count: int | None = None) -> list[Published]:
@@ -134,9 +141,8 @@ class Ledger:
 
         Raises: UsageError naming the row.
         """
-        last = self.last_pinned() if ticks else None
-        since = f"tick > {last - ticks}" if ticks and last is not None else None
-        self._require_unedited(seals.broken(self._rows(None, since)))
+        rows = self._rows(None) if ticks is None else self._latest(ticks, whole=True)
+        self._require_unedited(seals.broken(rows))
 
     def _require_unedited(self, fault: str) -> None:
         if fault:
@@ -185,14 +191,36 @@ class Ledger:
             raise self._torn(error) from error
         return rows
 
-    def _newest_rows(self, columns: list[str], wanted: Callable[[dict[str, Any]], bool]) -> list[dict[str, Any]]:
-        """Read the rows of the newest ticks, and all where none of those is wanted: files of older ones stay closed."""
-        last = self.last_pinned()
-        if last is not None:
-            rows = self._rows(columns, f"tick > {last - NEWEST}")
-            if any(map(wanted, rows)):
-                return rows
-        return self._rows(columns)
+    def _newest_rows(self, wanted: Callable[[dict[str, Any]], bool]) -> list[dict[str, Any]]:
+        """Read tick, kind and seal of the newest ticks' rows, of all where none of those is wanted.
+
+        Files of older ones stay closed.
+        """
+        rows = self._latest(NEWEST)
+        return rows if any(map(wanted, rows)) else self._rows(SEALS)
+
+    def _latest(self, ticks: int, *, whole: bool = False) -> list[dict[str, Any]]:
+        """Read the rows of the newest ticks, or all where the log can't tell which those are.
+
+        They are read once for each state of the log: a tick asks for them several times.
+        """
+        known = self._known(whole=whole) if ticks == NEWEST else None
+        if known is None:
+            entry, last = delta_files.entry_of_head(self.path), self.last_pinned()
+            since = None if last is None else f"tick > {last - ticks}"
+            known = self._rows(None if whole else SEALS, since)
+            if entry is not None and ticks == NEWEST:
+                self._held[whole] = entry, known
+        return known
+
+    def _known(self, *, whole: bool) -> list[dict[str, Any]] | None:
+        """Give the newest rows, if they were read and the log is as it was then."""
+        entry = delta_files.entry_of_head(self.path)
+        for each in {True, whole}:
+            found = self._held.get(each)
+            if found is not None and found[0] == entry:
+                return found[1]
+        return None
 
     def last_pinned(self) -> int | None:
         """Ask the log, which is open anyway, for the newest tick's number; None where it can't tell."""
@@ -247,13 +275,22 @@ class Ledger:
             raise LockedError(f"tick {tick} is taken by another build; nothing was published")
         if after is not None and table.version() != after:
             raise LockedError(f"another build began while tick {tick} was at work; nothing was published")
-        before = max(self._newest_rows(["tick", "kind", "seal"], bool), key=seals.order, default=None)
-        values = (tick, kind, as_of, at, holder, to_json(tables), before["seal"] if before else "")
+        values = (tick, kind, as_of, at, holder, to_json(tables), self._last_seal())
         row = dict(zip(seals.SEALED, values, strict=True))
-        row["seal"] = seals.seal(row)
+        row["seal"] = seal = seals.seal(row)
         with delta_files.explained(f"the ledger {self.path} can't be written"):
             try:
                 delta_files.append_rows(table, [row], delta_files.commit(app_id, tick, {}))
             except CommitFailedError as error:
                 raise LockedError(f"tick {tick} was taken by another build at the same moment") from error
+        entry = delta_files.entry_of_head(self.path)
+        # No other commit came between: then this row is the one that the next one follows.
+        self._sealed = (entry, seal) if entry is not None and entry[1] == table.version() else None
         return table.version()
+
+    def _last_seal(self) -> str:
+        """Give the seal of the row that was written last, "" where there is none."""
+        if self._sealed is not None and self._sealed[0] == delta_files.entry_of_head(self.path):
+            return self._sealed[1]
+        before = max(self._newest_rows(bool), key=seals.order, default=None)
+        return str(before["seal"]) if before else ""

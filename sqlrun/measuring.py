@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from sqlrun import anomalies, arrow_rows, measures, volume
 from sqlrun.anomalies import Band, duration
+from sqlrun.arrow_values import scalar
 from sqlrun.engines.protocol import Relation
 from sqlrun.errors import EngineError, Place, first_line
 from sqlrun.events import CheckResult, CheckStatus, Measure
@@ -103,7 +104,7 @@ def _lateness(progress: Progress, model: Compiled, rows: pa.Table | None) -> dic
         return {}
     micros = pa.timestamp("us", tz="UTC")
     happened = rows.column(column).cast(micros).cast(pa.int64())
-    now = pa.scalar(progress.plan.as_of, micros).cast(pa.int64())
+    now = scalar(progress.plan.as_of).cast(pa.int64())
     median, p95 = pc.quantile(pc.subtract(now, happened), q=[0.5, 0.95]).to_pylist()
     return {"lateness_median_seconds": median / 1e6, "lateness_p95_seconds": p95 / 1e6}
 
@@ -250,7 +251,7 @@ def _newest_of(rows: pa.Table | None, column: str, as_of: datetime) -> datetime 
         return None
     happened = rows.column(column).cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
     now = (as_of - arrow_rows.EPOCH) // timedelta(microseconds=1)
-    newest = pc.max(happened.filter(pc.less_equal(happened, now))).as_py()
+    newest = pc.max(happened.filter(pc.less_equal(happened, scalar(now)))).as_py()
     return None if newest is None else arrow_rows.EPOCH + timedelta(microseconds=newest)
 
 

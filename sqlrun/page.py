@@ -8,6 +8,7 @@ from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from types import CodeType
 from typing import Any
 
 from sqlrun import __version__, findings, measured
@@ -70,10 +71,10 @@ class Group:
     passed: tuple[CheckRow, ...]
 
 
-def html(template: str, result: TickResult, about: About, script: str = "") -> str:
-    """Fill the page's template; every text is escaped for HTML by it. `script` lets readers choose which checks to see.
+def html(template: str | CodeType, result: TickResult, about: About, script: str = "") -> str:
+    """Fill the page's template, or its code; every text is escaped for HTML by it.
 
-    The page's policy names the script by its hash, so that nothing else of it runs.
+    `script` lets readers choose which checks to see. The page's policy names it by its hash, so that nothing else runs.
     """
     failed, warned = findings.failures(result, about), findings.warnings(result, about)
     blocking = {check.model for check in result.checks if check.status in ("fail", "error")}
@@ -104,13 +105,32 @@ def html(template: str, result: TickResult, about: About, script: str = "") -> s
 
 
 @functools.lru_cache(4)
-def compiled(template: str) -> Any:
+def compiled(template: str | CodeType) -> Any:
     """Read a page's template, once; what it is filled with is escaped for HTML."""
+    from jinja2 import Template
+
+    found = template if isinstance(template, CodeType) else code(template)
+    return Template.from_code(_environment(), found, _environment().make_globals(None))
+
+
+def code(template: str) -> CodeType:
+    """Compile a page's template to Python's code."""
+    found: CodeType = _environment().compile(template)
+    return found
+
+
+def compiler() -> str:
+    """Name what compiles templates, with its version."""
+    import jinja2
+
+    return f"jinja2 {jinja2.__version__}"
+
+
+@functools.cache
+def _environment() -> Any:
     from jinja2 import Environment, StrictUndefined
 
-    return Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True).from_string(
-        template
-    )
+    return Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
 
 
 def digest(script: str) -> str:

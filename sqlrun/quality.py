@@ -193,7 +193,8 @@ def _is_note(expectation: Expectation) -> bool:
 def _samples(model: Model, expectation: Expectation, table: pa.Table, places: Sequence[int]) -> tuple[str, ...]:
     names = columns_of(expectation, CATALOGUE[expectation.type].columns)
     wanted = sampled_columns(model, names)
-    return tuple(masked(model, row, "", wanted) for row in sample_rows(table, places))
+    shown = table.select([name for name in wanted if name in table.column_names])
+    return tuple(masked(model, row, "", wanted) for row in sample_rows(shown, places))
 
 
 def _outcome(model: Model, item: Asked, told: gx_run.Said, table: pa.Table) -> _Outcome:

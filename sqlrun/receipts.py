@@ -85,10 +85,21 @@ def scan(table: TableSpec, columns: Sequence[str], predicate: str | None = None)
 
     Raises: EngineError if they can't be read.
     """
+    found = _lent(table, columns, predicate)
+    return None if found is None else arrow_rows.table_of(found)
+
+
+def rows(table: TableSpec, columns: Sequence[str], predicate: str | None = None) -> list[dict[str, Any]]:
+    """Do what `scan` does, as rows of plain values; [] where nothing was ever written."""
+    found = _lent(table, columns, predicate)
+    return [] if found is None else arrow_rows.plain(found)
+
+
+def _lent(table: TableSpec, columns: Sequence[str], predicate: str | None) -> Any:
     if delta_files.head(table.path) is None:
         return None
     try:
-        return arrow_rows.table_of(delta_files.open_table(table.path).scan(columns=list(columns), predicate=predicate))
+        return delta_files.open_table(table.path).scan(columns=list(columns), predicate=predicate).read_all()
     except Exception as error:  # a file that is torn is found by Arrow's C interface, whose error has no class
         raise EngineError(f"the {table.name} at {table.path} can't be read: {first_line(error)}") from error
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sqlrun import durable
+from sqlrun import durable, page_code
 from sqlrun.events import TickResult
 from sqlrun.findings import About
 from sqlrun.page import html
@@ -28,7 +28,7 @@ def write(folder: Path, result: TickResult, about: About) -> Path:
     Raises: OSError where that can't be.
     """
     texts = {
-        PAGE: html(TEMPLATE.read_text(encoding="utf-8"), result, about, SCRIPT.read_text(encoding="utf-8")),
+        PAGE: html(page_code.of(TEMPLATE), result, about, SCRIPT.read_text(encoding="utf-8")),
         SUMMARY: markdown(result, about),
         JUNIT: junit(result, about),
         **{f"{CHECKS}/{model}.json": text for model, text in documents(result, about.rules).items()},

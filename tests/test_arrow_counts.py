@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from datetime import date, datetime, timezone
+from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from sqlrun import arrow_counts
 from sqlrun.arrow_counts import KINDS, Count
+from sqlrun.arrow_values import array, scalar
 from sqlrun.check_columns import prepare
 from sqlrun.errors import Place
 from sqlrun.events import CheckResult
@@ -241,6 +242,31 @@ def test_a_share_is_of_the_rows_that_are_looked_at(mostly: float | None, passes:
 def test_what_is_in_doubt_is_not_counted(kind: str, kwargs: dict[str, Any]) -> None:
     """A type or an argument that isn't plainly known is for Great Expectations to judge."""
     assert counted(kind, **kwargs) is None
+
+
+def test_values_are_made_as_pyarrow_makes_them() -> None:
+    """Of the same type, to the last digit; PyArrow imports pandas for each of them."""
+    east = timezone(timedelta(hours=2))
+    times = [datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999)]
+    decimals = [Decimal(text) for text in ("0", "0.10", "-5", "1E+3", "0.00000000001", "9" * 38)]
+    texts = ["", "é😀", "\x00"]
+    for value in (
+        True,
+        0,
+        -(2**63),
+        2**63 - 1,
+        0.1,
+        -0.0,
+        *texts,
+        *decimals,
+        date(1, 1, 1),
+        date(9999, 12, 31),
+        *times,
+    ):
+        assert scalar(value).type == pa.scalar(value).type and scalar(value).equals(pa.scalar(value)), value
+    moment = datetime(2024, 5, 1, 12, 0, 0, 1, tzinfo=east)
+    assert scalar(moment).equals(pa.scalar(moment, pa.timestamp("us", "UTC")))
+    assert array(["a", ""]).equals(pa.array(["a", ""])) and array([]).type == pa.bool_()
 
 
 def test_keys_that_repeat_are_not_counted() -> None:

@@ -6,16 +6,19 @@ import json
 import subprocess
 import sys
 from datetime import datetime, timedelta, timezone
+from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from arro3.core import Table
 from deltalake import Schema
 
 from sqlrun import check_history, ledger, measures, quarantine, receipts
 from sqlrun.arrow_rows import made, plain
 from sqlrun.engines import delta_files
-from sqlrun.engines.protocol import StoredColumn
+from sqlrun.engines.protocol import StoredColumn, TableSpec
 
 AT = datetime(2026, 1, 31, 12, 5, 0, 123456, timezone.utc)
 
@@ -53,6 +56,32 @@ def test_pandas_is_not_imported() -> None:
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert shown.stdout.strip() == "False"
+
+
+def test_a_book_is_read_without_pyarrow(tmp_path: Path) -> None:
+    """What delta-rs lends of the types that books have; `seconds` and times among them."""
+    path = str(tmp_path / "receipts")
+    delta_files.create(TableSpec("receipts", path, receipts.COLUMNS))
+    delta_files.append_rows(delta_files.open_table(path), [{"tick": 1, "as_of": AT, "seconds": 0.5, "model": "a"}])
+    code = (
+        "import sys; from sqlrun.engines.protocol import TableSpec; from sqlrun import receipts\n"
+        f"(row,) = receipts.rows(TableSpec('receipts', {path!r}, receipts.COLUMNS), ['tick', 'as_of', 'seconds'])\n"
+        "print(row['as_of'], row['seconds'], [m for m in ('pyarrow', 'numpy', 'pandas') if m in sys.modules])"
+    )
+
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert shown.stdout.strip() == f"{AT} 0.5 []"
+
+
+def test_delta_rs_rows_of_any_type_are_those_of_pyarrow() -> None:
+    """Types that its own Arrow isn't asked for go the long way, with all columns."""
+    day = pa.array([AT.date(), None], pa.date32())
+    price = pa.array([Decimal("1.50"), None], pa.decimal128(10, 2))
+    names = pa.array(["a", None]).dictionary_encode()
+    for array in (day, price, names):
+        table = pa.table({"at": pa.array([AT, None], pa.timestamp("us", "UTC")), "x": array})
+        assert plain(Table.from_arrow(table)) == plain(table)
 
 
 def schema_of(columns: tuple[StoredColumn, ...]) -> Any:

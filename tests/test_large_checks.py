@@ -56,8 +56,8 @@ def change(rows: pa.Table, size: int) -> Change:
 
 
 def plain(result: CheckResult) -> CheckResult:
-    """A result without what differs: of parts there is none that Great Expectations itself gave of the whole."""
-    return replace(result, seconds=0.0, samples=tuple(sorted(result.samples)), raw=None)
+    """A result without what differs: who evaluated, and what Great Expectations itself said of the whole."""
+    return replace(result, seconds=0.0, samples=tuple(sorted(result.samples)), raw=None, evaluator="")
 
 
 def same(expectations: tuple, rows: pa.Table, size: int = 2) -> tuple[CheckResult, ...]:

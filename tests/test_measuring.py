@@ -328,10 +328,19 @@ def test_the_project_a_folder_or_a_query_turns_it_off(tmp_path: Path) -> None:
 
 
 def test_turning_it_off_and_freshness_rebuild_nothing(tmp_path: Path) -> None:
+    """Nor does it matter to a table who evaluates its checks."""
     one = prepare(project(tmp_path / "one")).space.prints
-    two = prepare(project(tmp_path / "two", FRESH, "    config: {anomalies: false}")).space.prints
+    off = "    config: {anomalies: false, checks: great_expectations}"
+    two = prepare(project(tmp_path / "two", FRESH, off)).space
 
-    assert one == two
+    assert one == two.prints
+    assert two.model("stg").query.rendered.config.checks == "great_expectations"
+
+
+def test_who_evaluates_is_one_of_two(tmp_path: Path) -> None:
+    root = project(tmp_path)
+    (root / "pyproject.toml").write_text(broken.SETTINGS + '[tool.sqlrun.models]\nchecks = "pandas"\n')
+    assert problems(root) == ["SR110 pyproject.toml:4:1 `checks` can't be `pandas`"]
 
 
 @pytest.mark.parametrize(

@@ -63,12 +63,13 @@ def keep_open(path: str, table: DeltaTable) -> None:
         _keep(entry, table)
 
 
-_Entry = tuple[str, int, int, int, int]
-_kept: OrderedDict[_Entry, DeltaTable] = OrderedDict()
+# A version of a table: its path, the version, and which file of the log it is.
+Entry = tuple[str, int, int, int, int]
+_kept: OrderedDict[Entry, DeltaTable] = OrderedDict()
 _keeping = threading.Lock()
 
 
-def _entry(path: str, version: int) -> _Entry | None:
+def _entry(path: str, version: int) -> Entry | None:
     """Tell a version by its entry in the log: one that was set aside and written anew is another."""
     try:
         found = (Path(path) / "_delta_log" / f"{version:020d}.json").stat()
@@ -77,7 +78,13 @@ def _entry(path: str, version: int) -> _Entry | None:
     return path, version, found.st_ino, found.st_mtime_ns, found.st_size
 
 
-def _keep(entry: _Entry, table: DeltaTable) -> None:
+def entry_of_head(path: str) -> Entry | None:
+    """Tell the newest version of a table by its entry in the log; None where there is no table."""
+    newest = head(path)
+    return None if newest is None else _entry(path, newest)
+
+
+def _keep(entry: Entry, table: DeltaTable) -> None:
     with _keeping:
         _kept[entry] = table
         while len(_kept) > OPEN:
@@ -245,7 +252,7 @@ def files_at(table: DeltaTable, columns: Iterable[str] = ()) -> list[dict[str, A
 
     With the least and greatest value of `columns` (`min.x`, `max.x`) where there are statistics.
     """
-    held = arrow_rows.table_of(table.get_add_actions(flatten=True))
+    held: Any = table.get_add_actions(flatten=True)
     # Statistics of all columns as Python values take thirty times as long as the few that are asked for.
     asked = {"path", "size_bytes", "num_records"} | {f"{end}.{name}" for name in columns for end in ("min", "max")}
     names = [name for name in held.column_names if name in asked or name.startswith("partition.")]

@@ -1,4 +1,4 @@
-"""The engine without a JVM: DuckDB computes, delta-rs commits. Shell: DuckDB and Delta files."""
+"""The engine without a JVM: DuckDB computes, delta-rs or sqlrun commits. Shell: DuckDB and Delta files."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ CLOSED: dict[str, str | bool] = {
 
 
 class DuckDBEngine:
-    """Runs change queries in DuckDB over the tables' Parquet files and commits with delta-rs."""
+    """Runs change queries in DuckDB over the tables' Parquet files and commits what came of them."""
 
     name = "duckdb"
     dialect: Dialect = "duckdb"
@@ -95,13 +95,19 @@ class DuckDBEngine:
         started = time.perf_counter()
         if landed_elsewhere.nothing_waits(landing, self.name):
             return Written(delta_files.head(landing.table.path) or 0, Receipt(time.perf_counter() - started))
-        session = self._session()
+        sessions: list[duckdb.DuckDBPyConnection] = []
+
+        def session() -> duckdb.DuckDBPyConnection:
+            sessions.extend([] if sessions else [self._session()])
+            return sessions[0]
+
         try:
             rows, notes = duckdb_landing.land(session, landing)
         except self._errors() as error:
             raise self._wrapped(error, landing.table.name, landing.sql) from error
         finally:
-            session.close()
+            for each in sessions:
+                each.close()
         version = delta_files.head(landing.table.path)
         assert version is not None
         seconds = time.perf_counter() - started

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import uuid
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -28,8 +28,11 @@ PIECE = 8 * 1024  # lines that a thread of DuckDB's takes at once
 KEEP = 64  # batch files before they are folded into one
 
 
-def land(session: Any, landing: Landing) -> tuple[int, tuple[str, ...]]:
-    """Land what is new; give the number of rows written, quarantined ones included, and what is to be told."""
+def land(session: Callable[[], Any], landing: Landing) -> tuple[int, tuple[str, ...]]:
+    """Land what is new; give the number of rows written, quarantined ones included, and what is to be told.
+
+    `session` is opened where something lands.
+    """
     checkpoint = Path(landing.checkpoint)
     table = delta_files.open_table(landing.table.path)
     app_id = f"{landing.app_id}:{_identity(checkpoint, table.version(), landing)}"
@@ -47,7 +50,7 @@ def land(session: Any, landing: Landing) -> tuple[int, tuple[str, ...]]:
     present = source_files.listed(landing.source)
     # After a loss of power the table may lack more than one.
     for number in (n for n in sorted(plans) if n > (committed or 0)):
-        again, unsettled = _commit(session, landing, table, app_id, number, _files_of(plans[number]))
+        again, unsettled = _commit(session(), landing, table, app_id, number, _files_of(plans[number]))
         table.update_incremental()
         rows, left = rows + again, left + unsettled
     if left:
@@ -60,7 +63,7 @@ def land(session: Any, landing: Landing) -> tuple[int, tuple[str, ...]]:
         if not _plan(checkpoint, last + 1, fresh):
             raise _overtaken(landing.table.name)
         table.update_incremental()
-        more, unsettled = _commit(session, landing, table, app_id, last + 1, fresh)
+        more, unsettled = _commit(session(), landing, table, app_id, last + 1, fresh)
         rows, left = rows + more, left + unsettled
         _fold(checkpoint, last + 1, landing)
     told = (source_files.warning(seen, present), source_files.waiting(left))

@@ -17,8 +17,7 @@ MOST_LITERALS = 400
 
 def append(session: Any, table: Any, sql: str, commit: Any) -> int:
     """Add the rows of a query."""
-    session.execute(f"create or replace temp table _rows as {sql}")
-    count = _count(session, "_rows")
+    count = _made(session, "_rows", sql)
     if count:
         _write(table, _reader(session, "select * from _rows"), "append", commit)
     return count
@@ -26,9 +25,9 @@ def append(session: Any, table: Any, sql: str, commit: Any) -> int:
 
 def replace(session: Any, table: Any, sql: str, commit: Any) -> int:
     """Make the rows of a query the whole table."""
-    session.execute(f"create or replace temp table _rows as {sql}")
+    count = _made(session, "_rows", sql)
     _write(table, _reader(session, "select * from _rows"), "overwrite", commit)
-    return max(1, _count(session, "_rows"))
+    return max(1, count)
 
 
 def overwrite(session: Any, table: Any, statement: Overwrite, partition_by: tuple[str, ...], commit: Any) -> int:
@@ -36,11 +35,11 @@ def overwrite(session: Any, table: Any, statement: Overwrite, partition_by: tupl
     touched = session.execute(statement.touched).fetchall()
     if not touched:
         return 0
-    session.execute(f"create or replace temp table _rows as {statement.sql}")
+    count = _made(session, "_rows", statement.sql)
     each = [" and ".join(_is(name, v) for name, v in zip(partition_by, row, strict=True)) for row in touched]
     rows = session.sql("select * from _rows").to_arrow_table()
     _write(table, rows, "overwrite", commit, predicate=" or ".join(f"({condition})" for condition in each))
-    return max(1, _count(session, "_rows"))
+    return max(1, count)
 
 
 def _is(name: str, value: Any) -> str:
@@ -67,7 +66,7 @@ def load(table: Any, rows: tuple[tuple[object, ...], ...], commit: Any) -> int:
 
 def merge(session: Any, table: Any, write: Write, statement: Merge, commit: Any, reads: duckdb_files.Reads) -> int:
     """Carry out a MERGE: join the delta with the target in DuckDB, then write what really differs."""
-    if not session.execute(f"create or replace temp table s as {statement.delta}").fetchall()[0][0]:
+    if not _made(session, "s", statement.delta):
         return 0
     ranges, partitions = _ranges(session, statement), _partitions(session, statement)
     held = delta_files.files_at(table, {key for key, _, _ in ranges})
@@ -215,5 +214,6 @@ def _reader(session: Any, sql: str) -> Any:
     return session.sql(sql).to_arrow_reader(100_000)
 
 
-def _count(session: Any, name: str) -> int:
-    return int(session.execute(f"select count(*) from {name}").fetchall()[0][0])
+def _made(session: Any, name: str, sql: str) -> int:
+    """Keep the rows of a query as a temporary table; count them."""
+    return int(session.execute(f"create or replace temp table {name} as {sql}").fetchall()[0][0])

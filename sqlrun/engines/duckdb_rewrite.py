@@ -89,7 +89,7 @@ def _held(write: Write, files: list[dict[str, Any]]) -> Iterator[Held]:
     """List files with their partitions; ValueError where a partition's value can't be written."""
     for row in files:
         values = {name: delta_stats.partition_text(row[f"partition.{name}"]) for name in write.table.partition_by}
-        file = f"{write.table.path}/{unquote(row['path'])}"
+        file = f"{write.table.path.rstrip('/')}/{unquote(row['path'])}"
         yield Held(file, row["path"], values, row["size_bytes"], row.get("num_records"))
 
 
@@ -100,10 +100,8 @@ def _hits(write: Write, statement: Merge, files: list[str]) -> str:
     for column in write.table.columns:
         name = identifier(column.name, "duckdb")
         kept = f"t.{name}" if column.name not in statement.key else f"s.{name}"
-        new = (
-            f"case when t.{FILE} is null then {inserts.get(column.name, 'null')} "
-            f"else {updates.get(column.name, kept)} end"
-        )
+        came, stays = inserts.get(column.name, "null"), updates.get(column.name, kept)
+        new = came if came == stays else f"case when t.{FILE} is null then {came} else {stays} end"
         items.append(f"cast({new} as {type_name(column.type, 'duckdb')}) as {name}")
     items += [f"t.{identifier(c.name, 'duckdb')} as {_old(c.name)}" for c in write.table.columns]
     op = (

@@ -1,0 +1,105 @@
+"""The ledger is read once for each state of its log, and never believed for a state that is over."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sqlrun import seals
+from sqlrun.engines import delta_files
+from sqlrun.errors import LockedError, UsageError
+from sqlrun.ledger import NEWEST, Ledger
+from sqlrun.ticks import TableState
+
+AT = datetime(2026, 1, 10, 12, tzinfo=timezone.utc)
+STATE = TableState("orders/0a1b2c3d4e5f", 3, AT.isoformat(), {})
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger(str(tmp_path), "shop")
+
+
+def tick(ledger: Ledger, number: int, *, published: bool = True) -> None:
+    pinned = ledger.pin(number, AT + number * timedelta(minutes=5), {"orders": STATE}, AT, "me")
+    if published:
+        ledger.publish(number, AT + number * timedelta(minutes=5), {"orders": STATE}, AT, "me", pinned)
+
+
+@pytest.fixture
+def scans(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What is asked of the ledger's files."""
+    asked: list[Any] = []
+    real = Ledger._rows
+
+    def rows(self: Ledger, columns: list[str] | None, predicate: str | None = None) -> list[dict[str, Any]]:
+        asked.append((columns, predicate))
+        return real(self, columns, predicate)
+
+    monkeypatch.setattr(Ledger, "_rows", rows)
+    return asked
+
+
+def test_a_tick_reads_it_once(ledger: Ledger, scans: list[Any]) -> None:
+    """The chain is looked at first; what follows reads no file again, the published row included."""
+    tick(ledger, 1)
+    scans.clear()
+    ledger.require_chain(NEWEST)
+    assert len(scans) == 1
+    for _ in range(2):
+        found = ledger.read()
+        assert found.published is not None
+        assert (found.published.tick, found.last_tick) == (1, 1)
+    tick(ledger, 2)
+    assert len(scans) == 1
+    ledger.require_chain()
+
+
+def test_another_writer_is_seen(ledger: Ledger) -> None:
+    tick(ledger, 1)
+    ledger.require_chain(NEWEST)
+    assert ledger.read().last_tick == 1
+    other = Ledger(ledger.warehouse, "shop")
+    tick(other, 2)
+
+    found = ledger.read()
+    assert found.published is not None
+    assert found.published.tick == 2
+    tick(ledger, 3)
+    ledger.require_chain()
+    assert [row["tick"] for row in ledger.sealed("kind = 'published'")] == [1, 2, 3]
+
+
+def test_a_row_follows_another_ledgers(ledger: Ledger) -> None:
+    """Two that write by turns: each row's seal follows the one before, whoever wrote that."""
+    other = Ledger(ledger.warehouse, "shop")
+    for number in range(1, 7):
+        tick(ledger if number % 2 else other, number)
+    rows = sorted(ledger.sealed(), key=seals.order)
+    assert len(rows) == 12
+    assert seals.broken(rows) == ""
+    with pytest.raises(LockedError):
+        ledger.publish(7, AT, {}, AT, "me", 5)
+
+
+def test_an_edit_is_noticed_after_it_was_read(ledger: Ledger) -> None:
+    tick(ledger, 1)
+    ledger.require_chain(NEWEST)
+    delta_files.update_rows(ledger.path, "kind = 'published'", {"tables": "'{}'"})
+    for look in (lambda: ledger.require_chain(NEWEST), ledger.read):
+        with pytest.raises(UsageError, match="does not fit its seal"):
+            look()
+
+
+def test_an_older_published_tick_is_found(ledger: Ledger) -> None:
+    """More ticks were pinned since than are looked at first."""
+    tick(ledger, 1)
+    for number in range(2, NEWEST + 4):
+        tick(ledger, number, published=False)
+    for _ in range(2):
+        found = ledger.read()
+        assert found.published is not None
+        assert (found.published.tick, found.last_tick) == (1, NEWEST + 3)
