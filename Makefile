@@ -1,5 +1,6 @@
 # `make` alone shows the targets.
 PYTHON ?= python3
+SIZES ?= 20k,1m
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
@@ -11,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PLAIN := $(BIN)/python -m pytest -n 2 --dist worksteal --ignore=tests/spark
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-plain test-spark test-fast mutants fuzz crash lint clean java again
+.PHONY: help build test test-plain test-spark test-fast mutants fuzz crash bench lint clean java again
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +43,10 @@ fuzz: $(INSTALLED) ## Try random queries for MINUTES=10; what fails becomes a ca
 
 crash: $(INSTALLED) ## Kill N=100 builds at random moments (ENGINE=spark or auto: the JVM too), then hammer 200 ticks with a reader
 	$(BIN)/python -m tests.crash --kills $(or $(N),100) --ticks $(or $(TICKS),200) --engine $(or $(ENGINE),duckdb)
+
+bench: java $(INSTALLED) ## Compare sqlrun with its rivals at SIZES=20k,1m orders (CONTENDERS=... WITHOUT=... TICKS=3 BACKFILL=5m)
+	$(BIN)/python -m benchmarks.bench --sizes "$(SIZES)" --contenders "$(CONTENDERS)" --without "$(WITHOUT)" \
+		--ticks $(or $(TICKS),3) --backfill "$(BACKFILL)"
 
 lint: $(INSTALLED) ## Check style, format and types
 	$(BIN)/ruff check .

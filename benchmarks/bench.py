@@ -11,6 +11,7 @@ import json
 import shutil
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks import bench_report, bench_world, tables, world
@@ -29,8 +30,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     root = Path(args.folder).resolve()
     root.mkdir(parents=True, exist_ok=True)
     known = known_in(root)
-    if args.report:
+    if args.report or args.paste:
         write_reports(root, known)
+        if args.paste:
+            page = Path(args.paste)
+            page.write_text(bench_report.pasted(page.read_text(), (root / "report.md").read_text()))
         return 0
     chosen = choose(args.contenders, args.without)
     asked = Asked(root, args.ticks, args.warm, args.memory, args.limit, args.keep)
@@ -63,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--folder", default=str(ROOT / "target" / "bench"), help="for environments, files, figures")
     parser.add_argument("--keep", action="store_true", help="keep each contender's tables for another run")
     parser.add_argument("--report", action="store_true", help="write the reports from the figures that are there")
+    parser.add_argument("--paste", metavar="FILE", help="put the report that is there into a page, at its marks")
     return parser
 
 
@@ -87,7 +92,7 @@ def _worlds(
     if args.backfill:
         tables.say(f"a backfill of {args.backfill} on 1m")
         made = bench_world.backfill(asked.root, world.size_of(args.backfill), f"1m+{args.backfill}")
-        limited = Asked(*(getattr(asked, name) for name in asked.__slots__[:-1]), settings=("memory_limit: 2GiB",))
+        limited = replace(asked, settings=("memory_limit: 2GiB",))
         found.append((made, [one for one in chosen if one.name in BACKFILL], limited))
     return found
 

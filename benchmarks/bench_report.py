@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from html import escape
 
 from benchmarks import bench_aims, plots
-from benchmarks.figures import BASE, Figures, ratio
+from benchmarks.figures import BASES, Figures, ratio
 
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -28,6 +28,7 @@ pre {{ overflow-x: auto; border-left: 3px solid var(--bad); padding-left: .7rem 
 </body></html>
 """
 TITLE = "sqlrun and its rivals"
+MARK, END = "<!-- bench -->", "<!-- /bench -->"
 READING = (
     "Each contender ran alone, in an environment of its own. A tick takes in a file of new orders and brings the dashboard "
     "to the tick's time: s a tick is the median of the measured ones. A warm process has ticked before; a command is a "
@@ -129,7 +130,7 @@ def _history(figures: Sequence[Figures]) -> list[Block]:
 
 def _size(figures: Sequence[Figures]) -> list[Block]:
     one = figures[0]
-    base = next((f for f in figures if f.contender == BASE), None)
+    base = next((f for name in BASES for f in figures if f.contender == name), None)
     new = "in one tick, a backfill" if "+" in one.size else "new a tick"
     found: list[Block] = [Text(f"{one.orders:,} orders of history, {one.new:,} {new}", 2)]
     done = sorted((f for f in figures if f.ticks), key=lambda f: f.median("seconds") or 0.0)
@@ -193,6 +194,21 @@ def markdown(figures: Sequence[Figures], about: About) -> str:
             case Chart():
                 continue
     return "\n\n".join(parts) + "\n"
+
+
+def pasted(page: str, report: str) -> str:
+    """Put a report between a page's marks; its headings go one level down, its title goes.
+
+    >>> pasted("a\\n<!-- bench -->\\nold\\n<!-- /bench -->\\n", "# title\\n\\n## new\\n")
+    'a\\n<!-- bench -->\\n\\n### new\\n\\n<!-- /bench -->\\n'
+    """
+    before, _, rest = page.partition(MARK)
+    _, end, after = rest.partition(END)
+    if not end:
+        raise ValueError(f"the page has no {MARK} ... {END}")
+    lines = report.strip().splitlines()[1:]
+    told = "\n".join(f"#{line}" if line.startswith("#") else line for line in lines).strip()
+    return f"{before}{MARK}\n\n{told}\n\n{END}{after}"
 
 
 def _cells(row: Sequence[str]) -> str:

@@ -6,10 +6,11 @@ requirements and what its users write.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -95,13 +96,44 @@ def _sqlrun_command(engine: str) -> Contender:
     )
 
 
-def _dbt_duckdb(place: Place, as_of: datetime) -> list[list[str]]:
+def _dbt(place: Place, as_of: datetime) -> list[list[str]]:
     return [[place.program("dbt"), "build", "--vars", f"{{as_of: '{stamp(as_of)}'}}"]]
 
 
 def _sqlmesh(place: Place, as_of: datetime) -> list[list[str]]:
-    time = ["--execution-time", stamp(as_of), "--end", stamp(as_of)]
+    time = ["--execution-time", stamp(as_of)]
     return [[place.program("sqlmesh"), "plan", "--run", "--auto-apply", "--no-prompts", "--no-diff", *time]]
+
+
+def _sqlmesh_variables(place: Place) -> dict[str, str]:
+    """SQLMesh keeps track of every five minutes since a model's start: late orders reach back from the first file."""
+    first = min(file.name for file in (place.folder / "data" / "orders").glob("*.jsonl")).partition("-")[2]
+    start = datetime.strptime(first[:8], "%Y%m%d") - timedelta(days=8)
+    return {"BENCH_START": f"{start:%Y-%m-%d}", "SQLMESH__DISABLE_ANONYMIZED_ANALYTICS": "true"}
+
+
+def _sdp(place: Place, as_of: datetime) -> list[list[str]]:
+    settings = {
+        "spark.bench.as_of": stamp(as_of),
+        "spark.bench.folder": str(place.folder),
+        "spark.driver.memory": place.memory,
+        "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
+        # Without a metastore tables are forgotten at the end of a run.
+        "spark.sql.catalogImplementation": "hive",
+        "spark.sql.warehouse.dir": str(place.folder / "spark-warehouse"),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.ansi.enabled": "false",
+        "spark.sql.shuffle.partitions": "4",
+        "spark.ui.enabled": "false",
+    }
+    told = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
+    return [[place.program("spark-pipelines"), "run", "--remote", "local[2]", *told]]
+
+
+def _sdp_variables(place: Place) -> dict[str, str]:
+    """Its scripts look for Python on the path, and Spark beside it."""
+    home = next(place.python.parent.parent.glob("lib/python*/site-packages/pyspark"), place.folder)
+    return {"PATH": f"{place.python.parent}:{os.environ['PATH']}", "SPARK_HOME": str(home)}
 
 
 ENGINES = ("auto", "duckdb", "spark")
@@ -130,7 +162,7 @@ CONTENDERS = (
         "`dbt build`: incremental models with look-back, tests of the keys; a command a tick",
         "dbt_duckdb",
         ("dbt-core", "dbt-duckdb", "duckdb"),
-        commands=_dbt_duckdb,
+        commands=_dbt,
         rows=lambda folder: mart_readers.of_duckdb(folder / "bench.duckdb", "restaurant_windows"),
         variables=lambda _: {"DBT_PROFILES_DIR": ".", "DBT_SEND_ANONYMOUS_USAGE_STATS": "false"},
     ),
@@ -141,9 +173,49 @@ CONTENDERS = (
         "sqlmesh",
         ("sqlmesh", "duckdb"),
         commands=_sqlmesh,
-        rows=lambda folder: mart_readers.of_duckdb(folder / "bench.duckdb", "bench.restaurant_windows"),
-        variables=lambda _: {"SQLMESH__DISABLE_ANONYMIZED_ANALYTICS": "true"},
+        rows=lambda folder: mart_readers.of_duckdb(folder / "tables.duckdb", "bench.restaurant_windows"),
+        variables=_sqlmesh_variables,
         at_once=True,
+    ),
+    Contender(
+        "expert",
+        "Structured Streaming by an expert",
+        "a hand-written, tuned job: one `foreachBatch` with MERGEs into Delta tables; no checks, no ledger",
+        "expert",
+        ("pyspark", "delta-spark"),
+        resident=("benchmarks.rivals.expert",),
+        needs_java=True,
+    ),
+    Contender(
+        "spark_full",
+        "Spark, full recompute",
+        "parsed events are kept in a Delta table; the mart and the hours are computed from all of them each tick",
+        "spark_full",
+        ("pyspark", "delta-spark"),
+        resident=("benchmarks.rivals.spark_full",),
+        needs_java=True,
+    ),
+    Contender(
+        "sdp",
+        "Spark Declarative Pipelines",
+        "`spark-pipelines run`: a streaming table of events, materialized views over it; a command a tick",
+        "sdp",
+        ("pyspark",),
+        commands=_sdp,
+        rows=lambda folder: mart_readers.of_parquet(folder / "spark-warehouse" / "restaurant_windows"),
+        variables=_sdp_variables,
+        needs_java=True,
+    ),
+    Contender(
+        "dbt_spark",
+        "dbt + Spark",
+        "`dbt build` in a Spark session on Delta: incremental models by merge and by partition; a command a tick",
+        "dbt_spark",
+        ("dbt-core", "dbt-spark", "pyspark", "delta-spark"),
+        commands=_dbt,
+        rows=lambda folder: mart_readers.of_delta(folder / "spark-warehouse" / "bench.db" / "restaurant_windows"),
+        variables=lambda place: {"DBT_PROFILES_DIR": ".", "PWD": str(place.folder)},
+        needs_java=True,
     ),
 )
 BY_NAME = {contender.name: contender for contender in CONTENDERS}

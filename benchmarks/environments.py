@@ -27,13 +27,18 @@ OWN = sys.executable
 
 def installed(folder: Path, requirements: Sequence[str]) -> Path:
     """Make a virtual environment with these packages, unless it is there, and give its Python."""
-    python, note = folder / "bin" / "python", folder / MADE
-    wanted = "\n".join(requirements)
-    if not note.is_file() or note.read_text() != wanted:
+    python = folder / "bin" / "python"
+    if not is_made(folder, requirements):
         venv.create(folder, with_pip=True, clear=True)
         pip(python, *without_extra_parser(python, requirements))
-        note.write_text(wanted)
+        (folder / MADE).write_text("\n".join(requirements))
     return python
+
+
+def is_made(folder: Path, requirements: Sequence[str]) -> bool:
+    """Tell whether an environment is there, with these packages."""
+    note = folder / MADE
+    return note.is_file() and note.read_text() == "\n".join(requirements)
 
 
 def without_extra_parser(python: Path, requirements: Sequence[str]) -> list[str]:
@@ -54,8 +59,11 @@ def listed(file: Path) -> list[str]:
 
 
 def pip(python: Path, *arguments: str) -> None:
-    """Install packages."""
-    subprocess.run([python, "-m", "pip", "install", "--quiet", *arguments], check=True)
+    """Install packages. What pip says of one that works (dbt-core without its extra parser) isn't shown."""
+    command = [python, "-m", "pip", "install", "--quiet", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"pip can't install {' '.join(arguments)}:\n{done.stderr}")
 
 
 def versions(python: Path, packages: Sequence[str]) -> dict[str, str]:

@@ -9,8 +9,8 @@ from typing import Any
 
 from benchmarks.processes import Spent
 
-BASE = "sqlrun_auto"
-COMMAND = "sqlrun_duckdb_command"
+# What the others are compared with: the first of these that took part.
+BASES = ("sqlrun_auto", "sqlrun_duckdb", "sqlrun_spark")
 
 
 @dataclass(slots=True)

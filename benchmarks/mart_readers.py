@@ -11,22 +11,32 @@ def of_duckdb(file: Path, table: str) -> list[dict[str, Any]]:
     import duckdb
 
     with duckdb.connect(str(file), read_only=True) as db:
-        rows: list[dict[str, Any]] = db.execute(f"from {table}").to_arrow_table().to_pylist()
+        rows: list[dict[str, Any]] = db.sql(f"from {table}").to_arrow_table().to_pylist()
     return rows
 
 
 def of_delta(path: Path) -> list[dict[str, Any]]:
     """Read the newest version of a Delta table."""
+    import pyarrow as pa
     from deltalake import DeltaTable, QueryBuilder
 
     table = QueryBuilder().register("mart", DeltaTable(str(path)))
-    import pyarrow as pa
 
     rows: list[dict[str, Any]] = pa.table(table.execute("select * from mart").read_all()).to_pylist()
     return rows
 
 
-def of_sqlrun(folder: Path) -> list[dict[str, Any]]:
+def of_parquet(folder: Path) -> list[dict[str, Any]]:
+    """Read a table that is a folder of Parquet files."""
+    import duckdb
+
+    with duckdb.connect() as db:
+        table = db.sql("from read_parquet($files)", params={"files": f"{folder}/**/*.parquet"}).to_arrow_table()
+    rows: list[dict[str, Any]] = table.to_pylist()
+    return rows
+
+
+def of_sqlrun(folder: Path, name: str = "restaurant_windows") -> list[dict[str, Any]]:
     """Read what sqlrun has published."""
     from sqlrun.ledger import Ledger
     from sqlrun.pipeline import prepare
@@ -34,7 +44,6 @@ def of_sqlrun(folder: Path) -> list[dict[str, Any]]:
 
     published = Ledger(str(folder / "warehouse"), prepare(folder).nouns.name).read().published
     assert published is not None
-    state = published.tables["restaurant_windows"]
-    bound = relation(str(folder / "warehouse"), "restaurant_windows", state)
-    rows: list[dict[str, Any]] = query('select * from "restaurant_windows"', [bound]).to_pylist()
+    bound = relation(str(folder / "warehouse"), name, published.tables[name])
+    rows: list[dict[str, Any]] = query(f'select * from "{name}"', [bound]).to_pylist()
     return rows

@@ -118,7 +118,7 @@ def test_make_alone_shows_every_target():
         shown
         == phony - {"java", "again"}
         == {"help", "build", "test", "test-plain", "test-spark", "test-fast"}
-        | {"mutants", "fuzz", "crash", "lint", "clean"}
+        | {"mutants", "fuzz", "crash", "bench", "lint", "clean"}
     )
     assert told == make("help")
 
@@ -132,6 +132,7 @@ def test_make_alone_shows_every_target():
             [".ci/require java", "pytest -m spark", 'pytest -n 2 --dist worksteal --ignore=tests/spark -m "not spark"'],
         ),
         ("test-fast", ['pytest -n 2 --dist worksteal --ignore=tests/spark -m "not spark and not slow"']),
+        ("bench", [".ci/require java", 'benchmarks.bench --sizes "20k,1m" --contenders ""', "--ticks 3"]),
         ("crash", ["python -m tests.crash --kills 100 --ticks 200 --engine duckdb"]),
         ("lint", ["ruff check .", "ruff format --check .", "mypy"]),
     ],

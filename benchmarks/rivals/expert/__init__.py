@@ -1,0 +1,1 @@
+"""The expert's Structured Streaming job, `benchmarks/expert.py`, as a warm process."""
