@@ -330,6 +330,19 @@ def test_many_partitions_and_an_empty_text_are_left_to_delta_rs(tmp_path: Path) 
     assert {row["n"] for row in held(many.path)} == {2} and len(held(many.path)) == count
 
 
+def test_many_partitions_of_many_rows_are_not_held_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """delta-rs holds what it merges: a backfill of forty days must not go there (it took 8.6 GB)."""
+    monkeypatch.setattr(duckdb_rewrite, "FEW_ROWS", 10)
+    engine = DuckDBEngine()
+    many = spec_of(tmp_path, "int", ("v",), "many")
+    count = duckdb_rewrite.MOST_PARTITIONS + 1
+    delta = f"select 'k' || i as k, (i % {count})::int as v, 1 as n, true as stays from range({count * 12}) r(i)"
+    made(engine, many, merging(delta), merging(delta.replace("1 as n", "2 as n")))
+
+    assert ours(many.path, 1) and ours(many.path, 2)
+    assert {row["n"] for row in held(many.path)} == {2} and len(held(many.path)) == count * 12
+
+
 @pytest.mark.parametrize(
     ("kind", "known", "expected"),
     [

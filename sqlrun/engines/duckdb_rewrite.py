@@ -16,8 +16,10 @@ from sqlrun.engines.protocol import Merge, Write
 from sqlrun.errors import EngineError
 from sqlrun.incremental.sql import identifier, string, type_name
 
-# A statement for each partition's rows and one for its changes: from so many on, delta-rs writes all at once.
+# A statement for each partition's rows and one for its changes: from so many on, delta-rs writes all at once. It holds
+# what it merges in memory, so that only few rows for each partition go there.
 MOST_PARTITIONS = 24
+FEW_ROWS = 10_000
 # Two threads share a file by its row groups, and readers skip what is outside of a range of them.
 LAYOUT = "format parquet, compression snappy, row_group_size 40960, file_size_bytes 134217728, return_stats"
 OP, FILE, ROW = '"_sqlrun.op"', '"_sqlrun.file"', '"_sqlrun.row"'
@@ -161,7 +163,9 @@ def _found(session: Any, write: Write, held: Mapping[str, Held]) -> Plan:
                 continue
             partitions[texts] = " and ".join(_is(write, n, t) for n, t in zip(names, texts, strict=True)) or "true"
     touched = tuple(held[file] for file in matched)
-    fits = fits and len({*partitions, *(file.partition for file in touched)}) <= MOST_PARTITIONS
+    rows = sum(counts.values()) + sum(file.rows or 0 for file in touched)
+    most = max(MOST_PARTITIONS, rows // FEW_ROWS)
+    fits = fits and len({*partitions, *(file.partition for file in touched)}) <= most
     return Plan(counts, touched, sum(matched.values()), partitions, fits)
 
 
