@@ -39,6 +39,16 @@ def test_nothing_is_said_of_nulls_and_floats() -> None:
     assert key_ranges.of(pa.table({"id": pa.array([], pa.int64())}), ["id"], ()) == ()
 
 
+def test_each_partition_has_its_range_however_many_there_are() -> None:
+    """A partition without a value is one too, and so is NaN, which equals nothing."""
+    for days in ([1, 2, None, 1], [1.5, 2.5, float("nan"), 1.5], [0, *range(1, key_ranges.LOOKS + 2), 0]):
+        table = pa.table({"id": [*range(len(days) - 1), 100], "day": days})
+        ranges = key_ranges.of(table, ["id"], ["day"])
+
+        expected = [(n, n) for n in range(1, len(days) - 1)]
+        assert ranges == (("id", 0, 100), *(("id", low, high) for low, high in expected))
+
+
 def test_many_ranges_become_one() -> None:
     many = key_ranges.MOST + 1
 
