@@ -45,7 +45,7 @@ def _ends(column: pa.ChunkedArray, group: pa.ChunkedArray | None) -> Iterator[tu
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    kinds = pa.array([None]) if group is None else group.unique()
+    kinds: Sequence[Any] = [None] if group is None else group.unique()
     if group is not None and (len(kinds) > LOOKS or not _ordered(group.type)):  # NaN equals nothing
         found = pa.table([column, group], ["key", "group"]).group_by(["group"])
         for row in found.aggregate([("key", "min"), ("key", "max")]).to_pylist():
