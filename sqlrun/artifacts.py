@@ -1,4 +1,4 @@
-"""target/run_results.json, whole at any moment and written with every step, so that a kill loses nothing done. Shell: files under target/."""
+"""target/run_results.json, whole at any moment and written with every step. Shell: files under target/."""
 
 from __future__ import annotations
 
