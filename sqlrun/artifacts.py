@@ -1,4 +1,4 @@
-"""target/run_results.json, whole after every result, so that a kill loses nothing done. Shell: files under target/."""
+"""target/run_results.json, whole at any moment and written with every step. Shell: files under target/."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ class Artifacts:
         self._lock = threading.Lock()
         self._what: dict[int, str] = {}
         self._results: list[str] = []
+        self._follow = 0  # so many checks of the step that was told last are still to be told
         self._numbers: Counter[tuple[str, str]] = Counter()
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -49,11 +50,15 @@ class Artifacts:
                 case Told():
                     return
                 case NodeResult():
+                    self._follow = event.follow
                     self._add(node_result(self._run.project, event, now, self._what.get(event.index, "")))
                 case CheckResult():
                     self._numbers[event.model, event.type] += 1
                     number = self._numbers[event.model, event.type]
+                    self._follow -= 1
                     self._add(check_result(self._run.project, event, number, now))
+            if isinstance(event, CheckResult) and event.status == "pass" and self._follow > 0:
+                return  # the next one is told in the same breath
             try:
                 # A kill needs no fsync, a power cut does; passes come by the dozen and can be had again.
                 self._write(synced=event.status != "pass")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import threading
 import time
@@ -36,6 +37,7 @@ def _connection() -> duckdb.DuckDBPyConnection:
     )
     connection.execute("SET TimeZone = 'UTC'")
     connection.execute("SET lock_configuration = true")
+    atexit.register(connection.close)  # what it has spilled goes with it
     return connection
 
 

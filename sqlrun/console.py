@@ -70,6 +70,7 @@ class Console:
         self._steps = _Steps()
         self._passed: list[CheckResult] = []
         self._timer: threading.Timer | None = None
+        self._due = 0.0
         self._screen: Screen | None = None
         self._live: Live | None = None
 
@@ -133,20 +134,26 @@ class Console:
 
     def _count_passes_soon(self) -> None:
         # Nothing tells which check is a model's last, and the next event may be minutes away.
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = threading.Timer(_PATIENCE, self._passes_are_due)
+        self._due = time.monotonic() + _PATIENCE
+        if self._timer is None:
+            self._count_passes_after(_PATIENCE)
+
+    def _count_passes_after(self, seconds: float) -> None:
+        self._timer = threading.Timer(seconds, self._passes_are_due)
         self._timer.daemon = True
         self._timer.start()
 
     def _passes_are_due(self) -> None:
+        """Count the passes, unless more came since this was asked for: a thread for each of them costs more than it."""
         with self._lock:
-            self._count_passes()
+            self._timer = None
+            left = self._due - time.monotonic()
+            if self._passed and left > 0:
+                self._count_passes_after(left)
+            else:
+                self._count_passes()
 
     def _count_passes(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
         passed, self._passed = self._passed, []
         for each in checks(passed):
             self._print(each)

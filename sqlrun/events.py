@@ -83,7 +83,10 @@ class StageReceipt:
 
 @dataclass(frozen=True, slots=True)
 class NodeResult:
-    """One model, seed or landing of a tick. `kind`: seed, landing, or the strategy. `reasons` count quarantined."""
+    """One model, seed or landing of a tick. `kind`: seed, landing, or the strategy. `reasons` count quarantined.
+
+    As it is told, `follow` says how many of its checks are told with it.
+    """
 
     index: int
     total: int
@@ -96,6 +99,7 @@ class NodeResult:
     message: str = ""
     stages: tuple[StageReceipt, ...] = ()
     reasons: tuple[tuple[str, int], ...] = ()
+    follow: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 # One range more is one comparison more for each file.
 MOST = 1000
+# Up to so many groups are looked at one by one.
+LOOKS = 32
 Ranges = tuple[tuple[str, Any, Any], ...]
 
 
@@ -34,9 +36,28 @@ def of(rows: pa.Table, key: Sequence[str], partition_by: Sequence[str]) -> Range
     if parts:
         return _few(tuple((name, value, value) for value in sorted(column.unique().to_pylist())), name)
     groups = [group for group in partition_by[:1] if group in rows.column_names]
-    found = rows.select([name, *groups]).group_by(groups).aggregate([(name, "min"), (name, "max")]).to_pylist()
-    ends = sorted((row[f"{name}_min"], row[f"{name}_max"]) for row in found)
+    ends = sorted(_ends(column, rows.column(groups[0]) if groups else None))
     return _few(tuple((name, low, high) for low, high in ends), name)
+
+
+def _ends(column: pa.ChunkedArray, group: pa.ChunkedArray | None) -> Iterator[tuple[Any, Any]]:
+    """Give the least and the greatest value of each group."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kinds: Sequence[Any] = [None] if group is None else group.unique()
+    if group is not None and (len(kinds) > LOOKS or not _ordered(group.type)):  # NaN equals nothing
+        found = pa.table([column, group], ["key", "group"]).group_by(["group"])
+        for row in found.aggregate([("key", "min"), ("key", "max")]).to_pylist():
+            yield row["key_min"], row["key_max"]
+        return
+    # PyArrow's groups are another library of its own, which takes longer to load than a few looks at a column.
+    for kind in kinds:
+        own = column
+        if group is not None:
+            own = column.filter(pc.equal(group, kind) if kind.is_valid else group.is_null())
+        least = pc.min_max(own)
+        yield least["min"].as_py(), least["max"].as_py()
 
 
 def _few(ranges: Ranges, name: str) -> Ranges:

@@ -188,7 +188,7 @@ class Nodes:
 
     def _finish(self, node: NodeResult, said: Checked) -> None:
         self.done.append(node)
-        self.tell(node)
+        self.tell(replace(node, follow=len(said.checks)))
         self.measures.extend(said.measures)
         for result in said.checks:
             self.checks.append(result)

@@ -74,6 +74,8 @@ class History:
 def _values(rows: pa.Table) -> _Values:
     """Sort values by what they measure, column by column: a row's mapping costs more than all else here."""
     found: _Values = {}
+    if not rows.num_rows:
+        return found  # PyArrow makes an array of no chunks by way of pandas
     middles: dict[tuple[datetime, float | None], datetime] = {}
     kinds: dict[str, Kind | None] = {}
     # A tick's time is the same in all of its rows.

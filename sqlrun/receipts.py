@@ -6,9 +6,11 @@ write them says so and goes on.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from sqlrun import arrow_rows
@@ -95,10 +97,11 @@ def rows(table: TableSpec, columns: Sequence[str], predicate: str | None = None)
 
 
 def _lent(table: TableSpec, columns: Sequence[str], predicate: str | None) -> Any:
-    if delta_files.head(table.path) is None:
+    head = delta_files.head(table.path)
+    if head is None:
         return None
     try:
-        return delta_files.open_table(table.path).scan(columns=list(columns), predicate=predicate).read_all()
+        return delta_files.open_table(table.path, head).scan(columns=list(columns), predicate=predicate).read_all()
     except Exception as error:  # a file that is torn is found by Arrow's C interface, whose error has no class
         raise EngineError(f"the {table.name} at {table.path} can't be read: {first_line(error)}") from error
 
@@ -135,9 +138,28 @@ def totals(warehouse: str, env: str = "") -> dict[int, Total]:
 
 def read_for_changes(warehouse: str, table: str, strategy: str) -> list[tuple[int | None, int | None]]:
     """List how many rows past ticks read for how many changed ones of a table's inputs, newest last."""
-    rows = _advice(warehouse, "", ["tick", "table", "strategy", "rows_read", "rows_in"])
-    mine = [row for row in rows if row["table"] == table and row["strategy"] == strategy]
-    return [(row["rows_read"], row["rows_in"]) for row in mine[-LOOK_BACK:]]
+    try:
+        entry = delta_files.entry_of_head(path_of(warehouse))
+    except OSError:
+        return []
+    if entry is None:
+        return []
+    with _reading:
+        return list(_reads(warehouse, entry).get((table, strategy), ()))
+
+
+# One thread reads, the others wait for what it finds.
+_reading = threading.Lock()
+_Reads = list[tuple[int | None, int | None]]
+
+
+@lru_cache(maxsize=4)
+def _reads(warehouse: str, _: delta_files.Entry) -> dict[tuple[str, str], _Reads]:
+    """Do what `read_for_changes` does, for all tables and strategies: a tick asks for each of its tables."""
+    found: dict[tuple[str, str], _Reads] = {}
+    for row in _advice(warehouse, "", ["tick", "table", "strategy", "rows_read", "rows_in"]):
+        found.setdefault((str(row["table"]), str(row["strategy"])), []).append((row["rows_read"], row["rows_in"]))
+    return {key: reads[-LOOK_BACK:] for key, reads in found.items()}
 
 
 def past(warehouse: str, env: str = "") -> tuple[Past, ...]:

@@ -109,6 +109,18 @@ def test_every_result_is_there_as_soon_as_it_is_told(tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["run_results.json"]
 
 
+def test_the_checks_of_a_step_are_written_together(tmp_path: Path) -> None:
+    """They are told in one breath; what isn't a pass doesn't wait for the rest of them."""
+    artifacts = Artifacts(tmp_path, "shop", Clock())
+    events = (NodeResult(1, 1, "orders", "merge", "success", 0.8, follow=4), check(), check("warn", 3), check())
+    counts = []
+    for event in (*events, check(), check()):
+        artifacts.tell(event)
+        counts.append(len(read(tmp_path)["results"]))
+
+    assert counts == [1, 1, 3, 3, 5, 6]
+
+
 def test_a_folder_that_cannot_be_written_is_told_first(tmp_path: Path) -> None:
     (tmp_path / "target").write_text("a file")
 

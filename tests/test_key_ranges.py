@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from datetime import date, datetime, timezone
 from pathlib import Path
 from urllib.parse import unquote
@@ -37,6 +39,31 @@ def test_nothing_is_said_of_nulls_and_floats() -> None:
     assert key_ranges.of(pa.table({"id": ["a", None]}), ["id"], ()) == ()
     assert key_ranges.of(pa.table({"id": [1.5]}), ["id"], ()) == ()
     assert key_ranges.of(pa.table({"id": pa.array([], pa.int64())}), ["id"], ()) == ()
+
+
+def test_each_partition_has_its_range_however_many_there_are() -> None:
+    """A partition without a value is one too, and so is NaN, which equals nothing."""
+    for days in ([1, 2, None, 1], [1.5, 2.5, float("nan"), 1.5], [0, *range(1, key_ranges.LOOKS + 2), 0]):
+        table = pa.table({"id": [*range(len(days) - 1), 100], "day": days})
+        ranges = key_ranges.of(table, ["id"], ["day"])
+
+        expected = [(n, n) for n in range(1, len(days) - 1)]
+        assert ranges == (("id", 0, 100), *(("id", low, high) for low, high in expected))
+
+
+def test_ranges_of_a_few_partitions_load_no_other_library() -> None:
+    """Neither PyArrow's groups nor pandas: a small tick's checks would wait for them."""
+    code = (
+        "import sys; from array import array; import pyarrow as pa; from sqlrun import key_ranges\n"
+        "ids = pa.Array.from_buffers(pa.int64(), 2, [None, pa.py_buffer(array('q', [1, 2]))])\n"
+        "table = pa.table([ids, ids], ['id', 'day'])\n"
+        "print(key_ranges.of(table, ['id'], ['day']), key_ranges.of(table, ['id'], []))\n"
+        "print([name for name in ('pandas', 'pyarrow.acero', 'pyarrow.dataset') if name in sys.modules])"
+    )
+
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert shown.stdout == "(('id', 1, 1), ('id', 2, 2)) (('id', 1, 2),)\n[]\n"
 
 
 def test_many_ranges_become_one() -> None:

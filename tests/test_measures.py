@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -52,6 +54,19 @@ def test_only_what_is_asked_for_is_read(tmp_path: Path) -> None:
     assert set(found[0]) == {"tick", "as_of"}
     assert measures.read(str(tmp_path), measures=("files",)) == []
     assert measures.read(str(tmp_path), "dev") == []
+
+
+def test_a_past_without_a_row_is_told_without_pandas() -> None:
+    """PyArrow imports it to put together no chunks; it takes longer than all checks of a small tick."""
+    code = (
+        "import sys, pyarrow as pa; from sqlrun.past import NEEDED, _values\n"
+        "none = pa.Table.from_batches([], pa.schema([(n, pa.timestamp('us', 'UTC')) for n in NEEDED]))\n"
+        "print(_values(none), 'pandas' in sys.modules)"
+    )
+
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert shown.stdout.strip() == "{} False"
 
 
 def test_a_tick_without_measures_writes_nothing(tmp_path: Path) -> None:
