@@ -86,6 +86,17 @@ class Place:
         return found
 
 
+@pytest.fixture(autouse=True)
+def as_a_shell_gives_them() -> Iterator[None]:
+    """Whoever runs the tests in the background may have had these ignored, and processes inherit that."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGHUP)}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Place]:
     """A place without a server, for tests that harm one."""
