@@ -43,7 +43,9 @@ def up(root: Path, name: str | None, idle: float, *, look: bool) -> int:
         _stop(path, console)
         told = None
     if told is None:
-        told = _start(root.resolve(), settings, idle, path)
+        first = _start(root.resolve(), settings, idle, path)
+        # Its first word comes before it begins with Spark.
+        told = _status(path, settings=settings) or first
     while told["spark"]["state"] == "starting":
         time.sleep(0.2)
         told = _status(path)
