@@ -165,6 +165,8 @@ CONTENDERS = (
         commands=_dbt,
         rows=lambda folder: mart_readers.of_duckdb(folder / "bench.duckdb", "restaurant_windows"),
         variables=lambda _: {"DBT_PROFILES_DIR": ".", "DBT_SEND_ANONYMOUS_USAGE_STATS": "false"},
+        # Of portions that end at one time, its look-back would find but the last days.
+        at_once=True,
     ),
     Contender(
         "sqlmesh",
@@ -215,6 +217,7 @@ CONTENDERS = (
         commands=_dbt,
         rows=lambda folder: mart_readers.of_delta(folder / "spark-warehouse" / "bench.db" / "restaurant_windows"),
         variables=lambda place: {"DBT_PROFILES_DIR": ".", "PWD": str(place.folder)},
+        at_once=True,
         needs_java=True,
     ),
 )
