@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sqlrun.engines import delta_entries
+
 
 @dataclass(slots=True)
 class Cost:
@@ -103,13 +105,11 @@ class Logs:
 
 def _add(cost: Cost, commit: Path) -> None:
     """Add a commit's files: data and change feed. Rows are those of whole files, rewritten ones included."""
-    for line in commit.read_text().splitlines():
-        action = json.loads(line)
-        for kind in ("add", "cdc"):
-            if kind in action:
-                cost.files_written += 1
-                cost.bytes_written += int(action[kind].get("size") or 0)
-                cost.rows_written += json.loads(action[kind].get("stats") or "{}").get("numRecords", 0)
+    actions = [json.loads(line) for line in commit.read_text().splitlines()]
+    for entry in (*delta_entries.brought(actions), *(action["cdc"] for action in actions if "cdc" in action)):
+        cost.files_written += 1
+        cost.bytes_written += int(entry.get("size") or 0)
+        cost.rows_written += json.loads(entry.get("stats") or "{}").get("numRecords", 0)
 
 
 class SparkBooks:

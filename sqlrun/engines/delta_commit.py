@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 from sqlrun import __version__, durable
-from sqlrun.engines import delta_files
+from sqlrun.engines import deletion_vectors, delta_files, delta_stats
 from sqlrun.engines.protocol import Write
 from sqlrun.errors import EngineError
 
@@ -23,7 +23,7 @@ PARTITIONS = {"string", "long", "integer", "short", "byte", "boolean", "date", "
 # Names that DuckDB gives to where a row lies, and those that change files have.
 TAKEN = {"filename", "file_index", "file_row_number", "_change_type", "_commit_version", "_commit_timestamp"}
 LEGACY = (1, 4)
-FEATURES = {"changeDataFeed", "timestampNtz", "appendOnly", "invariants"}
+FEATURES = {"changeDataFeed", "timestampNtz", "appendOnly", "invariants", deletion_vectors.FEATURE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,22 +43,41 @@ class File:
 
 
 @dataclass(frozen=True, slots=True)
+class Gone:
+    """A file that leaves a table, as the log names it: its path, partition, bytes, and its deleted rows' vector."""
+
+    path: str
+    partition: Mapping[str, str | None]
+    size: int
+    vector: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """A file that stays with more deleted rows: its entry in the log, and the vector that it gets."""
+
+    entry: Mapping[str, Any]
+    vector: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
-    """What a commit does: `removed` are paths as the log has them, with partition values and size."""
+    """What a commit does: files that come, that leave, that stay with fewer rows, and those of the change feed."""
 
     operation: str
     parameters: Mapping[str, str]
     metrics: Mapping[str, int]
     added: tuple[File, ...]
-    removed: tuple[tuple[str, Mapping[str, str | None], int], ...] = ()
+    removed: tuple[Gone, ...] = ()
+    marked: tuple[Marked, ...] = ()
     feed: tuple[File, ...] = ()
 
 
 def ours(table: Any, write: Write) -> bool:
     """Tell whether a table is one that sqlrun has made, with nothing that a writer of it would have to heed.
 
-    Constraints, generated columns, renamed columns, deletion vectors, append-only tables, tables that are not on a
-    disk: all of those are left to delta-rs.
+    Constraints, generated columns, renamed columns, append-only tables, tables that are not on a disk: all of those
+    are left to delta-rs.
     """
     metadata, protocol = table.metadata(), table.protocol()
     version = (protocol.min_reader_version, protocol.min_writer_version)
@@ -70,7 +89,7 @@ def ours(table: Any, write: Write) -> bool:
     return (
         table.table_uri.startswith(("file://", "/"))
         and (version == LEGACY or (version in ((1, 7), (3, 7)) and named <= FEATURES))
-        and set(settings) <= set(delta_files.PROPERTIES)
+        and set(settings) <= {*delta_files.PROPERTIES, *delta_files.VECTORS}
         and settings.get("delta.enableChangeDataFeed") == "true"
         and fields == delta_files.struct_of(write.table.columns)
         and all(map(_known, kinds.values()))
@@ -79,6 +98,12 @@ def ours(table: Any, write: Write) -> bool:
         and len(partitions) < len(kinds)
         and all(str(kinds[name]) in PARTITIONS and re.fullmatch(r"\w+", name, re.ASCII) for name in partitions)
     )
+
+
+def marks(table: Any) -> bool:
+    """Tell whether rows may be deleted by vectors: the table must say so, and one of before that came doesn't."""
+    settings = table.metadata().configuration
+    return deletion_vectors.allowed(table) and delta_files.VECTORS.items() <= settings.items()
 
 
 def _known(kind: Any) -> bool:
@@ -121,15 +146,25 @@ def _lines(write: Write, change: Change, now: int) -> Iterable[str]:
     }
     yield _line("commitInfo", info)
     yield _line("txn", {"appId": write.app_id, "version": write.tick, "lastUpdated": now})
-    for path, partition, size in change.removed:
-        gone = {"path": path, "deletionTimestamp": now, "dataChange": True, "extendedFileMetadata": True}
-        yield _line("remove", {**gone, "partitionValues": partition, "size": size})
+    for gone in (*change.removed, *map(_before, change.marked)):
+        told = {"path": gone.path, "deletionTimestamp": now, "dataChange": True, "extendedFileMetadata": True}
+        held = {} if gone.vector is None else {"deletionVector": gone.vector}
+        yield _line("remove", {**told, "partitionValues": gone.partition, "size": gone.size, **held})
+    for mark in change.marked:
+        entry = {**mark.entry, "dataChange": True, "stats": delta_stats.loosened(mark.entry["stats"])}
+        yield _line("add", {**entry, "deletionVector": mark.vector})
     for file in change.added:
         there = {"path": file.entry, "partitionValues": file.partition, "size": file.size, "modificationTime": now}
         yield _line("add", {**there, "dataChange": True, "stats": file.stats})
     for file in change.feed:
         fed = {"path": file.entry, "partitionValues": file.partition, "size": file.size, "dataChange": False}
         yield _line("cdc", fed)
+
+
+def _before(mark: Marked) -> Gone:
+    """Name a file as it was: with another vector it is another one (Delta protocol, "Action Reconciliation")."""
+    entry = mark.entry
+    return Gone(entry["path"], entry["partitionValues"], entry["size"], entry.get("deletionVector"))
 
 
 def _line(kind: str, action: Mapping[str, Any]) -> str:

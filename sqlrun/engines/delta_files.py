@@ -16,6 +16,7 @@ from urllib.parse import unquote
 from sqlglot import exp
 
 from sqlrun import arrow_rows
+from sqlrun.engines import deletion_vectors
 from sqlrun.engines.protocol import StoredColumn, TableSpec
 from sqlrun.errors import EngineError, first_line
 from sqlrun.incremental import types
@@ -34,6 +35,8 @@ PROPERTIES = {
     # Opening a table reads the commits since its last checkpoint: 23 ms after 100 small ones, 3 ms after 10.
     "delta.checkpointInterval": "10",
 }
+# Tables of models have these besides: a MERGE marks what it replaces, instead of writing whole files anew.
+VECTORS = {"delta.enableDeletionVectors": "true"}
 COMMIT = re.compile(r"(\d{20})\.json")
 # So many versions of tables stay open for the next one who asks.
 OPEN = 64
@@ -240,15 +243,8 @@ def changed_files(path: str, version: int) -> dict[str, list[dict[str, Any]]]:
     return {"feed": [], "added": added, "removed": removed}
 
 
-def has_deletion_vectors(table: DeltaTable) -> bool:
-    """Tell whether rows of the table's files are deleted by vectors."""
-    if "deletionVectors" not in (table.protocol().reader_features or []):
-        return False
-    return any(batch.num_rows for batch in table.deletion_vectors())
-
-
 def files_at(table: DeltaTable, columns: Iterable[str] = ()) -> list[dict[str, Any]]:
-    """List a table's files: path, size, number of rows and partition values (`partition.x`).
+    """List a table's files: path, size, number of rows that count and partition values (`partition.x`).
 
     With the least and greatest value of `columns` (`min.x`, `max.x`) where there are statistics.
     """
@@ -256,7 +252,19 @@ def files_at(table: DeltaTable, columns: Iterable[str] = ()) -> list[dict[str, A
     # Statistics of all columns as Python values take thirty times as long as the few that are asked for.
     asked = {"path", "size_bytes", "num_records"} | {f"{end}.{name}" for name in columns for end in ("min", "max")}
     names = [name for name in held.column_names if name in asked or name.startswith("partition.")]
-    return arrow_rows.plain(held.select(names))
+    found = arrow_rows.plain(held.select(names))
+    if gone := deletion_vectors.deleted(table):
+        root = local_path(table)
+        for file in found:
+            dead = gone.get(f"{root}/{unquote(file['path'])}")
+            if dead is not None and file.get("num_records") is not None:
+                file["num_records"] -= len(dead)
+    return found
+
+
+def local_path(table: DeltaTable) -> str:
+    """Tell an open table's folder."""
+    return str(unquote(table.table_uri.removeprefix("file://"))).rstrip("/")
 
 
 # Commits after which a table has the same rows as before.
@@ -321,7 +329,7 @@ def _snake(name: str) -> str:
 
 
 def rows_at(path: str, version: int) -> int:
-    """Count a table's rows by its files' statistics; rows deleted by vectors are counted too."""
+    """Count a table's rows by its files' statistics and deletion vectors."""
     return sum(int(file.get("num_records") or 0) for file in files_at(open_table(path, version)))
 
 
@@ -395,22 +403,39 @@ def committed_at(path: str, version: int) -> datetime | None:
 def vacuum(path: str, age: timedelta) -> int:
     """Delete the files that left the table longer ago than an age, those of the newest version never; count them.
 
-    Files that the log doesn't name are left alone: a table may lie in another one's folder.
+    Files that the log doesn't name are left alone: a table may lie in another one's folder. One whose rows were marked
+    long ago leaves, by the log, twice: what counts is when it left for good.
     """
     table = open_table(path)
     hours = int(age.total_seconds() // 3600) + 1
     gone = table.vacuum(hours, dry_run=True, enforce_retention_duration=False)
     if not gone:
         return 0
+    since = datetime.now(timezone.utc) - timedelta(hours=hours)
+    needed = _left_since(path, table.version(), since, {unquote(file) for file in gone})
     return len(
         table.vacuum(
             hours,
             dry_run=False,
             enforce_retention_duration=False,
-            keep_versions=[table.version()],
+            keep_versions=[table.version(), *needed],
             post_commithook_properties=hooks(),
         )
     )
+
+
+def _left_since(path: str, newest: int, since: datetime, files: set[str]) -> list[int]:
+    """Find versions which, together, have those of some files that have left the table since a time."""
+    found = []
+    for version in range(newest, 0, -1):
+        committed = committed_at(path, version)
+        if committed is None or committed < since:
+            break
+        removed = {unquote(a["remove"]["path"]) for a in actions(path, version) if "remove" in a}
+        if removed & files:
+            found.append(version - 1)
+            files -= removed
+    return found
 
 
 def drop_change_files(path: str, oldest: int) -> int:

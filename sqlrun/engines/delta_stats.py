@@ -18,6 +18,7 @@ LONGEST = 64
 NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?")
 DAY = re.compile(r"\d{4}-\d\d-\d\d")
 TIME = re.compile(r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d(?:\.\d{1,6})?)(\+00)?")
+TIGHT = re.compile(r'("tightBounds"\s*:\s*)(true|false)')
 WHOLE = {"int", "bigint", "smallint", "tinyint"}
 FLOATS = {"double", "float"}
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
@@ -46,6 +47,18 @@ def stats(rows: int, found: Mapping[str, Mapping[str, str]], columns: Sequence[S
     parts = (("minValues", least), ("maxValues", greatest), ("nullCount", nulls))
     listed = "".join(f',"{title}":{{{",".join(items)}}}' for title, items in parts)
     return f'{{"numRecords":{rows}{listed}}}'
+
+
+def loosened(stats: str) -> str:
+    """Say of statistics that some of the rows behind them are deleted: the bounds hold, but may be wide.
+
+    >>> loosened('{"numRecords":2,"minValues":{"a":1.10}}')
+    '{"numRecords":2,"minValues":{"a":1.10},"tightBounds":false}'
+    """
+    # As text: numbers of many digits stay what they are.
+    if TIGHT.search(stats):
+        return TIGHT.sub(r"\1false", stats)
+    return f'{stats.rstrip().removesuffix("}")},"tightBounds":false}}'
 
 
 def quoted(name: str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from sqlrun.engines import (
+    delta_create,
     delta_features,
     delta_files,
     duckdb_files,
@@ -84,7 +85,7 @@ class DuckDBEngine:
 
     def create(self, table: TableSpec) -> None:
         """Make the empty table as version 0; nothing if it is there."""
-        delta_files.create(table)
+        delta_create.create(table)
 
     def head(self, path: str) -> int | None:
         """Tell the newest version of a table; None where there is no table."""

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 from urllib.parse import unquote
 
-from sqlrun.engines import delta_files
+from sqlrun.engines import deletion_vectors, delta_files
 from sqlrun.engines.protocol import Relation, StoredColumn
 from sqlrun.incremental.sql import identifier, string, type_name
 
@@ -115,24 +115,43 @@ def scan(
 
     `where` may read columns that are not among `columns`.
     """
-    import pyarrow as pa
-
     reads.add(rows)
     if not rows:
         return empty(columns)
     condition = f" where {where}" if where else ""
-    if delta_files.has_deletion_vectors(table):
-        held = f"_scan_{name}"
-        session.register(held, pa.table(table.scan().read_all()))
-        return f"select {names(columns)} from {identifier(held, 'duckdb')}{condition}"
-    root = local_path(table)
+    root = delta_files.local_path(table)
     files = [f"{root}/{unquote(row['path'])}" for row in rows]
-    return f"select {names(columns)} from {parquet(files, table.metadata().partition_columns, columns)}{condition}"
+    partition_by, gone = table.metadata().partition_columns, deletion_vectors.deleted(table)
+    # The view may read more columns than it gives, and what a file lacks is NULL.
+    sources = live(session, files, partition_by, columns, gone, name)
+    return " union all ".join(f"select {names(columns)} from {source}{condition}" for source in sources)
 
 
-def local_path(table: Any) -> str:
-    """Tell a table's folder."""
-    return str(unquote(table.table_uri.removeprefix("file://"))).rstrip("/")
+def live(
+    session: Any,
+    files: list[str],
+    partition_by: list[str],
+    columns: tuple[StoredColumn, ...],
+    gone: deletion_vectors.Deleted,
+    name: str,
+) -> list[str]:
+    """Write what follows FROM for the rows of files that count, as `t`; those with deleted rows are apart.
+
+    `name`: the session holds the deleted rows as `_gone_<name>`.
+    """
+    import pyarrow as pa
+
+    whole = [file for file in files if file not in gone]
+    marked = [file for file in files if file in gone]
+    found = [f"{parquet(whole, partition_by, columns)} as t"] if whole or not marked else []
+    if marked:
+        held = identifier(f"_gone_{name}", "duckdb")
+        numbers = [pa.repeat(pa.scalar(place, pa.uint64()), len(gone[file])) for place, file in enumerate(marked)]
+        rows = pa.concat_arrays([gone[file] for file in marked])
+        session.register(f"_gone_{name}", pa.table({"file": pa.concat_arrays(numbers), "row": rows}))
+        on = "g.file = t.file_index and g.row = t.file_row_number"
+        found.append(f"{parquet(marked, partition_by, columns)} as t anti join {held} as g on {on}")
+    return found
 
 
 def parquet(files: list[str], partition_by: list[str], columns: tuple[StoredColumn, ...]) -> str:

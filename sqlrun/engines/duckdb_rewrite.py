@@ -1,17 +1,22 @@
-"""A MERGE whose files DuckDB writes: what changes is found once, and only once read. Shell: DuckDB, Delta files."""
+"""A MERGE whose files DuckDB writes: what changes is found once, and only once read. Shell: DuckDB, Delta files.
+
+Rows that are replaced are marked as deleted where they lie, or their file is written anew: `file_layout` says which.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from sqlrun.engines import delta_commit, delta_stats, duckdb_files
-from sqlrun.engines.delta_commit import Change, File
+from sqlrun.engines import deletion_vectors, delta_commit, delta_entries, delta_stats, duckdb_files, file_layout
+from sqlrun.engines.delta_commit import Change, File, Gone, Marked
+from sqlrun.engines.duckdb_copies import FILE, OP, ROW, changes, copied, listed, old, rows
+from sqlrun.engines.file_layout import Standing
 from sqlrun.engines.protocol import Merge, Write
 from sqlrun.errors import EngineError
 from sqlrun.incremental.sql import identifier, string, type_name
@@ -20,41 +25,49 @@ from sqlrun.incremental.sql import identifier, string, type_name
 # what it merges in memory, so that only few rows for each partition go there.
 MOST_PARTITIONS = 24
 FEW_ROWS = 10_000
-# Two threads share a file by its row groups, and readers skip what is outside of a range of them.
-LAYOUT = "format parquet, compression snappy, row_group_size 40960, file_size_bytes 134217728, return_stats"
-OP, FILE, ROW = '"_sqlrun.op"', '"_sqlrun.file"', '"_sqlrun.row"'
-
 Partition = tuple[str | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a merge does: rows by kind, the files that it rewrites, and the partitions that rows come to.
+    """What a merge does: rows by kind; the files that it writes anew and those in which it marks rows; partitions.
 
+    `hits`: how many rows of each file change. `partitions` are those that rows come to, each with its condition.
     `fits`: few partitions, each of a value that can be written, so that `carry_out` may write it.
     """
 
     counts: Mapping[str, int]
-    touched: tuple[Held, ...]
-    matched: int
+    hits: Mapping[str, int]
     partitions: Mapping[Partition, str]
     fits: bool
+    rewritten: tuple[Held, ...] = ()
+    marked: tuple[Held, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A file of the target: where it lies, how the log names it, its partition, its size and rows."""
+    """A file of the target: where it lies, how the log names it, its partition, its size, its rows and those deleted.
+
+    `entry`: what the log says of it, where it has been looked up.
+    """
 
     file: str
     path: str
     values: Mapping[str, str | None]
     size: int
     rows: int | None
+    gone: int = 0
+    entry: Mapping[str, Any] | None = None
 
     @property
     def partition(self) -> Partition:
         """Give the partition's values alone."""
         return tuple(self.values.values())
+
+    @property
+    def vector(self) -> Mapping[str, Any] | None:
+        """Give the vector of its deleted rows."""
+        return self.entry.get("deletionVector") if self.entry else None
 
 
 def prepare(session: Any, table: Any, write: Write, statement: Merge, files: list[dict[str, Any]]) -> Plan | None:
@@ -64,12 +77,14 @@ def prepare(session: Any, table: Any, write: Write, statement: Merge, files: lis
     """
     if not delta_commit.ours(table, write):
         return None
+    gone = deletion_vectors.deleted(table)
     try:
-        held = {file.file: file for file in _held(write, files)}
+        held = {file.file: file for file in _held(write, files, gone)}
     except ValueError:
         return None
-    session.execute(f"create or replace temp table _hits as {_hits(write, statement, list(held))}")
-    return _found(session, write, held)
+    target = _target(session, write, list(held), gone)
+    session.execute(f"create or replace temp table _hits as {_hits(write, statement, target)}")
+    return _found(session, table, write, held)
 
 
 def carry_out(session: Any, table: Any, write: Write, statement: Merge, plan: Plan) -> int:
@@ -81,21 +96,27 @@ def carry_out(session: Any, table: Any, write: Write, statement: Merge, plan: Pl
     if not plan.counts:
         return 0
     _require_single(session, write, statement, plan)
+    gone = deletion_vectors.deleted(table)
+    dead = _dead(session, plan, gone)
     with _written() as done:
-        change = _change(session, write, statement, plan, done, started)
-    delta_commit.commit(table, write, change)
+        added, feed = _files(session, write, plan, gone, done)
+        _require_all(write, plan, sum(file.rows for file in added))
+    delta_commit.commit(table, write, _told(statement, plan, added, feed, dead, started))
+    left = {file.file for file in plan.rewritten}
+    deletion_vectors.keep(table, {file: rows for file, rows in gone.items() if file not in left} | dead)
     return sum(plan.counts.values())
 
 
-def _held(write: Write, files: list[dict[str, Any]]) -> Iterator[Held]:
+def _held(write: Write, files: list[dict[str, Any]], gone: deletion_vectors.Deleted) -> Iterator[Held]:
     """List files with their partitions; ValueError where a partition's value can't be written."""
     for row in files:
         values = {name: delta_stats.partition_text(row[f"partition.{name}"]) for name in write.table.partition_by}
         file = f"{write.table.path.rstrip('/')}/{unquote(row['path'])}"
-        yield Held(file, row["path"], values, row["size_bytes"], row.get("num_records"))
+        dead, live = len(gone.get(file, ())), row.get("num_records")
+        yield Held(file, row["path"], values, row["size_bytes"], None if live is None else live + dead, dead)
 
 
-def _hits(write: Write, statement: Merge, files: list[str]) -> str:
+def _hits(write: Write, statement: Merge, target: str) -> str:
     """Write each row that changes: its new values, what to do, where it lies, and the values that it has there."""
     updates, inserts = dict(statement.update), dict(statement.insert)
     items = []
@@ -105,14 +126,14 @@ def _hits(write: Write, statement: Merge, files: list[str]) -> str:
         came, stays = inserts.get(column.name, "null"), updates.get(column.name, kept)
         new = came if came == stays else f"case when t.{FILE} is null then {came} else {stays} end"
         items.append(f"cast({new} as {type_name(column.type, 'duckdb')}) as {name}")
-    items += [f"t.{identifier(c.name, 'duckdb')} as {_old(c.name)}" for c in write.table.columns]
+    items += [f"t.{identifier(c.name, 'duckdb')} as {old(c.name)}" for c in write.table.columns]
     op = (
         f"case when t.{FILE} is null then case when {statement.insert_when or 'true'} then 'i' end "
         f"when {statement.delete_when or 'false'} then 'd' "
         f"when {statement.update_when or 'true'} then 'u' end"
     )
     on = " and ".join(equal(key, key in statement.null_safe) for key in statement.key)
-    joined = f"from s left join ({_target(write, files)}) as t on {on}"
+    joined = f"from s left join ({target}) as t on {on}"
     once = "distinct " if statement.repeats else ""
     places = f"{op} as {OP}, t.{FILE}, t.{ROW}"
     return f"select {once}* from (select {', '.join(items)}, {places} {joined}) where {OP} is not null"
@@ -131,42 +152,66 @@ def equal(key: str, null_safe: bool) -> str:
     return f"(t.{name} is not distinct from s.{name})" if null_safe else f"t.{name} = s.{name}"
 
 
-def _old(name: str) -> str:
-    return identifier(f"_sqlrun.old.{name}", "duckdb")
-
-
-def _target(write: Write, files: list[str]) -> str:
+def _target(session: Any, write: Write, files: list[str], gone: deletion_vectors.Deleted) -> str:
     columns = write.table.columns
     if not files:
         return f"select *, null::varchar as {FILE}, null::bigint as {ROW} from ({duckdb_files.empty(columns)})"
-    source = duckdb_files.parquet(files, list(write.table.partition_by), columns)
-    return f"select {duckdb_files.names(columns)}, filename as {FILE}, file_row_number as {ROW} from {source}"
+    sources = duckdb_files.live(session, files, list(write.table.partition_by), columns, gone, "_target")
+    items = f"{duckdb_files.names(columns)}, filename as {FILE}, file_row_number as {ROW}"
+    return " union all ".join(f"select {items} from {source}" for source in sources)
 
 
-def _found(session: Any, write: Write, held: Mapping[str, Held]) -> Plan:
-    """Count what changes."""
+def _found(session: Any, table: Any, write: Write, held: Mapping[str, Held]) -> Plan:
+    """Count what changes, and say what becomes of the files."""
     names = [identifier(name, "duckdb") for name in write.table.partition_by]
-    listed = ", ".join([OP, FILE, *names])
+    grouped = ", ".join([OP, FILE, *names])
     counts: dict[str, int] = {}
-    matched: dict[str, int] = {}
-    partitions: dict[Partition, str] = {}
+    hits: dict[str, int] = {}
+    news: dict[Partition, int] = {}
     fits = True
-    for op, file, *values, count in session.execute(f"select {listed}, count(*) from _hits group by all").fetchall():
+    for op, file, *values, count in session.execute(f"select {grouped}, count(*) from _hits group by all").fetchall():
         counts[op] = counts.get(op, 0) + count
         if file is not None:
-            matched[file] = matched.get(file, 0) + count
+            hits[file] = hits.get(file, 0) + count
         if op != "d":
             try:
                 texts = tuple(map(delta_stats.partition_text, values))
             except ValueError:
                 fits = False
                 continue
-            partitions[texts] = " and ".join(_is(write, n, t) for n, t in zip(names, texts, strict=True)) or "true"
-    touched = tuple(held[file] for file in matched)
-    rows = sum(counts.values()) + sum(file.rows or 0 for file in touched)
-    most = max(MOST_PARTITIONS, rows // FEW_ROWS)
-    fits = fits and len({*partitions, *(file.partition for file in touched)}) <= most
-    return Plan(counts, touched, sum(matched.values()), partitions, fits)
+            news[texts] = news.get(texts, 0) + count
+    partitions = {
+        texts: " and ".join(_is(write, n, t) for n, t in zip(names, texts, strict=True)) or "true" for texts in news
+    }
+    anew, marked, known = _laid_out(table, write, held, hits, news)
+    copies = sum(counts.values()) + sum(file.rows or 0 for file in anew)
+    most = max(MOST_PARTITIONS, copies // FEW_ROWS)
+    touched = {*partitions, *(held[file].partition for file in hits), *(file.partition for file in anew)}
+    return Plan(counts, hits, partitions, fits and known and len(touched) <= most, anew, marked)
+
+
+def _laid_out(
+    table: Any, write: Write, held: Mapping[str, Held], hits: Mapping[str, int], news: Mapping[Partition, int]
+) -> tuple[tuple[Held, ...], tuple[Held, ...], bool]:
+    """Say which files are written anew, in which rows are marked, and whether the log tells what that takes."""
+    anew = set(hits)
+    if delta_commit.marks(table):
+        # One of which nobody has counted the rows can't be marked.
+        anew = {file for file in hits if held[file].rows is None}
+        for partition in {*news, *(held[file].partition for file in hits)}:
+            inside = [file for file in held.values() if file.partition == partition and file.rows is not None]
+            standings = [Standing(f.file, f.rows or 0, f.gone, hits.get(f.file, 0)) for f in inside]
+            anew |= file_layout.rewritten(standings, news.get(partition, 0))
+    marked = set(hits) - anew
+    asked = {held[file].path for file in marked | {file for file in anew if held[file].gone}}
+    entries = delta_entries.of_files(write.table.path, write.base, asked)
+    known = {file: replace(held[file], entry=entries.get(held[file].path)) for file in (*anew, *marked)}
+    blank = {file for file in marked if not (known[file].entry or {}).get("stats")}
+    return (
+        tuple(known[file] for file in held if file in anew or file in blank),
+        tuple(known[file] for file in held if file in marked - blank),
+        asked == entries.keys(),
+    )
 
 
 def _is(write: Write, name: str, text: str | None) -> str:
@@ -180,16 +225,29 @@ def _is(write: Write, name: str, text: str | None) -> str:
 
 def _require_single(session: Any, write: Write, statement: Merge, plan: Plan) -> None:
     """Refuse two changes of one row: which of them stays would be chance."""
-    if not plan.matched:
+    matched = sum(plan.hits.values())
+    if not matched:
         return
     keys = [FILE, ROW] if statement.repeats else [identifier(key, "duckdb") for key in statement.key]
     each = f"select count(*) from (select distinct {', '.join(keys)} from _hits where {FILE} is not null)"
-    if session.execute(each).fetchall()[0][0] != plan.matched:
+    if session.execute(each).fetchall()[0][0] != matched:
         raise EngineError(
             f"rows of {write.table.name} match several source rows by {', '.join(statement.key)}: "
             "a grain that is not unique",
             model=write.table.name,
         )
+
+
+def _dead(session: Any, plan: Plan, gone: deletion_vectors.Deleted) -> dict[str, Any]:
+    """List the deleted rows of each file that is marked: those that were, and those that this merge changes."""
+    import pyarrow as pa
+
+    if not plan.marked:
+        return {}
+    where = f"where {FILE} in ({listed(file.file for file in plan.marked)})"
+    found = session.execute(f"select {FILE}, list({ROW}) from _hits {where} group by all").fetchall()
+    before = {file: gone[file].to_pylist() if file in gone else [] for file, _ in found}
+    return {file: pa.array(sorted([*before[file], *numbers]), pa.int64()) for file, numbers in found}
 
 
 @contextmanager
@@ -204,28 +262,31 @@ def _written() -> Iterator[list[str]]:
         raise
 
 
-def _change(session: Any, write: Write, statement: Merge, plan: Plan, done: list[str], started: float) -> Change:
+def _files(
+    session: Any, write: Write, plan: Plan, gone: deletion_vectors.Deleted, done: list[str]
+) -> tuple[list[File], list[File]]:
     """Write the files, partition by partition: rows that stay with rows that come, then what has changed."""
-    touched = plan.touched
     added: list[File] = []
     feed: list[File] = []
-    for partition in dict.fromkeys([*plan.partitions, *(file.partition for file in touched)]):
+    leaving = (*plan.rewritten, *plan.marked)
+    for partition in dict.fromkeys([*plan.partitions, *(file.partition for file in leaving)]):
         values = dict(zip(write.table.partition_by, partition, strict=True))
-        files = [file.file for file in touched if file.partition == partition]
-        new = plan.partitions.get(partition, "false")
-        added += _copied(session, write, _rows(write, files, new), "", values, done)
-        if touched:
-            feed += _copied(session, write, _changes(write, files, new), "_change_data", values, done)
-    _require_all(write, plan, sum(file.rows for file in added))
-    return _told(statement, plan, added, feed, started)
+        anew = [file.file for file in plan.rewritten if file.partition == partition]
+        new = plan.partitions.get(partition)
+        if anew or new:
+            added += copied(session, write, rows(session, write, anew, gone, new or "false"), "", values, done)
+        if leaving:
+            hit = [file.file for file in leaving if file.partition == partition and file.file in plan.hits]
+            feed += copied(session, write, changes(write, hit, new or "false"), "_change_data", values, done)
+    return added, feed
 
 
 def _require_all(write: Write, plan: Plan, rows: int) -> None:
     """Make sure that no row of a rewritten file got lost, and none came twice."""
-    if any(file.rows is None for file in plan.touched):
+    if any(file.rows is None for file in plan.rewritten):
         return
-    counts = plan.counts
-    left = sum(file.rows or 0 for file in plan.touched) + counts.get("i", 0) - counts.get("d", 0)
+    stay = sum((file.rows or 0) - file.gone - plan.hits.get(file.file, 0) for file in plan.rewritten)
+    left = stay + plan.counts.get("i", 0) + plan.counts.get("u", 0)
     if rows != left:
         raise EngineError(
             f"{write.table.name}: {rows:,} rows were written where {left:,} were to be; nothing is committed",
@@ -233,78 +294,21 @@ def _require_all(write: Write, plan: Plan, rows: int) -> None:
         )
 
 
-def _rows(write: Write, files: list[str], new: str) -> str:
-    """Write the rows of a partition's new files."""
-    columns = _stored(write)
-    names = ", ".join(identifier(c.name, "duckdb") for c in columns)
-    came = f"select {names} from _hits where {OP} <> 'd' and {new}"
-    if not files:
-        return came
-    listed = ", ".join(string(file, "duckdb") for file in files)
-    source = f"read_parquet([{listed}], hive_partitioning = false)"
-    items = ", ".join(_typed(identifier(c.name, "duckdb"), c) for c in columns)
-    gone = f"select {FILE}, {ROW} from _hits where {FILE} in ({listed})"
-    where = f"h.{FILE} = t.filename and h.{ROW} = t.file_row_number"
-    if len(files) == 1:
-        where = f"h.{ROW} = t.file_row_number"
-    return f"select {items} from {source} as t anti join ({gone}) as h on {where} union all {came}"
-
-
-def _changes(write: Write, files: list[str], new: str) -> str:
-    """Write a partition's change rows."""
-    columns = _stored(write)
-    names = ", ".join(identifier(c.name, "duckdb") for c in columns)
-    olds = ", ".join(f"{_typed(_old(c.name), c)}" for c in columns)
-    came = (
-        f"select {names}, case {OP} when 'i' then 'insert' else 'update_postimage' end as _change_type "
-        f"from _hits where {OP} <> 'd' and {new}"
-    )
-    if not files:
-        return came
-    listed = ", ".join(string(file, "duckdb") for file in files)
-    return (
-        f"{came} union all select {olds}, case {OP} when 'd' then 'delete' else 'update_preimage' end "
-        f"from _hits where {FILE} in ({listed})"
-    )
-
-
-def _stored(write: Write) -> list[Any]:
-    """List the columns that files hold: those of partitions are told by the log."""
-    return [c for c in write.table.columns if c.name not in write.table.partition_by]
-
-
-def _typed(name: str, column: Any) -> str:
-    return f"cast({name} as {type_name(column.type, 'duckdb')}) as {identifier(column.name, 'duckdb')}"
-
-
-def _copied(
-    session: Any, write: Write, sql: str, below: str, values: Mapping[str, str | None], done: list[str]
-) -> list[File]:
-    """Write rows to a partition's folder; a file without rows is none."""
-    root = Path(write.table.path)
-    folder = root / below / delta_stats.folder(values)
-    folder.mkdir(parents=True, exist_ok=True)
-    target = string(str(folder), "duckdb")
-    name = "cdc" if below else "part"
-    settings = f"{LAYOUT}, overwrite_or_ignore, filename_pattern '{name}-{{uuid}}'"
-    files = []
-    for file, rows, size, _, found, *_ in session.execute(f"copy ({sql}) to {target} ({settings})").fetchall():
-        done.append(file)
-        if not rows:
-            Path(file).unlink()
-            continue
-        told = "" if below else delta_stats.stats(rows, found, write.table.columns)
-        files.append(File(Path(file).relative_to(root).as_posix(), values, size, rows, told))
-    return files
-
-
-def _told(statement: Merge, plan: Plan, added: list[File], feed: list[File], started: float) -> Change:
-    """Say what a commit did, in the words that delta-rs has for it."""
-    counts, rows = plan.counts, sum(file.rows for file in added)
+def _told(
+    statement: Merge,
+    plan: Plan,
+    added: Iterable[File],
+    feed: Iterable[File],
+    dead: Mapping[str, Any],
+    started: float,
+) -> Change:
+    """Say what a commit does, in the words that delta-rs has for it."""
+    counts, added = plan.counts, tuple(added)
+    rows = sum(file.rows for file in added)
     spent = {"execution_time_ms": int((time.perf_counter() - started) * 1000)}
-    if not plan.touched:
+    if not plan.rewritten and not plan.marked:
         brief = {"num_added_files": len(added), "num_removed_files": 0, "num_added_rows": rows}
-        return Change("WRITE", {"mode": "Append"}, brief | spent, tuple(added))
+        return Change("WRITE", {"mode": "Append"}, brief | spent, added)
     metrics = {
         "num_source_rows": sum(counts.values()),
         "num_target_rows_inserted": counts.get("i", 0),
@@ -313,8 +317,12 @@ def _told(statement: Merge, plan: Plan, added: list[File], feed: list[File], sta
         "num_target_rows_copied": rows - counts.get("i", 0) - counts.get("u", 0),
         "num_output_rows": rows,
         "num_target_files_added": len(added),
-        "num_target_files_removed": len(plan.touched),
+        "num_target_files_removed": len(plan.rewritten),
+        "num_target_deletion_vectors_updated": len(plan.marked),
     }
     parameters = {"mergePredicate": " AND ".join(equal(key, key in statement.null_safe) for key in statement.key)}
-    removed = tuple((file.path, file.values, file.size) for file in plan.touched)
-    return Change("MERGE", parameters, metrics | spent, tuple(added), removed, tuple(feed))
+    removed = tuple(Gone(file.path, file.values, file.size, file.vector) for file in plan.rewritten)
+    marked = tuple(
+        Marked(file.entry or {}, deletion_vectors.descriptor(dead[file.file].to_pylist())) for file in plan.marked
+    )
+    return Change("MERGE", parameters, metrics | spent, added, removed, marked, tuple(feed))

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from sqlrun.engines import (
+    delta_create,
     delta_files,
     duckdb_merge,
     landed_elsewhere,
@@ -93,7 +94,7 @@ class SparkEngine:
 
     def create(self, table: TableSpec) -> None:
         """Make the empty table as version 0; nothing if it is there. No job of Spark's is needed for that."""
-        delta_files.create(table)
+        delta_create.create(table)
 
     def head(self, path: str) -> int | None:
         """Tell the newest version of a table; None where there is no table."""

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from sqlrun.engines import delta_files
+from sqlrun.engines import delta_entries, delta_files
 from sqlrun.engines.protocol import Receipt, Write
 
 # The executions of the statements that run at the same time are among these.
@@ -78,10 +78,10 @@ def receipt(seconds: float, spent: Costs | None, write: Write, version: int) -> 
     """Put a receipt together: what was read from Spark, what was written from the commit's own figures."""
     rows = size = files = 0
     if version > write.base:
-        for action in delta_files.actions(write.table.path, version):
-            if "add" in action:
-                files += 1
-                size += int(action["add"].get("size") or 0)
+        actions = delta_files.actions(write.table.path, version)
+        came = delta_entries.brought(actions)
+        files, size = len(came), sum(int(entry.get("size") or 0) for entry in came)
+        for action in actions:
             if "commitInfo" in action:
                 rows = _rows(action["commitInfo"].get("operationMetrics") or {})
     return Receipt(

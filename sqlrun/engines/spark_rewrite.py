@@ -21,7 +21,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from sqlrun.engines import delta_commit, delta_files, delta_stats, duckdb_files, spark_modes, spark_views
+from sqlrun.engines import (
+    deletion_vectors,
+    delta_commit,
+    delta_files,
+    delta_stats,
+    duckdb_files,
+    spark_modes,
+    spark_views,
+)
+from sqlrun.engines.delta_commit import Change, Gone
 from sqlrun.engines.protocol import Merge, Prune, StoredColumn, Write
 from sqlrun.incremental.sql import identifier
 
@@ -60,7 +69,7 @@ class Target:
 
 def merge(session: Any, table: Any, write: Write, statement: Merge, frame: Any) -> bool:
     """Carry out a MERGE into the open table; False, and nothing done, where it is one for Delta's own."""
-    if not delta_commit.ours(table, write):
+    if not delta_commit.ours(table, write) or deletion_vectors.deleted(table):
         return False
     delta = frame.limit(MOST_DELTA + 1).toArrow()
     if delta.num_rows > MOST_DELTA:
@@ -284,10 +293,10 @@ def _commit(table: Any, write: Write, target: Target, found: list[Found]) -> Non
         "numTargetChangeFilesAdded": len(feed),
     }
     removed = tuple(
-        (file["path"], {p: delta_stats.partition_text(file[f"partition.{p}"]) for p in by}, file["size_bytes"])
+        Gone(file["path"], {p: delta_stats.partition_text(file[f"partition.{p}"]) for p in by}, file["size_bytes"])
         for file in target.files
     )
     # Where Spark's own commits have it, and its DESCRIBE HISTORY shows it.
     told = json.dumps({**write.metadata, "sqlrun.tick": str(write.tick)})
     noted = replace(write, metadata={**write.metadata, "userMetadata": told})
-    delta_commit.commit(table, noted, delta_commit.Change("MERGE", {}, metrics, added, removed, feed))
+    delta_commit.commit(table, noted, Change("MERGE", {}, metrics, added, removed, feed=feed))

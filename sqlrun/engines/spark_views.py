@@ -12,7 +12,7 @@ from functools import reduce
 from typing import Any
 from urllib.parse import unquote
 
-from sqlrun.engines import delta_files
+from sqlrun.engines import deletion_vectors, delta_files
 from sqlrun.engines.duckdb_files import overlapping
 from sqlrun.engines.protocol import Relation
 from sqlrun.engines.spark_modes import rows_in
@@ -47,7 +47,7 @@ def _rows(session: Any, relation: Relation) -> tuple[Any, int]:
     files = delta_files.files_at(table, {column for column, _, _ in relation.ranges})
     if relation.ranges:
         files = list(filter(overlapping(relation.ranges), files))
-    if len(files) > MOST_FILES or not relation.path.startswith("/") or delta_files.has_deletion_vectors(table):
+    if len(files) > MOST_FILES or not relation.path.startswith("/") or deletion_vectors.deleted(table):
         frame = session.read.format("delta").option("versionAsOf", relation.version).load(relation.path)
     else:
         frame = parquet(session, relation.path, table, [unquote(file["path"]) for file in files])

@@ -56,7 +56,7 @@ TICK = (
     | _both("the pin", "sqlrun.ledger:Ledger._append", when=_kind("pinned"))
     | {
         "after an append": Point(f"{ENGINE}.write", True, _writes("Append")),
-        "between two files of a merge": Point("sqlrun.engines.duckdb_rewrite:_copied", turn=2),
+        "between two files of a merge": Point("sqlrun.engines.duckdb_rewrite:copied", turn=2),
         "in a merge": Point("sqlrun.engines.delta_commit:commit"),
         "before a merge's commit has its name": Point(
             "sqlrun.durable:Path.hardlink_to", when=lambda file, _: file.parent.name == "_delta_log"

@@ -1,0 +1,92 @@
+"""Files of a partition that DuckDB writes: rows that come with rows that stay, and change rows. Shell: DuckDB, files.
+
+Both are read from the session's table `_hits`, a row for each one that changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from sqlrun.engines import deletion_vectors, delta_stats, duckdb_files
+from sqlrun.engines.delta_commit import File
+from sqlrun.engines.protocol import Write
+from sqlrun.incremental.sql import identifier, string, type_name
+
+# Columns of `_hits` beside the table's: what to do with a row, and where it lies.
+OP, FILE, ROW = '"_sqlrun.op"', '"_sqlrun.file"', '"_sqlrun.row"'
+# Two threads share a file by its row groups, and readers skip what is outside of a range of them.
+LAYOUT = "format parquet, compression snappy, row_group_size 40960, file_size_bytes 134217728, return_stats"
+
+
+def old(name: str) -> str:
+    """Name the column of `_hits` that holds what a column was before."""
+    return identifier(f"_sqlrun.old.{name}", "duckdb")
+
+
+def listed(files: Iterable[str]) -> str:
+    """Write paths as a list of texts."""
+    return ", ".join(string(file, "duckdb") for file in files)
+
+
+def rows(session: Any, write: Write, files: list[str], gone: deletion_vectors.Deleted, new: str) -> str:
+    """Write the rows of a partition's new files: those that come, and those of `files` that stay."""
+    columns = _stored(write)
+    names = ", ".join(identifier(c.name, "duckdb") for c in columns)
+    came = f"select {names} from _hits where {OP} <> 'd' and {new}"
+    if not files:
+        return came
+    items = ", ".join(_typed(identifier(c.name, "duckdb"), c) for c in columns)
+    hit = f"select {FILE}, {ROW} from _hits where {FILE} in ({listed(files)})"
+    where = f"h.{ROW} = t.file_row_number" + (f" and h.{FILE} = t.filename" if len(files) > 1 else "")
+    sources = duckdb_files.live(session, files, [], write.table.columns, gone, "_copied")
+    kept = (f"select {items} from {source} anti join ({hit}) as h on {where}" for source in sources)
+    return " union all ".join([*kept, came])
+
+
+def changes(write: Write, files: list[str], new: str) -> str:
+    """Write a partition's change rows."""
+    columns = _stored(write)
+    names = ", ".join(identifier(c.name, "duckdb") for c in columns)
+    olds = ", ".join(f"{_typed(old(c.name), c)}" for c in columns)
+    came = (
+        f"select {names}, case {OP} when 'i' then 'insert' else 'update_postimage' end as _change_type "
+        f"from _hits where {OP} <> 'd' and {new}"
+    )
+    if not files:
+        return came
+    return (
+        f"{came} union all select {olds}, case {OP} when 'd' then 'delete' else 'update_preimage' end "
+        f"from _hits where {FILE} in ({listed(files)})"
+    )
+
+
+def _stored(write: Write) -> list[Any]:
+    """List the columns that files hold: those of partitions are told by the log."""
+    return [c for c in write.table.columns if c.name not in write.table.partition_by]
+
+
+def _typed(name: str, column: Any) -> str:
+    return f"cast({name} as {type_name(column.type, 'duckdb')}) as {identifier(column.name, 'duckdb')}"
+
+
+def copied(
+    session: Any, write: Write, sql: str, below: str, values: Mapping[str, str | None], done: list[str]
+) -> list[File]:
+    """Write rows to a partition's folder; a file without rows is none."""
+    root = Path(write.table.path)
+    folder = root / below / delta_stats.folder(values)
+    folder.mkdir(parents=True, exist_ok=True)
+    target = string(str(folder), "duckdb")
+    name = "cdc" if below else "part"
+    settings = f"{LAYOUT}, overwrite_or_ignore, filename_pattern '{name}-{{uuid}}'"
+    files = []
+    for file, rows, size, _, found, *_ in session.execute(f"copy ({sql}) to {target} ({settings})").fetchall():
+        done.append(file)
+        if not rows:
+            Path(file).unlink()
+            continue
+        told = "" if below else delta_stats.stats(rows, found, write.table.columns)
+        files.append(File(Path(file).relative_to(root).as_posix(), values, size, rows, told))
+    return files
