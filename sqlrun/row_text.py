@@ -6,6 +6,7 @@ have their length before them. FLOAT and DOUBLE columns are left out; their digi
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 
 from sqlglot import exp
@@ -37,6 +38,11 @@ def row(columns: Iterable[StoredColumn], dialect: Dialect, salt: str = "") -> st
     >>> row([StoredColumn("n", "bigint")], "duckdb")
     "concat('', coalesce(cast(\"n\" as varchar), '~'), '|')"
     """
+    return _row(tuple(columns), dialect, salt)
+
+
+@functools.lru_cache(1024)  # the same in each tick
+def _row(columns: tuple[StoredColumn, ...], dialect: Dialect, salt: str) -> str:
     items = [f"'{salt}'"]
     for column in columns:
         kind = types.parse(column.type)

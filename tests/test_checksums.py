@@ -6,10 +6,12 @@ import hashlib
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from sqlrun import checksums, row_text, sampling
+from sqlrun import changed_rows, checksums, row_text, sampling
+from sqlrun.changed_rows import Change
 from sqlrun.checksums import Checksum
 from sqlrun.engines.duckdb import DuckDBEngine
 from sqlrun.engines.protocol import StoredColumn
@@ -105,10 +107,12 @@ def test_a_checksum_is_written_and_read() -> None:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
-    """Two ticks; in the second an order is corrected and one comes."""
+    """Two ticks; in the second an order is corrected, one comes with an unknown field, and lines are set aside."""
     made = site_of_orders(tmp_path_factory.mktemp("sums"), 19)
     made.tick(START)
-    made.write("1.jsonl", [order("3", START - 3 * FIVE, version=2, restaurant="r9001"), order("30", START)])
+    new = order("30", START).replace("{", '{"tip": 1, ', 1)
+    made.write("1.jsonl", [order("3", START - 3 * FIVE, version=2, restaurant="r9001"), new, "{", "[]"])
+    made.write("2.jsonl", ["no JSON"])
     made.tick(START + FIVE)
     return made
 
@@ -137,6 +141,38 @@ def test_every_table_adds_up_after_each_tick(site: Site) -> None:
     assert before.tables["stg_orders"].checksum != now.tables["stg_orders"].checksum
     assert before.tables["restaurants"].checksum == now.tables["restaurants"].checksum
     assert from_json(to_json(now.tables)) == dict(now.tables)
+
+
+@pytest.mark.slow
+def test_a_change_read_at_once_is_what_each_question_finds(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    progress, changes = site.published[-1], dict[str, Change]()
+    for model in progress.plan.models:
+        state = progress.plan.tables[model.name].state
+        assert state is not None
+        commits = progress.commits(model.name, state.version, progress.states[model.name].version)
+        at_once, by_itself = (way(progress, model, commits) for way in (changed_rows.read, changed_rows._one_by_one))
+        changes[model.name] = at_once
+
+        assert at_once.rows is not None and by_itself.rows is not None and at_once.added is not None
+        assert sorted(map(str, at_once.rows.to_pylist())) == sorted(map(str, by_itself.rows.to_pylist()))
+        assert replace(at_once, rows=None, added=None) == replace(by_itself, rows=None)
+        assert checksums.after(progress, model.name, at_once.added) == checksums.after(progress, model.name)
+        if at_once.count:
+            monkeypatch.setattr(changed_rows, "LARGE", at_once.count - 1)
+            large = changed_rows.read(progress, model, commits)
+            assert large == replace(at_once, rows=None, added=large.added)
+            monkeypatch.undo()
+
+    landed, orders = changes["stg_order_events"], changes["stg_orders"]
+    assert (landed.count, landed.files, landed.rescued, landed.quarantined) == (2, 2, 1, 3)
+    assert orders.added is not None and (orders.count, orders.added.rows) == (2, 1)
+
+
+def test_halves_of_numbers_do_not_run_over() -> None:
+    most = 16**15 - 1
+    found = pa.table({"_weight": [1] * 20 + [-1] * 3, "_sqlrun.number": [most] * 20 + [most, 1, 0]})
+
+    assert changed_rows._added(found) == Checksum(17, (19 * most - 1) % 2**64)
 
 
 @pytest.mark.slow
