@@ -35,8 +35,9 @@ PROPERTIES = {
     "delta.checkpointInterval": "10",
 }
 COMMIT = re.compile(r"(\d{20})\.json")
-# So many versions of tables stay open for the next one who asks.
+# So many versions of tables stay open for the next one who asks, and so many commits of up to so many bytes stay read.
 OPEN = 64
+SMALL = 200_000
 
 
 def open_table(path: str, version: int | None = None) -> DeltaTable:
@@ -66,6 +67,7 @@ def keep_open(path: str, table: DeltaTable) -> None:
 # A version of a table: its path, the version, and which file of the log it is.
 Entry = tuple[str, int, int, int, int]
 _kept: OrderedDict[Entry, DeltaTable] = OrderedDict()
+_read: OrderedDict[Entry, list[dict[str, Any]]] = OrderedDict()
 _keeping = threading.Lock()
 
 
@@ -211,7 +213,23 @@ def require_head(path: str, head: int | None, table: DeltaTable | None = None) -
 
 
 def actions(path: str, version: int) -> list[dict[str, Any]]:
-    """Read one commit's actions from the log."""
+    """Read one commit's actions from the log; they are for reading alone, as others may be given the same ones."""
+    entry = _entry(path, version)
+    if entry is None or entry[-1] > SMALL:
+        return _actions(path, version)
+    with _keeping:
+        if (kept := _read.get(entry)) is not None:
+            _read.move_to_end(entry)
+            return kept
+    found = _actions(path, version)
+    with _keeping:
+        _read[entry] = found
+        while len(_read) > OPEN:
+            _read.popitem(last=False)
+    return found
+
+
+def _actions(path: str, version: int) -> list[dict[str, Any]]:
     file = Path(path) / "_delta_log" / f"{version:020d}.json"
     try:
         found = [json.loads(line) for line in file.read_text().splitlines() if line.strip()]
