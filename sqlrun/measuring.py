@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from sqlrun import anomalies, arrow_rows, measures, volume
 from sqlrun.anomalies import Band, duration
 from sqlrun.arrow_values import scalar
+from sqlrun.changed_rows import Change
 from sqlrun.engines.protocol import Relation
 from sqlrun.errors import EngineError, Place, first_line
 from sqlrun.events import CheckResult, CheckStatus, Measure
 from sqlrun.expectation_values import identity
 from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.sql import identifier, timestamp
-from sqlrun.landing import FILE, HIDDEN, RESCUED
 from sqlrun.maintain import Progress
 from sqlrun.model import Expectation, Freshness, Model
 from sqlrun.ticks import parse_time
@@ -36,20 +36,7 @@ LATELY = timedelta(days=1)
 Found = tuple[tuple[Measure, ...], tuple[CheckResult, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
-    """What a tick changed in a model's table: its commits, the rows as they are now, how many lines were set aside.
-
-    `rows` is None where they are too many to be held at once, `count` says how many there are.
-    """
-
-    commits: tuple[int, ...]
-    rows: pa.Table | None
-    quarantined: int
-    count: int = 0
-
-
-def measure(progress: Progress, model: Compiled, changed: Changed) -> Found:
+def measure(progress: Progress, model: Compiled, changed: Change) -> Found:
     """Measure a model's tick and compare it with the past; give what declared freshness and volume say, too."""
     fresh, stale = _freshness(progress, model, changed.rows)
     stale = [*stale, *volume.judged(progress, model, changed.count, _interval(progress, model))]
@@ -61,13 +48,14 @@ def measure(progress: Progress, model: Compiled, changed: Changed) -> Found:
     return judged, (*stale, *told)
 
 
-def _measures(progress: Progress, model: Compiled, changed: Changed) -> Iterator[Measure]:
+def _measures(progress: Progress, model: Compiled, changed: Change) -> Iterator[Measure]:
     name, rows = model.name, changed.rows
     interval = _interval(progress, model)
     if model.source is not None:
         source = f"{model.source.group}.{model.source.name}"
         landed = {"rows": float(changed.count), "quarantined": float(changed.quarantined)}
-        landed |= _landed(progress, model, changed.commits) | _lateness(progress, model, rows)
+        landed |= {"files": float(changed.files), "rescued": float(changed.rescued)}
+        landed |= _lateness(progress, model, rows)
         for what, value in landed.items():
             yield Measure(name, what, value, source, interval)
     if rows is not None and rows.num_rows:
@@ -81,17 +69,6 @@ def _interval(progress: Progress, model: Compiled) -> float | None:
     """Give the seconds since the tick that the model was last part of; None where there was none, or no time passed."""
     state = progress.plan.tables[model.name].state
     return (progress.plan.as_of - parse_time(state.as_of)).total_seconds() or None if state else None
-
-
-def _landed(progress: Progress, model: Compiled, commits: tuple[int, ...]) -> dict[str, float]:
-    """Count the files that lines came of, and the lines with fields that nobody declared."""
-    if not commits:
-        return {"files": 0.0, "rescued": 0.0}
-    columns = tuple(column for column in HIDDEN if column.name in (FILE, RESCUED))
-    feed = Relation("feed", progress.plan.tables[model.name].spec.path, columns, "changes", commits=commits)
-    sql = f"select count(distinct {FILE}) as files, count({RESCUED}) as rescued from feed"
-    (counted,) = progress.reader.query(sql, (feed,)).to_pylist()
-    return {name: float(counted[name]) for name in ("files", "rescued")}
 
 
 def _lateness(progress: Progress, model: Compiled, rows: pa.Table | None) -> dict[str, float]:
@@ -112,7 +89,7 @@ def _lateness(progress: Progress, model: Compiled, rows: pa.Table | None) -> dic
 # ---------------------------------------------------------------------------------------- the past
 
 
-def _compared(progress: Progress, model: Compiled, found: list[Measure], changed: Changed) -> Found:
+def _compared(progress: Progress, model: Compiled, found: list[Measure], changed: Change) -> Found:
     """Compare measures with their past, and make a check of each of which something is expected."""
     if not model.query.rendered.config.anomalies:
         return tuple(found), ()
@@ -234,7 +211,9 @@ def _newest(progress: Progress, model: Compiled, contract: Model, rows: pa.Table
     came = _newest_of(rows, contract.event_time, as_of)
     for since in (came, as_of - LATELY, None) if came else (as_of - LATELY, None):
         ranges = () if since is None else ((contract.event_time, since, as_of),)
-        (row,) = arrow_rows.plain(progress.reader.query(sql, (replace(held, ranges=ranges),)))
+        # Said to the engine too, it skips the parts of files that have only older ones.
+        bound = "" if since is None else f" and {column} >= {timestamp(since, dialect)}"
+        (row,) = arrow_rows.plain(progress.reader.query(sql + bound, (replace(held, ranges=ranges),)))
         newest: datetime | None = row["newest"]
         # A row that came may have gone again in the same tick.
         if newest is not None and (since is None or newest >= since):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from sqlrun.engines.duckdb import DuckDBEngine
 from sqlrun.errors import Place, ProjectError
 from sqlrun.events import CheckResult, Measure, TickResult
 from sqlrun.findings import About, failures, warnings
+from sqlrun.incremental.sql import timestamp
 from sqlrun.pipeline import prepare
 from tests import broken
 from tests.marks import rest_slow
@@ -446,3 +447,11 @@ def test_a_past_that_cant_be_read_stops_a_tick_whose_volume_is_declared(
     (found,) = checks(result, "expect_landed_row_count_against_past_weeks_to_be_between")
     assert (found.status, result.published) == ("error", False)
     assert "the past can't be read" in found.message
+
+
+def test_a_time_before_the_year_1000_is_written_whole() -> None:
+    """The newest of a tick's events is a bound in SQL, however wrong its year."""
+    moment = datetime(5, 1, 2, 3, tzinfo=timezone.utc)
+
+    assert timestamp(moment, "duckdb") == "timestamptz '0005-01-02 03:00:00.000000+00'"
+    assert timestamp(moment, "spark") == "timestamp '0005-01-02 03:00:00.000000Z'"
