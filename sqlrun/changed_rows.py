@@ -41,7 +41,7 @@ class Change:
     `rows` are those that came or changed and that readers see, as they are now; None where they are too many to be
     held at once, `count` says how many there are. `aside`: lines that were quarantined, by reason. `files` and
     `rescued`: of how many files lines came, and how many have fields that nobody declared. `added` is what the
-    table's checksum gains, None where it has to be added up by itself.
+    table's checksum gains, None where it has to be added up by itself. `grew`: it is known that no row left.
     """
 
     commits: tuple[int, ...] = ()
@@ -51,6 +51,7 @@ class Change:
     files: int = 0
     rescued: int = 0
     added: Checksum | None = None
+    grew: bool = False
 
     @property
     def quarantined(self) -> int:
@@ -103,13 +104,14 @@ def _parted(found: pa.Table, public: list[str], commits: tuple[int, ...]) -> Cha
     import pyarrow.compute as pc
 
     came = pc.greater(found.column(WEIGHT), scalar(0))
+    grew = bool(pc.all(came).as_py())
     if SHOWN in found.column_names:
         came = pc.and_(came, pc.fill_null(found.column(SHOWN), scalar(False)))
     rows = found.select(public)
     if not pc.all(came).as_py():
         rows = rows.filter(came)
     held = rows if rows.num_rows <= LARGE else None
-    change = Change(commits, held, rows.num_rows, added=_added(found))
+    change = Change(commits, held, rows.num_rows, added=_added(found), grew=grew)
     if FILE not in found.column_names:
         return change
     files, rescued = pc.count_distinct(found.column(FILE)).as_py(), found.column(RESCUED)

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
 from sqlrun import anomalies, arrow_rows, measures, volume
 from sqlrun.anomalies import Band, duration
 from sqlrun.arrow_values import scalar
 from sqlrun.changed_rows import Change
+from sqlrun.engines import delta_files
 from sqlrun.engines.protocol import Relation
 from sqlrun.errors import EngineError, Place, first_line
 from sqlrun.events import CheckResult, CheckStatus, Measure
@@ -33,12 +34,13 @@ if TYPE_CHECKING:
 MOST_COLUMNS = 20
 # Where nothing is declared: files without an event of this long before the tick are opened only if no other has one.
 LATELY = timedelta(days=1)
+LAST = datetime.max.replace(tzinfo=timezone.utc)
 Found = tuple[tuple[Measure, ...], tuple[CheckResult, ...]]
 
 
 def measure(progress: Progress, model: Compiled, changed: Change) -> Found:
     """Measure a model's tick and compare it with the past; give what declared freshness and volume say, too."""
-    fresh, stale = _freshness(progress, model, changed.rows)
+    fresh, stale = _freshness(progress, model, changed)
     stale = [*stale, *volume.judged(progress, model, changed.count, _interval(progress, model))]
     try:
         found = [*_measures(progress, model, changed), *fresh]
@@ -168,14 +170,14 @@ def _result(
 # ---------------------------------------------------------------------------------------- freshness
 
 
-def _freshness(progress: Progress, model: Compiled, rows: pa.Table | None) -> tuple[list[Measure], list[CheckResult]]:
+def _freshness(progress: Progress, model: Compiled, change: Change) -> tuple[list[Measure], list[CheckResult]]:
     """Look for the newest event that is not of the future, and judge its age where the contract says how."""
     contract = model.query.rendered.model
     if not contract.event_time:
         return [], []
     started = time.perf_counter()
     try:
-        newest, message = _newest(progress, model, contract, rows), ""
+        newest, message = _newest(progress, model, contract, change), ""
     except EngineError as error:
         newest, message = None, str(error)
     age = None if newest is None else (progress.plan.as_of - newest).total_seconds()
@@ -192,46 +194,99 @@ def _freshness(progress: Progress, model: Compiled, rows: pa.Table | None) -> tu
     return found, [_result(model, "freshness", columns, status, declared.place, message, 1, seconds, severity)]
 
 
-def _newest(progress: Progress, model: Compiled, contract: Model, rows: pa.Table | None) -> datetime | None:
+@dataclass(frozen=True, slots=True)
+class _Newest:
+    """What was found in a version of a table: the newest event up to a time, and the first one after it."""
+
+    entry: delta_files.Entry | None
+    as_of: datetime
+    newest: datetime | None
+    following: datetime | None
+
+    def holds(self, entry: delta_files.Entry | None, as_of: datetime) -> bool:
+        """Tell whether it is true of a version at a later time: events of the future become the past."""
+        due = self.following is not None and self.following <= as_of
+        return entry is not None and entry == self.entry and self.as_of <= as_of and not due
+
+
+# By the tables' paths: where rows only come, the next tick needn't look at those that were there.
+_known: dict[str, _Newest] = {}
+
+
+def _newest(progress: Progress, model: Compiled, contract: Model, change: Change) -> datetime | None:
     """Find the newest event up to the tick's time; files of older events are opened only where there is none.
 
-    `rows` came or changed in this tick: what is newer than the newest of them lies in few files, if in any.
+    What is newer than the newest of the rows that came or changed in this tick lies in few files, if in any.
     """
+    path, as_of, column = progress.plan.tables[model.name].spec.path, progress.plan.as_of, contract.event_time
+    came, later = _ends(change.rows, column, as_of)
+    known = _known.get(path)
+    if known is not None and known.holds(_grown_from(progress, model, change), as_of):
+        newest = max((each for each in (known.newest, came) if each), default=None)
+        following = min((each for each in (known.following, later) if each), default=None)
+    else:
+        newest, following = _looked_for(progress, model, column, came)
+    entry = delta_files.entry_of(path, progress.states[model.name].version)
+    _known[path] = _Newest(entry, as_of, newest, following)
+    return newest
+
+
+def _grown_from(progress: Progress, model: Compiled, change: Change) -> delta_files.Entry | None:
+    """Give the version to which this tick has only added the rows that it has; None where that isn't known."""
+    table, now = progress.plan.tables[model.name], progress.states[model.name]
+    if not change.commits:
+        return delta_files.entry_of(table.spec.path, now.version)
+    if table.state is None or not change.grew or change.rows is None:
+        return None
+    return delta_files.entry_of(table.spec.path, table.state.version)
+
+
+def _looked_for(
+    progress: Progress, model: Compiled, event_time: str, came: datetime | None
+) -> tuple[datetime | None, datetime | None]:
+    """Read the newest event up to the tick's time from the table, and the first one after it."""
     table, dialect, as_of = progress.plan.tables[model.name], progress.reader.dialect, progress.plan.as_of
-    column = identifier(contract.event_time, dialect)
+    column, now = identifier(event_time, dialect), timestamp(as_of, dialect)
     held = Relation(
         "held",
         table.spec.path,
-        tuple(c for c in table.public if c.name == contract.event_time),
+        tuple(c for c in table.public if c.name == event_time),
         "new",
         version=progress.states[model.name].version,
         where=table.where,
     )
-    sql = f"select max({column}) as newest from held where {column} <= {timestamp(as_of, dialect)}"
-    came = _newest_of(rows, contract.event_time, as_of)
+    sql = (
+        f"select max(case when {column} <= {now} then {column} end) as newest, "
+        f"min(case when {column} > {now} then {column} end) as following from held"
+    )
+    row: dict[str, datetime | None] = {"newest": None, "following": None}
     for since in (came, as_of - LATELY, None) if came else (as_of - LATELY, None):
-        ranges = () if since is None else ((contract.event_time, since, as_of),)
+        ranges = () if since is None else ((event_time, since, LAST),)
         # Said to the engine too, it skips the parts of files that have only older ones.
-        bound = "" if since is None else f" and {column} >= {timestamp(since, dialect)}"
+        bound = "" if since is None else f" where {column} >= {timestamp(since, dialect)}"
         (row,) = arrow_rows.plain(progress.reader.query(sql + bound, (replace(held, ranges=ranges),)))
-        newest: datetime | None = row["newest"]
         # A row that came may have gone again in the same tick.
-        if newest is not None and (since is None or newest >= since):
-            return newest
-    return None
+        if row["newest"] is not None and (since is None or row["newest"] >= since):
+            break
+    return row["newest"], row["following"]
 
 
-def _newest_of(rows: pa.Table | None, column: str, as_of: datetime) -> datetime | None:
-    """Find the newest event of some rows up to the tick's time."""
+def _ends(rows: pa.Table | None, column: str, as_of: datetime) -> tuple[datetime | None, datetime | None]:
+    """Find the newest event of some rows up to the tick's time, and the first one after it."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if rows is None:
-        return None
+        return None, None
     happened = rows.column(column).cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
-    now = (as_of - arrow_rows.EPOCH) // timedelta(microseconds=1)
-    newest = pc.max(happened.filter(pc.less_equal(happened, scalar(now)))).as_py()
-    return None if newest is None else arrow_rows.EPOCH + timedelta(microseconds=newest)
+    now = scalar((as_of - arrow_rows.EPOCH) // timedelta(microseconds=1))
+    newest = pc.max(happened.filter(pc.less_equal(happened, now))).as_py()
+    following = pc.min(happened.filter(pc.greater(happened, now))).as_py()
+    return _moment(newest), _moment(following)
+
+
+def _moment(micros: int | None) -> datetime | None:
+    return None if micros is None else arrow_rows.EPOCH + timedelta(microseconds=micros)
 
 
 def _status(age: float | None, declared: Freshness) -> CheckStatus:

@@ -46,7 +46,7 @@ def open_table(path: str, version: int | None = None) -> DeltaTable:
     One at a version is for reading alone: others may be given the same one, in other threads too.
     Raises: EngineError if there is no such table or version, or its log can't be read.
     """
-    entry = None if version is None else _entry(path, version)
+    entry = None if version is None else entry_of(path, version)
     if entry is None:
         return _opened(path, version)
     with _keeping:
@@ -60,7 +60,7 @@ def open_table(path: str, version: int | None = None) -> DeltaTable:
 
 def keep_open(path: str, table: DeltaTable) -> None:
     """Keep a table that has just been written open for those who read that version; the writer lets go of it."""
-    if (entry := _entry(path, table.version())) is not None:
+    if (entry := entry_of(path, table.version())) is not None:
         _keep(entry, table)
 
 
@@ -71,7 +71,7 @@ _read: OrderedDict[Entry, list[dict[str, Any]]] = OrderedDict()
 _keeping = threading.Lock()
 
 
-def _entry(path: str, version: int) -> Entry | None:
+def entry_of(path: str, version: int) -> Entry | None:
     """Tell a version by its entry in the log: one that was set aside and written anew is another."""
     try:
         found = (Path(path) / "_delta_log" / f"{version:020d}.json").stat()
@@ -83,7 +83,7 @@ def _entry(path: str, version: int) -> Entry | None:
 def entry_of_head(path: str) -> Entry | None:
     """Tell the newest version of a table by its entry in the log; None where there is no table."""
     newest = head(path)
-    return None if newest is None else _entry(path, newest)
+    return None if newest is None else entry_of(path, newest)
 
 
 def _keep(entry: Entry, table: DeltaTable) -> None:
@@ -214,7 +214,7 @@ def require_head(path: str, head: int | None, table: DeltaTable | None = None) -
 
 def actions(path: str, version: int) -> list[dict[str, Any]]:
     """Read one commit's actions from the log; they are for reading alone, as others may be given the same ones."""
-    entry = _entry(path, version)
+    entry = entry_of(path, version)
     if entry is None or entry[-1] > SMALL:
         return _actions(path, version)
     with _keeping:
