@@ -155,16 +155,17 @@ def test_a_change_read_at_once_is_what_each_question_finds(site: Site, monkeypat
 
         assert at_once.rows is not None and by_itself.rows is not None and at_once.added is not None
         assert sorted(map(str, at_once.rows.to_pylist())) == sorted(map(str, by_itself.rows.to_pylist()))
-        assert replace(at_once, rows=None, added=None) == replace(by_itself, rows=None)
+        assert replace(at_once, rows=None, added=None, grew=False) == replace(by_itself, rows=None)
         assert checksums.after(progress, model.name, at_once.added) == checksums.after(progress, model.name)
         if at_once.count:
             monkeypatch.setattr(changed_rows, "LARGE", at_once.count - 1)
             large = changed_rows.read(progress, model, commits)
-            assert large == replace(at_once, rows=None, added=large.added)
+            assert large == replace(at_once, rows=None, added=large.added, grew=large.grew)
             monkeypatch.undo()
 
     landed, orders = changes["stg_order_events"], changes["stg_orders"]
     assert (landed.count, landed.files, landed.rescued, landed.quarantined) == (2, 2, 1, 3)
+    assert landed.grew and not orders.grew
     assert orders.added is not None and (orders.count, orders.added.rows) == (2, 1)
 
 
