@@ -16,7 +16,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, cast
 
 from sqlrun.arrow_values import array, scalar
-from sqlrun.check_columns import Prepared, family_of
+from sqlrun.check_columns import Prepared, family_of, inside
 from sqlrun.expectation_values import number
 from sqlrun.model import Value
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 Kwargs = Mapping[str, Value]
 _COMMON = ("column", "column_A", "column_B", "column_list", "mostly")
+_OF_ROWS = ("row_condition", "condition_parser")
+_NOT_NULL, _BETWEEN = "expect_column_values_to_not_be_null", "expect_column_values_to_be_between"
 _FLAGS = ("strict_min", "strict_max", "or_equal")
 _BOUNDS = ("min_value", "max_value", "strict_min", "strict_max")
 
@@ -63,6 +65,27 @@ def count(kind: str, prepared: Prepared, most: int) -> Count | None:
     unexpected = int(pc.sum(mask).as_py() or 0)
     places = pc.indices_nonzero(mask).slice(0, most).to_pylist() if unexpected else []
     return Count(len(mask) - int(mask.null_count), unexpected, tuple(places))
+
+
+def none_unexpected(kind: str, kwargs: Kwargs, table: pa.Table) -> bool:
+    """Tell without an image of each value that no row is unexpected: there is no NULL, or both ends lie in the range.
+
+    False where that isn't known: then all values are looked at, and what is wrong is told.
+    """
+    import pyarrow as pa
+
+    kwargs = {name: value for name, value in kwargs.items() if value is not None and name not in _OF_ROWS}
+    name, rule = str(kwargs.get("column")), _RULES.get(kind)
+    if kind not in (_NOT_NULL, _BETWEEN) or rule is None or not _plain(kwargs, rule.takes):
+        return False
+    if name not in table.column_names or pa.types.is_dictionary(table.column(name).type):
+        return False
+    if kind == _NOT_NULL:
+        return bool(table.column(name).null_count == 0)
+    try:
+        return inside(dict(kwargs), table.column(name))
+    except Exception:  # Arrow's errors are of many classes
+        return False
 
 
 def _plain(kwargs: Kwargs, takes: tuple[str, ...]) -> bool:
@@ -264,9 +287,9 @@ class _Rule:
 
 
 _RULES: Mapping[str, _Rule] = {
-    "expect_column_values_to_not_be_null": _Rule(_null),
+    _NOT_NULL: _Rule(_null),
     "expect_column_values_to_be_null": _Rule(_not_null),
-    "expect_column_values_to_be_between": _Rule(_outside, _BOUNDS),
+    _BETWEEN: _Rule(_outside, _BOUNDS),
     "expect_column_values_to_be_in_set": _Rule(_not_in_set, ("value_set",)),
     "expect_column_values_to_not_be_in_set": _Rule(_in_set, ("value_set",)),
     "expect_column_values_to_match_regex": _Rule(_unmatched, ("regex",)),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sqlrun import key_ranges, quarantine_limit
+from sqlrun import changed_rows, key_ranges, quarantine_limit
+from sqlrun.changed_rows import Change, Reasons, feed
+from sqlrun.checksums import Checksum
 from sqlrun.engines.protocol import Relation
 from sqlrun.events import CheckResult, Measure
 from sqlrun.expectation_catalogue import CATALOGUE, VOLUME
@@ -14,11 +16,10 @@ from sqlrun.expectation_values import columns_of
 from sqlrun.expectations import of_model, scope
 from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.sql import identifier
-from sqlrun.landing import ORIGIN, REASON
 from sqlrun.maintain import Progress
-from sqlrun.measuring import Changed, measure
+from sqlrun.measuring import measure
 from sqlrun.model import Expectation
-from sqlrun.plan import QUARANTINED_ROWS, Workspace
+from sqlrun.plan import Workspace
 from sqlrun.promises import RELATIONSHIPS
 from sqlrun.relationships import of
 
@@ -31,20 +32,18 @@ def expectations_of(space: Workspace, model: Compiled) -> tuple[Expectation, ...
     return of_model(model.query.rendered.model, space.suites.get(model.name))
 
 
-# So many changed rows are looked at in one piece.
-LARGE = 250_000
-# Lines that were quarantined, by reason.
-Reasons = tuple[tuple[str, int], ...]
-
-
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What a model's tick says: how many rows came or changed, what was quarantined and why, checks and measures."""
+    """What a model's tick says: how many rows came or changed, what was quarantined and why, checks and measures.
+
+    `added` is what the checksum of the model's own table gains, where it was added up on the way.
+    """
 
     rows: int
     reasons: Reasons
     checks: tuple[CheckResult, ...]
     measures: tuple[Measure, ...] = ()
+    added: Checksum | None = None
 
 
 def check(progress: Progress, model: Compiled) -> Checked:
@@ -52,48 +51,33 @@ def check(progress: Progress, model: Compiled) -> Checked:
     before = progress.plan.tables[model.name].state
     after = progress.states[model.name].version
     commits = progress.commits(model.name, before.version if before else 0, after)
-    feed = _feed(progress, model, commits, progress.plan.tables[model.name].where) if commits else None
-    related = _related(progress, model, feed)
-    if feed is None:
-        measured, told = measure(progress, model, Changed((), None, 0))
+    shown = feed(progress, model, commits, progress.plan.tables[model.name].where) if commits else None
+    related = _related(progress, model, shown)
+    if not commits:
+        measured, told = measure(progress, model, Change())
         return Checked(0, (), (*related, *told), measured)
     expectations = tuple(e for e in expectations_of(progress.space, model) if e.type not in (RELATIONSHIPS, VOLUME))
-    # All columns, as samples show whole rows.
-    names = ", ".join(identifier(column.name, progress.reader.dialect) for column in model.own.public)
-    rows = f"select {names} from feed where _weight > 0"
-    changed = progress.reader.query(f"{rows} limit {LARGE + 1}", (feed,))
-    quarantined = _quarantined(progress, model, commits)
-    count = changed.num_rows
-    if count > LARGE:
-        (counted,) = progress.reader.query("select count(*) as n from feed where _weight > 0", (feed,)).to_pylist()
-        count = int(counted["n"])
-    results = _run(progress, model, expectations, changed, commits, rows, count) if count and expectations else ()
+    change = changed_rows.read(progress, model, commits)
+    results = _run(progress, model, expectations, change) if change.count and expectations else ()
     limited = quarantine_limit.judged(progress, model, commits)
-    aside = sum(number for _, number in quarantined)
-    measured, told = measure(progress, model, Changed(commits, changed if count <= LARGE else None, aside, count))
-    return Checked(count, quarantined, (*results, *related, *limited, *told), measured)
+    measured, told = measure(progress, model, change)
+    return Checked(change.count, change.aside, (*results, *related, *limited, *told), measured, change.added)
 
 
 Key = tuple[str, ...]
 
 
 def _run(
-    progress: Progress,
-    model: Compiled,
-    expectations: tuple[Expectation, ...],
-    changed: pa.Table,
-    commits: tuple[int, ...],
-    rows: str,
-    count: int,
+    progress: Progress, model: Compiled, expectations: tuple[Expectation, ...], change: Change
 ) -> tuple[CheckResult, ...]:
-    """Evaluate expectations on `count` rows that came or changed; `changed` are the first of them, `rows` is all."""
+    """Evaluate expectations on the rows that came or changed."""
     found: dict[int, CheckResult] = {}
     for key, lot in _by_key(expectations, model.query.rendered.model.grain).items():
         asked = tuple(lot.values())
-        if count > LARGE:
-            results = _large(progress, model, commits, asked, key, rows, count)
+        if change.rows is None:
+            results = _large(progress, model, asked, key, change)
         else:
-            results = _small(progress, model, commits, asked, key, changed)
+            results = _small(progress, model, asked, key, change.rows)
         found |= dict(zip(lot, results, strict=True))
     return tuple(found[index] for index in range(len(expectations)))
 
@@ -116,7 +100,6 @@ def _by_key(expectations: tuple[Expectation, ...], grain: Key) -> dict[Key, dict
 def _small(
     progress: Progress,
     model: Compiled,
-    commits: tuple[int, ...],
     expectations: tuple[Expectation, ...],
     key: Key,
     changed: pa.Table,
@@ -128,36 +111,34 @@ def _small(
     keyed = None
     if any(scope(e) == "key" for e in expectations):
         near = key_ranges.of(changed, key, progress.plan.tables[model.name].spec.partition_by)
-        keyed = progress.reader.query(*_keyed(progress, model, commits, expectations, key, near))
+        query, held = _keyed(progress, model, expectations, key, near)
+        keyed = progress.reader.query(query, (held,), {"changed": changed.select(list(key))})
     evaluator = model.query.rendered.config.checks
     whole = partial(_whole, progress, model)
     return run_checks(contract, expectations, changed, keyed, whole, as_of, seconds, evaluator)
 
 
 def _large(
-    progress: Progress,
-    model: Compiled,
-    commits: tuple[int, ...],
-    expectations: tuple[Expectation, ...],
-    key: Key,
-    rows: str,
-    count: int,
+    progress: Progress, model: Compiled, expectations: tuple[Expectation, ...], key: Key, change: Change
 ) -> tuple[CheckResult, ...]:
     """Check a change that is too large to be held in memory."""
-    from sqlrun.large_checks import Change, run_large
+    from sqlrun.large_checks import Change as Large
+    from sqlrun.large_checks import run_large
 
-    feed = _feed(progress, model, commits, progress.plan.tables[model.name].where)
-    query, held = _keyed(progress, model, commits, expectations, key)
-    change = Change(
-        count,
-        partial(progress.reader.parts, rows, (feed,), LARGE),
-        lambda asked: progress.reader.query(f"with keyed as ({query}) {asked}", held),
-        partial(progress.reader.query, query, held),
+    rows = changed_rows.query(progress, model)
+    changes = feed(progress, model, change.commits, progress.plan.tables[model.name].where)
+    keyed, held = _keyed(progress, model, expectations, key)
+    query = f"with changed as ({rows}) {keyed}"
+    large = Large(
+        change.count,
+        partial(progress.reader.parts, rows, (changes,), changed_rows.LARGE),
+        lambda asked: progress.reader.query(f"with keyed as ({query}) {asked}", (held, changes)),
+        partial(progress.reader.query, query, (held, changes)),
         partial(_whole, progress, model),
         progress.reader.dialect,
     )
     contract, evaluator = model.query.rendered.model, model.query.rendered.config.checks
-    return run_large(contract, expectations, change, progress.plan.as_of, progress.check_timeout, evaluator)
+    return run_large(contract, expectations, large, progress.plan.as_of, progress.check_timeout, evaluator)
 
 
 def _whole(progress: Progress, model: Compiled) -> pa.Table:
@@ -166,39 +147,26 @@ def _whole(progress: Progress, model: Compiled) -> pa.Table:
     return progress.reader.query("select * from whole", (held,))
 
 
-def _related(progress: Progress, model: Compiled, feed: Relation | None) -> tuple[CheckResult, ...]:
+def _related(progress: Progress, model: Compiled, changes: Relation | None) -> tuple[CheckResult, ...]:
     """Evaluate relationships, which a table that hasn't changed can break too: the other table may have."""
     if not of(model.query.rendered.model):
         return ()
     from sqlrun.related import in_tick
 
-    return in_tick(progress, model, feed)
-
-
-def _feed(progress: Progress, model: Compiled, commits: tuple[int, ...], where: str) -> Relation:
-    table = progress.plan.tables[model.name]
-    return Relation("feed", table.spec.path, table.public, "changes", commits=commits, where=where)
-
-
-def _quarantined(progress: Progress, model: Compiled, commits: tuple[int, ...]) -> Reasons:
-    if model.source is None:
-        return ()
-    feed = replace(_feed(progress, model, commits, QUARANTINED_ROWS), columns=ORIGIN[:1])
-    # A line that was replayed since has left its reason, and counts with the new one where it has one.
-    sql = f"select {REASON} as reason, sum(_weight) as n from feed group by {REASON} having sum(_weight) > 0"
-    counted = progress.reader.query(sql, (feed,))
-    return tuple(sorted((str(row["reason"]), int(row["n"])) for row in counted.to_pylist()))
+    return in_tick(progress, model, changes)
 
 
 def _keyed(
     progress: Progress,
     model: Compiled,
-    commits: tuple[int, ...],
     expectations: tuple[Expectation, ...],
     key: Key,
     near: key_ranges.Ranges = (),
-) -> tuple[str, tuple[Relation, ...]]:
-    """Write the query for the rows of the table that share a key with a changed row, from files that can hold one."""
+) -> tuple[str, Relation]:
+    """Write the query for the rows of the table that share a key with a row of `changed`.
+
+    They are read from files that can hold one.
+    """
     dialect = progress.reader.dialect
     table = progress.plan.tables[model.name]
     grain = model.query.rendered.model.grain
@@ -211,9 +179,7 @@ def _keyed(
     names = ", ".join(f"l.{identifier(k, dialect)}" for k in shown)
     version = progress.states[model.name].version
     whole = Relation("held", table.spec.path, table.public, "new", version=version, where=table.where, ranges=near)
-    feed = _feed(progress, model, commits, table.where)
-    sql = f"select {names} from held as l {word} (select * from feed where _weight > 0) as r on {on}"
-    return sql, (whole, feed)
+    return f"select {names} from held as l {word} changed as r on {on}", whole
 
 
 def blocks(results: tuple[CheckResult, ...]) -> bool:

@@ -54,6 +54,8 @@ def column(table: pa.Table, name: Value) -> pa.Array:
     chunks = table.column(str(name))
     if pa.types.is_dictionary(chunks.type):
         chunks = chunks.cast(chunks.type.value_type)
+    if chunks.num_chunks == 1:
+        return chunks.chunk(0)
     array = chunks.combine_chunks()
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
@@ -98,6 +100,34 @@ def _ranks(kwargs: Kwargs, table: pa.Table) -> Prepared:
         "max_value": None if high is None else 1 if low == high else 3,
     }
     return Prepared({**kwargs, **ends, "column": name}, {name: _rank(array, family, low, high)})
+
+
+def inside(kwargs: Kwargs, values: pa.ChunkedArray) -> bool:
+    """Tell by the least and the greatest value that all lie in a range; False where that can't be said.
+
+    Raises: ValueError for an end that isn't a value of the column.
+    """
+    import pyarrow.compute as pc
+
+    family = family_of(values.type)
+    low, high = (typed(kwargs.get(end), family) for end in ("min_value", "max_value"))
+    if family not in _ORDERED or (low is None and high is None):
+        return False
+    if low is not None and high is not None and low > high:  # type: ignore[operator]
+        return False
+    found = pc.min_max(values)
+    ends = ((low, found["min"], pc.less, "strict_min"), (high, found["max"], pc.greater, "strict_max"))
+    for value, end, beyond, strict in ends:
+        bound = None if value is None else _scalar(value, family)
+        if bound is None or beyond(bound, end).as_py():
+            continue
+        if kwargs.get(strict) or not pc.equal(bound, end).as_py():
+            return False
+    return True
+
+
+# Of these the order of Arrow's values is that of ranks; floats have NaN, which lies in no range.
+_ORDERED = ("integer", "decimal", "text", "date", "timestamp", "timestamp_ntz")
 
 
 def _rank(array: pa.Array, family: Family, low: Value, high: Value) -> pa.Array:

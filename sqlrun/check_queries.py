@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
@@ -47,18 +47,16 @@ def unexpected(
     """Run an unexpected_rows_query over the rows: how many it returns, and the first few. Raises: ValueError."""
     end = time.monotonic() + seconds
     sql = _query(query, as_of)
-    counted = _fetch(rows, f"SELECT count(*) AS n FROM ({sql}) AS q", seconds).column("n")[0].as_py()
-    few = (
-        _fetch(rows, f"SELECT * FROM ({sql}) AS q LIMIT {samples}", end - time.monotonic()).to_pylist()
-        if counted
-        else []
-    )
-    return int(counted), few
+    counted = int(_ask(rows, f"SELECT count(*) AS n FROM ({sql}) AS q", seconds, _number))
+    if not counted:
+        return 0, []
+    few = _ask(rows, f"SELECT * FROM ({sql}) AS q LIMIT {samples}", end - time.monotonic(), _table)
+    return counted, few.to_pylist()
 
 
 def kept(rows: pa.Table, condition: str, as_of: datetime, seconds: float = CHECK_SECONDS) -> pa.Table:
     """Keep the rows for which a `row_condition` is true. Raises: ValueError."""
-    return _fetch(rows, f"SELECT * FROM {BATCH} WHERE {_condition(condition, as_of)}", seconds)
+    return _ask(rows, f"SELECT * FROM {BATCH} WHERE {_condition(condition, as_of)}", seconds, _table)
 
 
 def _query(text: str, as_of: datetime) -> str:
@@ -92,7 +90,17 @@ def _duckdb(tree: exp.Expr, as_of: datetime) -> str:
     return sql.expression(tree.transform(clock), "duckdb")
 
 
-def _fetch(rows: pa.Table, sql: str, seconds: float) -> pa.Table:
+def _table(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:
+    return connection.sql(sql).to_arrow_table()
+
+
+def _number(connection: duckdb.DuckDBPyConnection, sql: str) -> Any:
+    """Give the one value of a result; Arrow's way plans the statement twice."""
+    return connection.execute(sql).fetchall()[0][0]
+
+
+def _ask(rows: pa.Table, sql: str, seconds: float, take: Callable[[duckdb.DuckDBPyConnection, str], Any]) -> Any:
+    """Run a query over the rows, for so long at most. Raises: ValueError."""
     import duckdb
 
     with _LOCK:
@@ -101,7 +109,7 @@ def _fetch(rows: pa.Table, sql: str, seconds: float) -> pa.Table:
         timer = threading.Timer(max(0.0, seconds), connection.interrupt)
         timer.start()
         try:
-            return connection.sql(sql).to_arrow_table()
+            return take(connection, sql)
         except (duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException) as error:
             raise ValueError(str(error).splitlines()[0]) from error
         except duckdb.InterruptException:

@@ -7,8 +7,9 @@ adds up the rows that are there. The two agree, or what was written isn't what t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from sqlrun import row_text
 from sqlrun.engines import delta_files
@@ -49,15 +50,18 @@ def read(text: str) -> Checksum:
     return Checksum(int(rows), int(total, 16))
 
 
-def add_to_states(progress: Progress, tables: tuple[str, ...]) -> None:
-    """Note what the tables' rows add up to after this tick."""
+NOTHING: Mapping[str, Checksum | None] = MappingProxyType({})
+
+
+def add_to_states(progress: Progress, tables: tuple[str, ...], added: Mapping[str, Checksum | None] = NOTHING) -> None:
+    """Note what the tables' rows add up to after this tick; `added` is what some are known to have gained."""
     for name in tables:
-        made = after(progress, name)
+        made = after(progress, name, added.get(name))
         with progress.lock:
             progress.states[name] = progress.states[name].with_checksum(str(made))
 
 
-def after(progress: Progress, name: str) -> Checksum:
+def after(progress: Progress, name: str, added: Checksum | None = None) -> Checksum:
     """Add a tick's change to what a table was; add up the whole of one that was built anew."""
     table, now = progress.plan.tables[name], progress.states[name]
     before = table.state
@@ -69,6 +73,8 @@ def after(progress: Progress, name: str) -> Checksum:
     commits = progress.commits(name, before.version, now.version)
     if not commits:
         return read(before.checksum)
+    if added is not None:
+        return read(before.checksum).plus(added)
     rows = delta_files.rows_changed(table.spec.path, commits)
     changes = Relation("summed", table.spec.path, columns, "changes", commits=commits)
     return read(before.checksum).plus(_added_up(_engine(progress, rows), changes))

@@ -67,16 +67,28 @@ class Progress:
         return {"sqlrun.as_of": self.plan.as_of.isoformat()}
 
 
-def maintain(progress: Progress, model: Compiled) -> tuple[StageReceipt, ...]:
-    """Bring a model's tables up to date: hidden ones first, those that don't read each other at once."""
+def maintain(
+    progress: Progress, model: Compiled, kept: Callable[[str], None] = lambda _: None
+) -> tuple[StageReceipt, ...]:
+    """Bring a model's tables up to date: hidden ones first, those that don't read each other at once.
+
+    `kept` is told of each hidden table as soon as it is done, while the others are still being written.
+    """
     hidden, done = {s.name for s in model.stages}, dict[str, StageReceipt]()
     waiting = list(model.stages)
+
+    def bring(stage: Stage) -> StageReceipt:
+        receipt = _stage(progress, model, stage)
+        if stage is not model.own:
+            kept(stage.name)
+        return receipt
+
     while waiting:
         ready = [s for s in waiting if not set(s.inputs) & (hidden - done.keys())]
         # The last one here: py4j opens a connection for each new thread.
         with ThreadPoolExecutor(max_workers=len(ready)) as pool:
-            others = [pool.submit(_stage, progress, model, stage) for stage in ready[:-1]]
-            receipts = [_stage(progress, model, ready[-1]), *(other.result() for other in others)]
+            others = [pool.submit(bring, stage) for stage in ready[:-1]]
+            receipts = [bring(ready[-1]), *(other.result() for other in others)]
         done |= {receipt.table: receipt for receipt in receipts}
         waiting = [s for s in waiting if s.name not in done]
     return tuple(done[s.name] for s in model.stages)

@@ -9,19 +9,20 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
 from sqlrun import anomalies, arrow_rows, measures, volume
 from sqlrun.anomalies import Band, duration
 from sqlrun.arrow_values import scalar
+from sqlrun.changed_rows import Change
+from sqlrun.engines import delta_files
 from sqlrun.engines.protocol import Relation
 from sqlrun.errors import EngineError, Place, first_line
 from sqlrun.events import CheckResult, CheckStatus, Measure
 from sqlrun.expectation_values import identity
 from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.sql import identifier, timestamp
-from sqlrun.landing import FILE, HIDDEN, RESCUED
 from sqlrun.maintain import Progress
 from sqlrun.model import Expectation, Freshness, Model
 from sqlrun.ticks import parse_time
@@ -33,25 +34,13 @@ if TYPE_CHECKING:
 MOST_COLUMNS = 20
 # Where nothing is declared: files without an event of this long before the tick are opened only if no other has one.
 LATELY = timedelta(days=1)
+LAST = datetime.max.replace(tzinfo=timezone.utc)
 Found = tuple[tuple[Measure, ...], tuple[CheckResult, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
-    """What a tick changed in a model's table: its commits, the rows as they are now, how many lines were set aside.
-
-    `rows` is None where they are too many to be held at once, `count` says how many there are.
-    """
-
-    commits: tuple[int, ...]
-    rows: pa.Table | None
-    quarantined: int
-    count: int = 0
-
-
-def measure(progress: Progress, model: Compiled, changed: Changed) -> Found:
+def measure(progress: Progress, model: Compiled, changed: Change) -> Found:
     """Measure a model's tick and compare it with the past; give what declared freshness and volume say, too."""
-    fresh, stale = _freshness(progress, model, changed.rows)
+    fresh, stale = _freshness(progress, model, changed)
     stale = [*stale, *volume.judged(progress, model, changed.count, _interval(progress, model))]
     try:
         found = [*_measures(progress, model, changed), *fresh]
@@ -61,13 +50,14 @@ def measure(progress: Progress, model: Compiled, changed: Changed) -> Found:
     return judged, (*stale, *told)
 
 
-def _measures(progress: Progress, model: Compiled, changed: Changed) -> Iterator[Measure]:
+def _measures(progress: Progress, model: Compiled, changed: Change) -> Iterator[Measure]:
     name, rows = model.name, changed.rows
     interval = _interval(progress, model)
     if model.source is not None:
         source = f"{model.source.group}.{model.source.name}"
         landed = {"rows": float(changed.count), "quarantined": float(changed.quarantined)}
-        landed |= _landed(progress, model, changed.commits) | _lateness(progress, model, rows)
+        landed |= {"files": float(changed.files), "rescued": float(changed.rescued)}
+        landed |= _lateness(progress, model, rows)
         for what, value in landed.items():
             yield Measure(name, what, value, source, interval)
     if rows is not None and rows.num_rows:
@@ -81,17 +71,6 @@ def _interval(progress: Progress, model: Compiled) -> float | None:
     """Give the seconds since the tick that the model was last part of; None where there was none, or no time passed."""
     state = progress.plan.tables[model.name].state
     return (progress.plan.as_of - parse_time(state.as_of)).total_seconds() or None if state else None
-
-
-def _landed(progress: Progress, model: Compiled, commits: tuple[int, ...]) -> dict[str, float]:
-    """Count the files that lines came of, and the lines with fields that nobody declared."""
-    if not commits:
-        return {"files": 0.0, "rescued": 0.0}
-    columns = tuple(column for column in HIDDEN if column.name in (FILE, RESCUED))
-    feed = Relation("feed", progress.plan.tables[model.name].spec.path, columns, "changes", commits=commits)
-    sql = f"select count(distinct {FILE}) as files, count({RESCUED}) as rescued from feed"
-    (counted,) = progress.reader.query(sql, (feed,)).to_pylist()
-    return {name: float(counted[name]) for name in ("files", "rescued")}
 
 
 def _lateness(progress: Progress, model: Compiled, rows: pa.Table | None) -> dict[str, float]:
@@ -112,7 +91,7 @@ def _lateness(progress: Progress, model: Compiled, rows: pa.Table | None) -> dic
 # ---------------------------------------------------------------------------------------- the past
 
 
-def _compared(progress: Progress, model: Compiled, found: list[Measure], changed: Changed) -> Found:
+def _compared(progress: Progress, model: Compiled, found: list[Measure], changed: Change) -> Found:
     """Compare measures with their past, and make a check of each of which something is expected."""
     if not model.query.rendered.config.anomalies:
         return tuple(found), ()
@@ -191,14 +170,14 @@ def _result(
 # ---------------------------------------------------------------------------------------- freshness
 
 
-def _freshness(progress: Progress, model: Compiled, rows: pa.Table | None) -> tuple[list[Measure], list[CheckResult]]:
+def _freshness(progress: Progress, model: Compiled, change: Change) -> tuple[list[Measure], list[CheckResult]]:
     """Look for the newest event that is not of the future, and judge its age where the contract says how."""
     contract = model.query.rendered.model
     if not contract.event_time:
         return [], []
     started = time.perf_counter()
     try:
-        newest, message = _newest(progress, model, contract, rows), ""
+        newest, message = _newest(progress, model, contract, change), ""
     except EngineError as error:
         newest, message = None, str(error)
     age = None if newest is None else (progress.plan.as_of - newest).total_seconds()
@@ -215,44 +194,99 @@ def _freshness(progress: Progress, model: Compiled, rows: pa.Table | None) -> tu
     return found, [_result(model, "freshness", columns, status, declared.place, message, 1, seconds, severity)]
 
 
-def _newest(progress: Progress, model: Compiled, contract: Model, rows: pa.Table | None) -> datetime | None:
+@dataclass(frozen=True, slots=True)
+class _Newest:
+    """What was found in a version of a table: the newest event up to a time, and the first one after it."""
+
+    entry: delta_files.Entry | None
+    as_of: datetime
+    newest: datetime | None
+    following: datetime | None
+
+    def holds(self, entry: delta_files.Entry | None, as_of: datetime) -> bool:
+        """Tell whether it is true of a version at a later time: events of the future become the past."""
+        due = self.following is not None and self.following <= as_of
+        return entry is not None and entry == self.entry and self.as_of <= as_of and not due
+
+
+# By the tables' paths: where rows only come, the next tick needn't look at those that were there.
+_known: dict[str, _Newest] = {}
+
+
+def _newest(progress: Progress, model: Compiled, contract: Model, change: Change) -> datetime | None:
     """Find the newest event up to the tick's time; files of older events are opened only where there is none.
 
-    `rows` came or changed in this tick: what is newer than the newest of them lies in few files, if in any.
+    What is newer than the newest of the rows that came or changed in this tick lies in few files, if in any.
     """
+    path, as_of, column = progress.plan.tables[model.name].spec.path, progress.plan.as_of, contract.event_time
+    came, later = _ends(change.rows, column, as_of)
+    known = _known.get(path)
+    if known is not None and known.holds(_grown_from(progress, model, change), as_of):
+        newest = max((each for each in (known.newest, came) if each), default=None)
+        following = min((each for each in (known.following, later) if each), default=None)
+    else:
+        newest, following = _looked_for(progress, model, column, came)
+    entry = delta_files.entry_of(path, progress.states[model.name].version)
+    _known[path] = _Newest(entry, as_of, newest, following)
+    return newest
+
+
+def _grown_from(progress: Progress, model: Compiled, change: Change) -> delta_files.Entry | None:
+    """Give the version to which this tick has only added the rows that it has; None where that isn't known."""
+    table, now = progress.plan.tables[model.name], progress.states[model.name]
+    if not change.commits:
+        return delta_files.entry_of(table.spec.path, now.version)
+    if table.state is None or not change.grew or change.rows is None:
+        return None
+    return delta_files.entry_of(table.spec.path, table.state.version)
+
+
+def _looked_for(
+    progress: Progress, model: Compiled, event_time: str, came: datetime | None
+) -> tuple[datetime | None, datetime | None]:
+    """Read the newest event up to the tick's time from the table, and the first one after it."""
     table, dialect, as_of = progress.plan.tables[model.name], progress.reader.dialect, progress.plan.as_of
-    column = identifier(contract.event_time, dialect)
+    column, now = identifier(event_time, dialect), timestamp(as_of, dialect)
     held = Relation(
         "held",
         table.spec.path,
-        tuple(c for c in table.public if c.name == contract.event_time),
+        tuple(c for c in table.public if c.name == event_time),
         "new",
         version=progress.states[model.name].version,
         where=table.where,
     )
-    sql = f"select max({column}) as newest from held where {column} <= {timestamp(as_of, dialect)}"
-    came = _newest_of(rows, contract.event_time, as_of)
+    sql = (
+        f"select max(case when {column} <= {now} then {column} end) as newest, "
+        f"min(case when {column} > {now} then {column} end) as following from held"
+    )
+    row: dict[str, datetime | None] = {"newest": None, "following": None}
     for since in (came, as_of - LATELY, None) if came else (as_of - LATELY, None):
-        ranges = () if since is None else ((contract.event_time, since, as_of),)
-        (row,) = arrow_rows.plain(progress.reader.query(sql, (replace(held, ranges=ranges),)))
-        newest: datetime | None = row["newest"]
+        ranges = () if since is None else ((event_time, since, LAST),)
+        # Said to the engine too, it skips the parts of files that have only older ones.
+        bound = "" if since is None else f" where {column} >= {timestamp(since, dialect)}"
+        (row,) = arrow_rows.plain(progress.reader.query(sql + bound, (replace(held, ranges=ranges),)))
         # A row that came may have gone again in the same tick.
-        if newest is not None and (since is None or newest >= since):
-            return newest
-    return None
+        if row["newest"] is not None and (since is None or row["newest"] >= since):
+            break
+    return row["newest"], row["following"]
 
 
-def _newest_of(rows: pa.Table | None, column: str, as_of: datetime) -> datetime | None:
-    """Find the newest event of some rows up to the tick's time."""
+def _ends(rows: pa.Table | None, column: str, as_of: datetime) -> tuple[datetime | None, datetime | None]:
+    """Find the newest event of some rows up to the tick's time, and the first one after it."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if rows is None:
-        return None
+        return None, None
     happened = rows.column(column).cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
-    now = (as_of - arrow_rows.EPOCH) // timedelta(microseconds=1)
-    newest = pc.max(happened.filter(pc.less_equal(happened, scalar(now)))).as_py()
-    return None if newest is None else arrow_rows.EPOCH + timedelta(microseconds=newest)
+    now = scalar((as_of - arrow_rows.EPOCH) // timedelta(microseconds=1))
+    newest = pc.max(happened.filter(pc.less_equal(happened, now))).as_py()
+    following = pc.min(happened.filter(pc.greater(happened, now))).as_py()
+    return _moment(newest), _moment(following)
+
+
+def _moment(micros: int | None) -> datetime | None:
+    return None if micros is None else arrow_rows.EPOCH + timedelta(microseconds=micros)
 
 
 def _status(age: float | None, declared: Freshness) -> CheckStatus:

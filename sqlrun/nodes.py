@@ -8,15 +8,16 @@ skipped where one of them failed, whatever it has written itself (the next build
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from types import TracebackType
 from typing import Any
 
-from sqlrun.check import Checked, Reasons, blocks, check
+from sqlrun.changed_rows import Reasons
+from sqlrun.check import Checked, blocks, check
 from sqlrun.checksums import add_to_states
 from sqlrun.errors import EngineError
 from sqlrun.events import CheckResult, Listener, Measure, NodeResult, StageReceipt, Started, Status
@@ -50,6 +51,8 @@ class _Node:
     kept: Future[_Kept] | None = None
     checked: Future[tuple[NodeResult, Checked]] | None = None
     told: bool = False
+    # Hidden tables' checksums, begun as soon as each is kept.
+    sums: dict[str, Future[None]] = field(default_factory=dict)
 
     @property
     def related(self) -> set[str]:
@@ -132,7 +135,9 @@ class Nodes:
         for node in self._nodes.values():
             if node.kept is None and not node.told and self._may_begin(node):
                 node.index = self._start(f"{node.kind} model {node.model.name}")
-                node.kept = self._workers.submit(_guarded, node.kind, partial(maintain, self.progress, node.model))
+                node.kept = self._workers.submit(
+                    _guarded, node.kind, partial(maintain, self.progress, node.model, partial(self._sum, node))
+                )
             if node.kept is not None and node.kept.done() and node.checked is None and self._may_be_checked(node):
                 self._check(node)
         self._settle()
@@ -149,12 +154,16 @@ class Nodes:
         others = [self._nodes[name] for name in node.related if name in self._nodes]
         return all(other.told or (other.kept is not None and other.kept.done()) for other in others)
 
+    def _sum(self, node: _Node, table: str) -> None:
+        """Start adding up a hidden table; its model's checks, which wait for it, come later in the same queue."""
+        node.sums[table] = self._checkers.submit(add_to_states, self.progress, (table,))
+
     def _check(self, node: _Node) -> None:
         """Start the checks of a step that is done; one that failed has nothing to check."""
         assert node.kept is not None
         kept = node.kept.result()
         if kept.message is None:
-            node.checked = self._checkers.submit(_checked, self.progress, node.model, kept)
+            node.checked = self._checkers.submit(_checked, self.progress, node.model, kept, node.sums)
         else:
             node.checked = Future()
             node.checked.set_result((_result(kept, node.model.name), NOTHING))
@@ -207,12 +216,17 @@ def _guarded(kind: str, work: Callable[[], tuple[StageReceipt, ...]]) -> _Kept:
     return _Kept(kind, time.perf_counter() - started, stages)
 
 
-def _checked(progress: Progress, model: Compiled, kept: _Kept) -> tuple[NodeResult, Checked]:
-    """Check what a step has changed."""
+def _checked(
+    progress: Progress, model: Compiled, kept: _Kept, sums: Mapping[str, Future[None]]
+) -> tuple[NodeResult, Checked]:
+    """Check what a step has changed; `sums` are checksums that were begun before."""
     started = time.perf_counter()
     try:
         said = check(progress, model)
-        add_to_states(progress, tuple(stage.name for stage in model.stages))
+        rest = tuple(stage.name for stage in model.stages if stage.name not in sums)
+        add_to_states(progress, rest, {model.name: said.added})
+        for begun in sums.values():
+            begun.result()
     except EngineError as error:
         failed = replace(kept, message=str(error))
         return _result(failed, model.name), NOTHING

@@ -6,6 +6,7 @@ have their length before them. FLOAT and DOUBLE columns are left out; their digi
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 
 from sqlglot import exp
@@ -37,32 +38,57 @@ def row(columns: Iterable[StoredColumn], dialect: Dialect, salt: str = "") -> st
     >>> row([StoredColumn("n", "bigint")], "duckdb")
     "concat('', coalesce(cast(\"n\" as varchar), '~'), '|')"
     """
+    return _row(tuple(columns), dialect, salt)
+
+
+@functools.lru_cache(1024)  # the same in each tick
+def _row(columns: tuple[StoredColumn, ...], dialect: Dialect, salt: str) -> str:
     items = [f"'{salt}'"]
     for column in columns:
         kind = types.parse(column.type)
         assert kind is not None
         if kind.this not in INEXACT:
-            items += [f"coalesce({_text(identifier(column.name, dialect), kind, dialect)}, '~')", "'|'"]
+            items += [*_pieces(identifier(column.name, dialect), kind, dialect), "'|'"]
     return f"concat({', '.join(items)})"
 
 
-def _text(value: str, kind: exp.DataType, dialect: Dialect, depth: int = 0) -> str:
+def _pieces(value: str, kind: exp.DataType, dialect: Dialect, depth: int = 0) -> list[str]:
+    """Write texts that together are a value's, or '~' for NULL.
+
+    On DuckDB they are several: its concat() leaves out NULLs, and what is written at once isn't copied once more.
+    """
+    if dialect == "duckdb" and kind.this in (Kind.ARRAY, Kind.LIST):
+        elements = _elements(value, kind.expressions[0], dialect, depth)
+        return [_unless_null(value, "'['"), elements, f"case when {value} is not null then ']' end"]
+    if dialect == "duckdb" and kind.this == Kind.STRUCT:
+        return [_unless_null(value, _struct(value, kind, dialect, depth))]
+    if dialect == "duckdb" and _is_text(kind):
+        return [f"strlen({value})", _unless_null(value, "':'"), value]
+    return [f"coalesce({_text(value, kind, dialect, depth)}, '~')"]
+
+
+def _unless_null(value: str, text: str) -> str:
+    return f"case when {value} is null then '~' else {text} end"
+
+
+def _is_text(kind: exp.DataType) -> bool:
+    return types.text(kind) == "string" or kind.this in exp.DataType.TEXT_TYPES
+
+
+def _text(value: str, kind: exp.DataType, dialect: Dialect, depth: int) -> str:
     """Write the text of a value, NULL for NULL."""
     spark = dialect == "spark"
     match kind.this:
         case Kind.ARRAY | Kind.LIST:
-            return _list(value, kind.expressions[0], dialect, depth)
+            joined = _elements(value, kind.expressions[0], dialect, depth)
+            return f"case when {value} is not null then concat('[', {joined}, ']') end"
         case Kind.MAP:
             entry = exp.DataType(this=Kind.STRUCT, expressions=_fields(*kind.expressions))
-            return _list(f"map_entries({value})", entry, dialect, depth, ordered=True)
+            entries = f"map_entries({value})"
+            joined = _elements(entries, entry, dialect, depth, ordered=True)
+            return f"case when {entries} is not null then concat('[', {joined}, ']') end"
         case Kind.STRUCT:
-            parts = [
-                f"coalesce({_text(f'{value}.{identifier(f.name, dialect)}', f.args['kind'], dialect, depth)}, '~')"
-                for f in kind.expressions
-                if f.args["kind"].this not in INEXACT
-            ]
-            joined = ", '|', ".join(parts) or "''"
-            return f"case when {value} is not null then concat('(', {joined}, ')') end"
+            return f"case when {value} is not null then {_struct(value, kind, dialect, depth)} end"
         case Kind.TIMESTAMP | Kind.TIMESTAMPTZ | Kind.TIMESTAMPLTZ | Kind.TIMESTAMPNTZ | Kind.DATETIME:
             made = f"unix_micros(cast({value} as timestamp))" if spark else f"epoch_us({value})"
             return f"cast({made} as {'string' if spark else 'varchar'})"
@@ -71,10 +97,9 @@ def _text(value: str, kind: exp.DataType, dialect: Dialect, depth: int = 0) -> s
             return f"cast({made} as {'string' if spark else 'varchar'})"
         case Kind.BINARY | Kind.VARBINARY:
             return f"hex({value})"
-        case _ if types.text(kind) == "string" or kind.this in exp.DataType.TEXT_TYPES:
-            size = f"octet_length({value})" if spark else f"strlen({value})"
-            # Where one part is NULL, `||` gives NULL on both.
-            return f"(cast({size} as {'string' if spark else 'varchar'}) || ':' || {value})"
+        case _ if spark and _is_text(kind):
+            # Where one part is NULL, `||` gives NULL.
+            return f"(cast(octet_length({value}) as string) || ':' || {value})"
         case _:
             return f"cast({value} as {'string' if spark else 'varchar'})"
 
@@ -83,16 +108,26 @@ def _fields(key: exp.DataType, value: exp.DataType) -> list[exp.ColumnDef]:
     return [exp.ColumnDef(this=exp.to_identifier(name), kind=kind) for name, kind in (("key", key), ("value", value))]
 
 
-def _list(value: str, inner: exp.DataType, dialect: Dialect, depth: int, *, ordered: bool = False) -> str:
+def _struct(value: str, kind: exp.DataType, dialect: Dialect, depth: int) -> str:
+    """Write the text of a struct that isn't NULL."""
+    parts = [
+        ", ".join(_pieces(f"{value}.{identifier(f.name, dialect)}", f.args["kind"], dialect, depth))
+        for f in kind.expressions
+        if f.args["kind"].this not in INEXACT
+    ]
+    joined = ", '|', ".join(parts) or "''"
+    return f"concat('(', {joined}, ')')"
+
+
+def _elements(value: str, inner: exp.DataType, dialect: Dialect, depth: int, *, ordered: bool = False) -> str:
     """Write the texts of an array's elements; in order of their texts for what has no order itself."""
     name = f"_e{depth}"
-    element = "''" if inner.this in INEXACT else f"coalesce({_text(name, inner, dialect, depth + 1)}, '~')"
+    pieces = ["''"] if inner.this in INEXACT else _pieces(name, inner, dialect, depth + 1)
+    element = pieces[0] if len(pieces) == 1 else f"concat({', '.join(pieces)})"
     if dialect == "spark":
         texts = f"transform({value}, {name} -> {element})"
         texts = f"array_sort({texts})" if ordered else texts
-        joined = f"array_join({texts}, ',')"
-    else:
-        texts = f"list_transform({value}, lambda {name}: {element})"
-        texts = f"list_sort({texts})" if ordered else texts
-        joined = f"array_to_string({texts}, ',')"
-    return f"case when {value} is not null then concat('[', {joined}, ']') end"
+        return f"array_join({texts}, ',')"
+    texts = f"list_transform({value}, lambda {name}: {element})"
+    texts = f"list_sort({texts})" if ordered else texts
+    return f"array_to_string({texts}, ',')"

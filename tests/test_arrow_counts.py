@@ -269,6 +269,51 @@ def test_values_are_made_as_pyarrow_makes_them() -> None:
     assert array(["a", ""]).equals(pa.array(["a", ""])) and array([]).type == pa.bool_()
 
 
+NOT_NULL = "expect_column_values_to_not_be_null"
+LIMITS = pa.table(
+    {
+        "n": pa.array([3, None, 7], pa.int32()),
+        "none": pa.array([None] * 3, pa.int64()),
+        "price": [Decimal("0.10"), Decimal("2.00"), None],
+        "day": [date(2026, 1, 1), None, date(2026, 2, 1)],
+        "double": [1.0, 2.0, float("nan")],
+        "whole": [1, 2, 3],
+        "coded": pa.array(["a", "b", "a"]).dictionary_encode(),
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "kwargs", "known"),
+    [
+        (NOT_NULL, {"column": "whole"}, True),
+        (NOT_NULL, {"column": "whole", "mostly": 0.5}, True),
+        (NOT_NULL, {"column": "n", "mostly": 0.5}, False),
+        (NOT_NULL, {"column": "absent"}, False),
+        (NOT_NULL, {"column": "coded"}, False),
+        (NOT_NULL, {"column": "whole", "other": 1}, False),
+        (BETWEEN, {"column": "n", "min_value": 3, "max_value": 7}, True),
+        (BETWEEN, {"column": "n", "min_value": 3, "strict_min": True}, False),
+        (BETWEEN, {"column": "n", "min_value": 2.5, "strict_min": True}, True),
+        (BETWEEN, {"column": "n", "max_value": 6}, False),
+        (BETWEEN, {"column": "n"}, False),
+        (BETWEEN, {"column": "n", "min_value": 8, "max_value": 1}, False),
+        (BETWEEN, {"column": "n", "min_value": "x"}, False),
+        (BETWEEN, {"column": "none", "min_value": 0}, False),
+        (BETWEEN, {"column": "price", "min_value": 0.1}, True),
+        (BETWEEN, {"column": "price", "min_value": 0.1, "max_value": "1.99"}, False),
+        (BETWEEN, {"column": "day", "min_value": "2026-01-01", "max_value": "2026-02-01"}, True),
+        (BETWEEN, {"column": "double", "min_value": 0}, False),
+        ("expect_column_values_to_be_unique", {"column": "whole"}, False),
+    ],
+)
+def test_without_a_look_at_each_value_only_what_passes_is_known(kind: str, kwargs: dict[str, Any], known: bool) -> None:
+    assert arrow_counts.none_unexpected(kind, kwargs, LIMITS) is known
+    if known:
+        count = arrow_counts.count(kind, prepare(kind, kwargs, LIMITS), 20)
+        assert count is not None and count.unexpected == 0
+
+
 def test_keys_that_repeat_are_not_counted() -> None:
     """That none does is all that is said here; NULL repeats as any value does, where it isn't ignored."""
     kind = "expect_compound_columns_to_be_unique"

@@ -12,7 +12,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from sqlrun import check as checking
+from sqlrun import changed_rows
 from sqlrun.engines.duckdb import DuckDBEngine
 from sqlrun.events import CheckResult
 from sqlrun.large_checks import Change, run_large
@@ -153,7 +153,7 @@ def test_a_tick_with_many_rows_says_the_same(tmp_path, monkeypatch):
         write(root, "profiles/local.yml", "engine: duckdb\nwarehouse: warehouse\n")
         for file, text in SUITES.items():
             write(root, f"expectations/{file}.yml", text)
-        monkeypatch.setattr(checking, "LARGE", large)
+        monkeypatch.setattr(changed_rows, "LARGE", large)
         site = Site(root, DuckDBEngine())
         site.write("1.jsonl", [sale(f"s{n}", 1, n - 3) for n in range(20)])
         result = site.tick(START)
@@ -204,7 +204,7 @@ expectations:
 @pytest.mark.parametrize("large", [250_000, 1])
 def test_a_key_beside_the_grain_is_looked_for_in_the_whole_table(tmp_path, monkeypatch, large):
     """A row of an earlier tick that has the value of a new one is no change, and is found all the same."""
-    monkeypatch.setattr(checking, "LARGE", large)
+    monkeypatch.setattr(changed_rows, "LARGE", large)
     root = project(tmp_path / "shops")
     write(root, "profiles/local.yml", "engine: duckdb\nwarehouse: warehouse\n")
     write(root, "expectations/stg_sales.yml", KEYS)

@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from sqlrun import doctor, load, measures
+from sqlrun import doctor, load, measures, measuring
 from sqlrun.cli import main
 from sqlrun.engines.duckdb import DuckDBEngine
 from sqlrun.errors import Place, ProjectError
 from sqlrun.events import CheckResult, Measure, TickResult
 from sqlrun.findings import About, failures, warnings
+from sqlrun.incremental.sql import timestamp
 from sqlrun.pipeline import prepare
 from tests import broken
 from tests.marks import rest_slow
@@ -262,6 +263,36 @@ def test_a_source_without_any_event_is_stale(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_table_that_grew_is_not_searched_again_until_an_event_of_the_future_is_due(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In each tick the age is that of the newest event up to it, as all landed rows have it."""
+    searched: list[datetime] = []
+    real = measuring._looked_for
+    site = Site(project(tmp_path, FRESH), DuckDBEngine())
+    monkeypatch.setattr(measuring, "_looked_for", lambda p, *rest: searched.append(p.plan.as_of) or real(p, *rest))
+    events, future = list[datetime](), list[datetime]()
+    # Minutes after the tick at which a tick's events are dated: late, of the future, none at all, all quarantined.
+    played = ((-3, -1), (-9, 12), (-2,), (), (None,), (-30, 40), (), (-1, 5), (-40,), (3,), ())
+    times = [START + number * FIVE for number in range(len(played))]
+    for at, dated in zip(times, played, strict=True):
+        found = [at + timedelta(minutes=minutes) for minutes in dated if minutes is not None]
+        some = [line for each in found for line in lines(1, each + FIVE / 2)] + ["no json"] * dated.count(None)
+        if some:
+            site.write(f"{at:%H%M}.jsonl", some)
+        events += found
+        future += [each for each in found if each > at]
+        result = site.tick(at)
+        age = next(m.value for m in result.measures if m.measure == "freshness_seconds")
+
+        assert age == (at - max(each for each in events if each <= at)).total_seconds()
+
+    # The first tick, and those in which an event of the future had become one of the past.
+    due = {next(at for at in times if at >= each) for each in future if each <= times[-1]}
+    assert len(due) == 3 and searched == sorted({START, *due})
+
+
+@pytest.mark.slow
 def test_events_older_than_a_day_are_found_too(played: Callable[..., Played]) -> None:
     (said,) = checks(played(FRESH).tick(START + timedelta(days=3), []), "freshness")
 
@@ -446,3 +477,11 @@ def test_a_past_that_cant_be_read_stops_a_tick_whose_volume_is_declared(
     (found,) = checks(result, "expect_landed_row_count_against_past_weeks_to_be_between")
     assert (found.status, result.published) == ("error", False)
     assert "the past can't be read" in found.message
+
+
+def test_a_time_before_the_year_1000_is_written_whole() -> None:
+    """The newest of a tick's events is a bound in SQL, however wrong its year."""
+    moment = datetime(5, 1, 2, 3, tzinfo=timezone.utc)
+
+    assert timestamp(moment, "duckdb") == "timestamptz '0005-01-02 03:00:00.000000+00'"
+    assert timestamp(moment, "spark") == "timestamp '0005-01-02 03:00:00.000000Z'"

@@ -404,3 +404,21 @@ def test_partition_values_are_written_as_the_protocol_says() -> None:
     ]  # fmt: skip
     with pytest.raises(ValueError, match="no partition value"):
         delta_stats.partition_text("")
+
+
+def test_a_commit_that_was_set_aside_and_written_anew_is_read_anew(tmp_path: Path) -> None:
+    """Commits stay read, by the entry of the log that they are."""
+    log = tmp_path / "_delta_log"
+    log.mkdir()
+    entry = log / f"{7:020d}.json"
+    entry.write_text('{"commitInfo": {"operation": "WRITE"}}\n')
+    first = delta_files.actions(str(tmp_path), 7)
+    assert delta_files.actions(str(tmp_path), 7) is first
+
+    (log / "new").write_text('{"commitInfo": {"operation": "MERGE"}}\n')
+    (log / "new").replace(entry)
+    assert delta_files.actions(str(tmp_path), 7) == [{"commitInfo": {"operation": "MERGE"}}]
+
+    entry.unlink()
+    with pytest.raises(EngineError, match="is gone from its log"):
+        delta_files.actions(str(tmp_path), 7)

@@ -127,6 +127,29 @@ def test_a_failed_check_skips_what_reads_it_however_late(
     assert differences(site, START + FIVE) == {}
 
 
+def test_a_hidden_table_that_can_not_be_added_up_is_its_models_error(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is added up while its model's other tables are still being written."""
+    real, asked = nodes.add_to_states, list[str]()
+
+    def failing(progress: Any, tables: tuple[str, ...], *rest: Any) -> None:
+        asked.extend(tables)
+        if "restaurant_windows__state_1" in tables:
+            raise EngineError("no such file")
+        real(progress, tables, *rest)
+
+    monkeypatch.setattr(nodes, "add_to_states", failing)
+    result = site.tick(START)
+
+    assert not result.published and asked.index("restaurant_windows__state_1") < asked.index("restaurant_windows")
+    errors = {node.name: node.message for node in result.nodes if node.status == "error"}
+    assert errors == {"restaurant_windows": "no such file"}
+    monkeypatch.undo()
+    assert site.tick(START).published
+    assert differences(site, START) == {}
+
+
 def test_a_failed_model_skips_what_reads_it(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """An engine's error in one model: below it all is skipped, nothing is published."""
     write = site.engine.write

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from sqlrun.engine_choice import size_of
 from sqlrun.engines.duckdb import DuckDBEngine
-from sqlrun.engines.protocol import Dialect, Landing, Relation, TableSpec, Write, Written
+from sqlrun.engines.protocol import NONE_GIVEN, Dialect, Landing, Relation, TableSpec, Write, Written
 from sqlrun.engines.spark import SparkEngine
 from sqlrun.errors import EngineError, UnsuitedError
 
@@ -96,9 +96,9 @@ class AutoEngine:
         """Carry out one statement by DuckDB."""
         return self.duckdb.write(write)
 
-    def query(self, sql: str, relations: tuple[Relation, ...]) -> pa.Table:
+    def query(self, sql: str, relations: tuple[Relation, ...], given: Mapping[str, pa.Table] = NONE_GIVEN) -> pa.Table:
         """Run a SELECT by DuckDB."""
-        return self.duckdb.query(sql, relations)
+        return self.duckdb.query(sql, relations, given)
 
     def parts(self, sql: str, relations: tuple[Relation, ...], rows: int) -> Iterator[pa.Table]:
         """Run a SELECT by DuckDB; only so many rows are in memory."""

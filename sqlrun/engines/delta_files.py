@@ -38,8 +38,9 @@ PROPERTIES = {
 # Tables of models have these besides: a MERGE marks what it replaces, instead of writing whole files anew.
 VECTORS = {"delta.enableDeletionVectors": "true"}
 COMMIT = re.compile(r"(\d{20})\.json")
-# So many versions of tables stay open for the next one who asks.
+# So many versions of tables stay open for the next one who asks, and so many commits of up to so many bytes stay read.
 OPEN = 64
+SMALL = 200_000
 
 
 def open_table(path: str, version: int | None = None) -> DeltaTable:
@@ -48,7 +49,7 @@ def open_table(path: str, version: int | None = None) -> DeltaTable:
     One at a version is for reading alone: others may be given the same one, in other threads too.
     Raises: EngineError if there is no such table or version, or its log can't be read.
     """
-    entry = None if version is None else _entry(path, version)
+    entry = None if version is None else entry_of(path, version)
     if entry is None:
         return _opened(path, version)
     with _keeping:
@@ -62,17 +63,18 @@ def open_table(path: str, version: int | None = None) -> DeltaTable:
 
 def keep_open(path: str, table: DeltaTable) -> None:
     """Keep a table that has just been written open for those who read that version; the writer lets go of it."""
-    if (entry := _entry(path, table.version())) is not None:
+    if (entry := entry_of(path, table.version())) is not None:
         _keep(entry, table)
 
 
 # A version of a table: its path, the version, and which file of the log it is.
 Entry = tuple[str, int, int, int, int]
 _kept: OrderedDict[Entry, DeltaTable] = OrderedDict()
+_read: OrderedDict[Entry, list[dict[str, Any]]] = OrderedDict()
 _keeping = threading.Lock()
 
 
-def _entry(path: str, version: int) -> Entry | None:
+def entry_of(path: str, version: int) -> Entry | None:
     """Tell a version by its entry in the log: one that was set aside and written anew is another."""
     try:
         found = (Path(path) / "_delta_log" / f"{version:020d}.json").stat()
@@ -84,7 +86,7 @@ def _entry(path: str, version: int) -> Entry | None:
 def entry_of_head(path: str) -> Entry | None:
     """Tell the newest version of a table by its entry in the log; None where there is no table."""
     newest = head(path)
-    return None if newest is None else _entry(path, newest)
+    return None if newest is None else entry_of(path, newest)
 
 
 def _keep(entry: Entry, table: DeltaTable) -> None:
@@ -214,7 +216,23 @@ def require_head(path: str, head: int | None, table: DeltaTable | None = None) -
 
 
 def actions(path: str, version: int) -> list[dict[str, Any]]:
-    """Read one commit's actions from the log."""
+    """Read one commit's actions from the log; they are for reading alone, as others may be given the same ones."""
+    entry = entry_of(path, version)
+    if entry is None or entry[-1] > SMALL:
+        return _actions(path, version)
+    with _keeping:
+        if (kept := _read.get(entry)) is not None:
+            _read.move_to_end(entry)
+            return kept
+    found = _actions(path, version)
+    with _keeping:
+        _read[entry] = found
+        while len(_read) > OPEN:
+            _read.popitem(last=False)
+    return found
+
+
+def _actions(path: str, version: int) -> list[dict[str, Any]]:
     file = Path(path) / "_delta_log" / f"{version:020d}.json"
     try:
         found = [json.loads(line) for line in file.read_text().splitlines() if line.strip()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sqlrun.engines import (
@@ -18,6 +18,7 @@ from sqlrun.engines import (
     landed_elsewhere,
 )
 from sqlrun.engines.protocol import (
+    NONE_GIVEN,
     Append,
     Dialect,
     Landing,
@@ -175,11 +176,13 @@ class DuckDBEngine:
             case Merge():
                 return duckdb_merge.merge(session, table, write, write.statement, commit, reads)
 
-    def query(self, sql: str, relations: tuple[Relation, ...]) -> pa.Table:
-        """Run a SELECT over the relations and return its rows."""
+    def query(self, sql: str, relations: tuple[Relation, ...], given: Mapping[str, pa.Table] = NONE_GIVEN) -> pa.Table:
+        """Run a SELECT over the relations, and over rows that are given, and return its rows."""
         session = self._session()
         try:
             duckdb_files.register(session, relations, duckdb_files.Reads())
+            for name, rows in given.items():
+                session.register(name, rows)
             return session.sql(sql).to_arrow_table()
         except self._errors() as error:
             raise self._wrapped(error, "", sql) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:
@@ -189,6 +190,9 @@ class Landing:
         return self.query if isinstance(self.query, str) else self.query()
 
 
+NONE_GIVEN: Mapping[str, pa.Table] = MappingProxyType({})
+
+
 class Engine(Protocol):
     """The verbs. Paths are absolute; SQL is in `dialect`; every failure is an `EngineError`."""
 
@@ -218,8 +222,11 @@ class Engine(Protocol):
     def restore(self, path: str, version: int, head: int | None = None) -> None:
         """Make `version` the content of the table again, as a new commit; with `head`, only where it is the newest."""
 
-    def query(self, sql: str, relations: tuple[Relation, ...]) -> pa.Table:
-        """Run a SELECT over the relations and return its rows (timestamps are UTC microseconds)."""
+    def query(self, sql: str, relations: tuple[Relation, ...], given: Mapping[str, pa.Table] = NONE_GIVEN) -> pa.Table:
+        """Run a SELECT over the relations and return its rows (timestamps are UTC microseconds).
+
+        `given` are rows that the caller holds, by the name that the SELECT has for them.
+        """
 
     def parts(self, sql: str, relations: tuple[Relation, ...], rows: int) -> Iterator[pa.Table]:
         """Run a SELECT over the relations and return its rows, so many at a time; none where there are none."""

@@ -8,7 +8,7 @@ import queue
 import secrets
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from sqlrun.engines import (
     spark_views,
 )
 from sqlrun.engines.protocol import (
+    NONE_GIVEN,
     Append,
     Dialect,
     Landing,
@@ -170,9 +171,9 @@ class SparkEngine:
             case Merge():
                 spark_merge.merge(session, table, write, write.statement)
 
-    def query(self, sql: str, relations: tuple[Relation, ...]) -> pa.Table:
-        """Run a SELECT over the relations and return its rows."""
-        with self._session() as session, self._explained("", sql), _views(session, relations):
+    def query(self, sql: str, relations: tuple[Relation, ...], given: Mapping[str, pa.Table] = NONE_GIVEN) -> pa.Table:
+        """Run a SELECT over the relations, and over rows that are given, and return its rows."""
+        with self._session() as session, self._explained("", sql), _views(session, relations, given):
             return session.sql(sql).toArrow()
 
     def parts(self, sql: str, relations: tuple[Relation, ...], rows: int) -> Iterator[pa.Table]:
@@ -227,13 +228,15 @@ def table_name(path: str) -> str:
 
 
 @contextmanager
-def _views(session: Any, relations: tuple[Relation, ...]) -> Iterator[None]:
-    """Register relations for one statement, and set the session up for one of that size."""
+def _views(session: Any, relations: tuple[Relation, ...], given: Mapping[str, pa.Table] = NONE_GIVEN) -> Iterator[None]:
+    """Register relations and given rows for one statement, and set the session up for one of that size."""
+    names = (*(relation.name for relation in relations), *given)
     try:
         spark_modes.choose(session, spark_views.register(session, relations))
+        spark_views.give(session, given)
         yield
     finally:
-        spark_views.forget(session, relations)
+        spark_views.forget(session, names)
 
 
 @contextmanager

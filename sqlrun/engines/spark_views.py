@@ -8,8 +8,9 @@ vectors, very many files, or a path that is not local go through Delta's reader.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from sqlrun.engines import deletion_vectors, delta_files
@@ -17,6 +18,9 @@ from sqlrun.engines.duckdb_files import overlapping
 from sqlrun.engines.protocol import Relation
 from sqlrun.engines.spark_modes import rows_in
 from sqlrun.incremental.sql import identifier
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 MOST_FILES = 2000
 WEIGHT = "cast(if(_change_type in ('insert', 'update_postimage'), 1, -1) as bigint) as _weight"
@@ -32,10 +36,16 @@ def register(session: Any, relations: tuple[Relation, ...]) -> int:
     return total
 
 
-def forget(session: Any, relations: tuple[Relation, ...]) -> None:
+def give(session: Any, given: Mapping[str, pa.Table]) -> None:
+    """Make rows that somebody holds temporary views."""
+    for name, rows in given.items():
+        session.createDataFrame(rows).createOrReplaceTempView(identifier(name, "spark"))
+
+
+def forget(session: Any, names: Iterable[str]) -> None:
     """Drop the views: a name that a later statement lacks must not find an older one's rows."""
-    for relation in relations:
-        session.catalog.dropTempView(identifier(relation.name, "spark"))
+    for name in names:
+        session.catalog.dropTempView(identifier(name, "spark"))
 
 
 def _names(relation: Relation) -> list[str]:

@@ -30,7 +30,7 @@ def names(columns: Iterable[str], dialect: Dialect, table: str = "") -> str:
 
 def timestamp(moment: datetime, dialect: Dialect) -> str:
     """Write a UTC time as a literal."""
-    text = moment.astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M:%S.%f")
+    text = moment.astimezone(timezone.utc).replace(tzinfo=None).isoformat(" ", "microseconds")
     if dialect == "spark":
         return f"timestamp '{text}Z'"
     return f"timestamptz '{text}+00'"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from sqlrun import checksums, row_text
@@ -46,3 +49,22 @@ def test_a_table_and_its_changes_add_up_the_same_on_both_engines(engine: SparkEn
     ):
         found = [e.query(checksums.sql(rows, e.dialect), (rows,)).to_pylist() for e in (engine, writer)]
         assert found[0] == found[1] and found[0][0]["n"] == "2"
+
+
+def test_rows_that_are_given_are_the_same_on_both_engines(engine: SparkEngine) -> None:
+    """Keys of changed rows, whose namesakes are looked for: NULL, times before 1970, decimals, texts, days."""
+    given = pa.table(
+        {
+            "id": pa.array([2, None, -(2**62)], pa.int64()),
+            "at": pa.array([-1, None, 1_700_000_000_000_001], pa.timestamp("us", "UTC")),
+            "price": pa.array([Decimal("-0.10"), None, Decimal("7.00")], pa.decimal128(18, 2)),
+            "name": ["é", None, ""],
+            "day": [date(1583, 1, 2), None, date(2026, 3, 10)],
+        }
+    )
+    engines = (engine, DuckDBEngine())
+    others = [each.query("select * from given where id is null or id <> 2", (), {"given": given}) for each in engines]
+    kept = [each.query("select * from given where day < date '1600-01-01'", (), {"given": given}) for each in engines]
+
+    assert [sorted(rows.to_pylist(), key=repr) for rows in others] == [sorted(given.slice(1).to_pylist(), key=repr)] * 2
+    assert [rows.to_pylist() for rows in kept] == [given.slice(0, 1).to_pylist()] * 2
