@@ -12,7 +12,6 @@ import json
 import uuid
 from array import array
 from collections.abc import Callable, Iterator
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from sqlrun.errors import EngineError, LockedError
 
 Files = dict[str, Stat]
 CHUNK = 64 * 1024 * 1024  # bytes of text held in memory at once
-PIECE = 8 * 1024  # lines that a thread of DuckDB's takes at once
+PIECE = 4 * 1024  # lines that a thread of DuckDB's takes at once
 KEEP = 64  # batch files before they are folded into one
 
 
@@ -192,21 +191,18 @@ class _Reading:
 
     def chunks(self) -> Iterator[Any]:
         """Give tables of lines; afterwards it is known which files were not read."""
-        texts: list[bytes] = []
-        names: list[bytes] = []
+        parts: list[Any] = []
         size = 0
         for name, stat in self._files.items():
             data = self._read(name, stat)
             if data is None:
                 continue
-            lines = _lines(data)
-            texts.extend(lines)
-            names.extend([name.encode()] * len(lines))
+            parts.append(_lines(data, name))
             size += len(data)
             if size >= CHUNK:
-                yield _table(texts, names)
-                texts, names, size = [], [], 0
-        yield _table(texts, names)
+                yield _table(parts)
+                parts, size = [], 0
+        yield _table(parts)
 
     def _read(self, name: str, stat: Stat) -> bytes | None:
         try:
@@ -219,29 +215,31 @@ class _Reading:
         return data
 
 
-def _lines(data: bytes) -> list[bytes]:
-    """Part a file into its lines, as UTF-8; a byte that is none of its is replaced."""
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError:
-        data = data.decode("utf-8", "replace").encode()
-    lines = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
-    if not lines[-1]:
-        lines.pop()
-    return lines
+def _lines(data: bytes, name: str) -> Any:
+    """Part a file into a table of its lines, as UTF-8; a byte that is none of its is replaced."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not data.isascii():
+        try:
+            data.decode("utf-8")
+        except UnicodeDecodeError:
+            data = data.decode("utf-8", "replace").encode()
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    # PyArrow looks at each value of a list that it is given, and imports pandas to do so: it is given memory.
+    ends = pa.py_buffer(array("q", (0, len(data))))
+    whole = pa.LargeStringArray.from_buffers(1, ends, pa.py_buffer(data))
+    lines = pc.split_pattern(whole, pattern="\n").flatten()
+    if not data or data.endswith(b"\n"):
+        lines = lines[:-1]
+    return pa.Table.from_arrays([lines, pa.repeat(pa.scalar(name, pa.large_string()), len(lines))], ["value", "file"])
 
 
-def _table(texts: list[bytes], names: list[bytes]) -> Any:
-    """Make the table of lines, in pieces that DuckDB's threads share."""
+def _table(parts: list[Any]) -> Any:
+    """Put tables of lines together, in pieces that DuckDB's threads share."""
     import pyarrow as pa
 
-    table = pa.Table.from_arrays([_strings(texts), _strings(names)], ["value", "file"])
-    return pa.Table.from_batches(table.to_batches(PIECE), table.schema)
-
-
-def _strings(texts: list[bytes]) -> Any:
-    """Make a column of texts by its memory: PyArrow looks at each value of a list, and imports pandas to do so."""
-    import pyarrow as pa
-
-    ends = array("q", accumulate(map(len, texts), initial=0))
-    return pa.LargeStringArray.from_buffers(len(texts), pa.py_buffer(ends), pa.py_buffer(b"".join(texts)))
+    schema = pa.schema([("value", pa.large_string()), ("file", pa.large_string())])
+    table = pa.concat_tables(parts) if parts else schema.empty_table()
+    return pa.Table.from_batches(table.to_batches(PIECE), schema)
