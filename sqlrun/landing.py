@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from sqlrun import rescue, usual_lines
 from sqlrun.engines.protocol import Dialect, StoredColumn
-from sqlrun.incremental import sql, types
+from sqlrun.incremental import reused, sql, types
 from sqlrun.incremental.algebra import Filter, Node, Project, Scan, Type
 from sqlrun.incremental.stages import Stage, collapse
 from sqlrun.model import Column, Source
@@ -70,14 +70,20 @@ def query(
 
     `with_text`: good rows keep their line's text, too.
     """
+    # All but the time of landing is the same in each tick.
+    kind = ("landing", source, tuple(rules), dialect)
+    ctes = reused.kept(stage, kind, lambda: _ctes(stage, source, rules, dialect))
+    return f"with\n{ctes}\n{_final(stage, dialect, landed_at, with_text)}"
+
+
+def _ctes(stage: Stage, source: Source, rules: Sequence[Rule], dialect: Dialect) -> str:
     parts = [
         ("_parsed", _parsed(source, dialect)),
         *_typed_parts(source, dialect),
         ("_modelled", _modelled(stage, dialect)),
         ("_judged", _dialect(_judged(stage, rules), dialect)),
     ]
-    ctes = ",\n".join(f"{name} as (\n{text}\n)" for name, text in parts)
-    return f"with\n{ctes}\n{_final(stage, dialect, landed_at, with_text)}"
+    return ",\n".join(f"{name} as (\n{text}\n)" for name, text in parts)
 
 
 def columns_of(stage: Stage) -> tuple[StoredColumn, ...]:
