@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from sqlrun import durable, examination, landed
-from sqlrun.engines import delta_files, duckdb_merge, source_files
-from sqlrun.engines.protocol import Landing
+from sqlrun.engines import delta_files, duckdb_appends, source_files
+from sqlrun.engines.protocol import Append, Landing, Write
 from sqlrun.engines.source_files import Stat
 from sqlrun.errors import EngineError, LockedError
 
@@ -157,27 +157,24 @@ def _commit(
 
     Those leave the plan before the commit, so that the next batch takes them as they are then.
     """
-    names = ", ".join(f'"{c.name}"' for c in landing.table.columns)
+    write = Write(landing.table, table.version(), number, app_id, (), Append(landing.sql), landing.metadata)
     read = _Reading(landing, files)
-    verb = "create or replace temp table _landed as"
-    for chunk in read.chunks():
-        session.register("lines", chunk)
-        session.execute(f"{verb} select {names} from ({landing.sql})")
-        session.unregister("lines")
-        verb = "insert into _landed"
-    if read.gone and not landing.accept_lost:
-        raise source_files.gone(landing.table.name, landing.source, read.gone)
-    left = [*read.unsettled, *read.gone]
-    if left:
-        if delta_files.head(landing.table.path) != table.version():
-            raise _overtaken(landing.table.name)  # it may have read them: taken off the list they would land again
-        rest = {name: stat for name, stat in files.items() if name not in left}
-        durable.write(Path(landing.checkpoint) / "batches" / f"{number}.json", _planning(number, rest))
-    count = int(session.execute("select count(*) from _landed").fetchall()[0][0])
-    commit = delta_files.commit(app_id, number, {**landing.metadata, "sqlrun.files": str(len(files) - len(left))})
-    reader = session.sql("select * from _landed").to_arrow_reader(100_000)
-    # A batch without rows is committed too: its number must be on record.
-    duckdb_merge._write(table, reader, "append", commit)
+    with duckdb_appends.coming(session, table, write) as rows:
+        for chunk in read.chunks():
+            session.register("lines", chunk)
+            rows.add(landing.sql)
+            session.unregister("lines")
+        if read.gone and not landing.accept_lost:
+            raise source_files.gone(landing.table.name, landing.source, read.gone)
+        left = [*read.unsettled, *read.gone]
+        if left:
+            if delta_files.head(landing.table.path) != table.version():
+                # Another build may have read them: taken off the list they would land again.
+                raise _overtaken(landing.table.name)
+            rest = {name: stat for name, stat in files.items() if name not in left}
+            durable.write(Path(landing.checkpoint) / "batches" / f"{number}.json", _planning(number, rest))
+        # A batch without rows is committed too: its number must be on record.
+        count = rows.commit({**landing.metadata, "sqlrun.files": str(len(files) - len(left))})
     return count, read.unsettled
 
 
