@@ -14,9 +14,9 @@ from functools import lru_cache
 import sqlglot
 from sqlglot import exp
 
-from sqlrun import rescue
+from sqlrun import rescue, usual_lines
 from sqlrun.engines.protocol import Dialect, StoredColumn
-from sqlrun.incremental import sql, types
+from sqlrun.incremental import reused, sql, types
 from sqlrun.incremental.algebra import Filter, Node, Project, Scan, Type
 from sqlrun.incremental.stages import Stage, collapse
 from sqlrun.model import Column, Source
@@ -70,14 +70,20 @@ def query(
 
     `with_text`: good rows keep their line's text, too.
     """
+    # All but the time of landing is the same in each tick.
+    kind = ("landing", source, tuple(rules), dialect)
+    ctes = reused.kept(stage, kind, lambda: _ctes(stage, source, rules, dialect))
+    return f"with\n{ctes}\n{_final(stage, dialect, landed_at, with_text)}"
+
+
+def _ctes(stage: Stage, source: Source, rules: Sequence[Rule], dialect: Dialect) -> str:
     parts = [
         ("_parsed", _parsed(source, dialect)),
         *_typed_parts(source, dialect),
         ("_modelled", _modelled(stage, dialect)),
         ("_judged", _dialect(_judged(stage, rules), dialect)),
     ]
-    ctes = ",\n".join(f"{name} as (\n{text}\n)" for name, text in parts)
-    return f"with\n{ctes}\n{_final(stage, dialect, landed_at, with_text)}"
+    return ",\n".join(f"{name} as (\n{text}\n)" for name, text in parts)
 
 
 def columns_of(stage: Stage) -> tuple[StoredColumn, ...]:
@@ -106,21 +112,30 @@ def _parsed(source: Source, dialect: Dialect) -> str:
             f"from (select value as _raw, file as _file, from_json(value, {schema}, {options}) as _object from lines)\n"
             "where trim(_raw) <> ''"
         )
+    return _read_by_duckdb(source)
+
+
+def _read_by_duckdb(source: Source) -> str:
+    """Do what `_parsed` does, in DuckDB: a line of the usual form is read once, any other by what is asked of it."""
     shape = "{" + ", ".join(f'"{c.name}": {_as_json(types.parse(c.type))}' for c in source.columns) + "}"
-    structure = sql.string(shape, dialect)
+    read = f"from_json(_line, {sql.string(shape, 'duckdb')})"
     tests = ["json_type(_line) = 'OBJECT'"]
     tests += [test for c in source.columns for test in _shaped(f'$."{c.name}"', types.parse(c.type))]
     twice = "len(json_keys(_line)) <> len(list_distinct(json_keys(_line)))"
+    form = usual_lines.usual(source)
+    usual = "false" if form is None else f"regexp_full_match(value, {sql.string(form, 'duckdb')})"
     return (
         "select value as _raw, file as _file,\n"
-        f"    case when {' and '.join(tests)}\n"
-        f"        then try(from_json(_line, {structure})) end as _json,\n"
+        f"    case when _usual then {read} when {' and '.join(tests)} then try({read}) end as _json,\n"
         f"    case when _plain then false else {twice} end as _twice,\n"
-        f"    case when not _plain then {rescue.rescued(source, dialect)} end as {RESCUED},\n"
-        f"    case when not _plain then {rescue.absent(source, dialect)} end as {ABSENT}\n"
-        f"from (select value, file, _line, {rescue.plain(source)} as _plain from (\n"
-        "    select value, file, case when json_valid(value) then try_cast(value as json) end as _line from lines))\n"
-        "where _line is not null or trim(value) <> ''"
+        f"    case when not _plain then {rescue.rescued(source, 'duckdb')} end as {RESCUED},\n"
+        f"    case when not _plain then {rescue.absent(source, 'duckdb')} end as {ABSENT}\n"
+        "from (select value, file, _line, _usual,\n"
+        f"    case when _usual then true else {rescue.plain(source)} end as _plain from (\n"
+        "    select value, file, _usual, case when _usual then value when json_valid(value) then value end as _line\n"
+        f"    from (select value, file, {usual} as _usual from lines\n"
+        # Looking for spaces goes through the whole text: most lines are spared that.
+        "        where starts_with(value, '{') or trim(value) <> '')))"
     )
 
 

@@ -12,7 +12,7 @@ from sqlrun.engines import delta_files
 from sqlrun.engines.protocol import Dialect, Engine, Flavour, Load, Receipt, Relation, Write, Written
 from sqlrun.errors import EngineError, UnsuitedError
 from sqlrun.events import StageReceipt
-from sqlrun.incremental import ranges
+from sqlrun.incremental import ranges, reused
 from sqlrun.incremental.compile import Compiled, whole_query
 from sqlrun.incremental.script import Moment
 from sqlrun.incremental.stages import Stage
@@ -134,7 +134,7 @@ def _carried_out(
 ) -> Written:
     """Write a table's statement in an engine's dialect and have it carried out, where there is anything to do."""
     table, base = progress.plan.tables[stage.name], progress.bases[stage.name]
-    prepared = prepare(stage, tick, engine.dialect, _whole(progress, model, engine.dialect))
+    prepared = _prepared(progress, model, stage, tick, engine.dialect)
     if prepared is None:
         return Written(base, Receipt(0.0))
     needed = ranges.needed(stage, tick.moment, fresh=tick.fresh or tick.whole)
@@ -148,6 +148,15 @@ def _carried_out(
     engine.start()  # what that takes isn't the statement's cost
     progress.still()
     return engine.write(_write(progress, table, base, relations, prepared))
+
+
+def _prepared(progress: Progress, model: Compiled, stage: Stage, tick: Tick, dialect: Dialect) -> Prepared | None:
+    """Write a stage's statement for a tick, or take that of another tick of its kind, in which only times differ."""
+    if stage.method == "full":
+        return prepare(stage, tick, dialect, _whole(progress, model, dialect))
+    return reused.prepared(
+        stage, tick, dialect, lambda: [m.query.tree for m in progress.space.models if m is model or m.is_view]
+    )
 
 
 def _choice(progress: Progress, stage: Stage, table: TablePlan, changed: int) -> costs.Choice | None:

@@ -164,6 +164,19 @@ def _reads(warehouse: str, _: delta_files.Entry) -> dict[tuple[str, str], _Reads
 
 def past(warehouse: str, env: str = "") -> tuple[Past, ...]:
     """List what tables took in past ticks, newest last, for a prediction; nothing where receipts can't be read."""
+    try:
+        entry = delta_files.entry_of_head(path_of(warehouse, env))
+    except OSError:
+        return ()
+    if entry is None:
+        return ()
+    with _reading:
+        return _past(warehouse, env, entry)
+
+
+@lru_cache(maxsize=4)
+def _past(warehouse: str, env: str, _: delta_files.Entry) -> tuple[Past, ...]:
+    """Do what `past` does: a tick asks for each of its tables, and receipts come after it."""
     rows = _advice(warehouse, env, ["tick", "engine", "table", "rows_in", "rows_read", "seconds", "commits"])
     newest = max((row["tick"] for row in rows), default=0)
     rows = [row for row in rows if row["tick"] > newest - MOST_PAST and row["commits"]]

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import json
+import random
+from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from sqlrun import landing
+from sqlrun import landing, usual_lines
 from sqlrun.engines import duckdb_landing
 from sqlrun.engines.duckdb import DuckDBEngine
 from sqlrun.incremental import sql
+from sqlrun.model import Column
 from sqlrun.pipeline import prepare
 from tests import rescue_lines
 from tests.landing_lines import LINES
 from tests.projects import ROOT
 
-# Where a line is taken for plain, and where its values are taken for whole.
-SHORT_CUTS = (" as _plain from", "case when not coalesce(_json is not null and not _twice and ")
-LONG_WAYS = (" and false as _plain from", "case when not coalesce(false and ")
+# Where a line is taken for usual, where for plain, and where its values are taken for whole.
+SHORT_CUTS = (
+    " as _usual from lines",
+    " as _plain from",
+    "case when not coalesce(_json is not null and not _twice and ",
+)
+LONG_WAYS = (" and false as _usual from lines", " and false as _plain from", "case when not coalesce(false and ")
 
 
 def lines(found: dict[str, str]) -> str:
@@ -29,8 +37,9 @@ def lines(found: dict[str, str]) -> str:
     )
 
 
-def long_way(text: str) -> str:
-    for short, long in zip(SHORT_CUTS, LONG_WAYS, strict=True):
+def long_way(text: str, cuts: tuple[str, ...] = SHORT_CUTS) -> str:
+    for short, long in zip(cuts, LONG_WAYS, strict=False):
+        assert short in text
         text = text.replace(short, long)
     return text
 
@@ -76,13 +85,98 @@ def test_a_plain_line_rescues_what_any_other_does() -> None:
     assert short["an unknown field inside, all outside declared"]["_rescued"] == '{"size": {"w": 1, "x": 2}}'
 
 
+# A line, and whether it has the usual form of `rescue_lines.SOURCE`.
+FORMS = (
+    ('{"id":"1","size":{"w":1,"h":{"cm":2}},"items":[]}', True),
+    ('{"id":"1","size":{"w":1,"h":{"cm":2}},"items":[{"dish":"x"},{"dish":null}]}', True),
+    (' { "id" : -0.5 , "size" : { "w" : "1" , "h" : {"cm":2} } , "items" : [ {"dish":"ü 🍕"} , {"dish":""} ] } ', True),
+    ('{"id":true,"size":{"w":false,"h":{"cm":null}},"items":[]}', True),
+    ('{"id":12345678901234567890123456789012345678901,"size":{"w":0,"h":{"cm":0.10}},"items":[]}', True),
+    ('{"size":{"w":1,"h":{"cm":2}},"id":"1","items":[]}', False),
+    ('{"id":"1","size":{"w":1,"h":{"cm":2}}}', False),
+    ('{"id":"1","size":{"w":1,"h":{"cm":2}},"items":[],"x":1}', False),
+    ('{"id":"1","id":"2","size":{"w":1,"h":{"cm":2}},"items":[]}', False),
+    ('{"id":"1","size":{"w":1,"h":{"cm":2,"in":1}},"items":[]}', False),
+    ('{"id":"1","size":{"w":1,"h":{"cm":2}},"items":[{"dish":"x"} {"dish":"y"}]}', False),
+    ('{"id":"1","size":{"w":1,"h":{"cm":2}},"items":[{"dish":"x"},]}', False),
+    ('{"id":"1","size":{"w":1,"h":{"cm":2}},"items":[null]}', False),
+    ('{"id":"1","size":{"w":1,"h":{"cm":2}},"items":[[]]}', False),
+    ('{"id":"1","size":{"w":1,"h":{"cm":2}},"items":{}}', False),
+    ('{"id":"1","size":null,"items":[]}', False),
+    ('{"id":"1","size":{"w":1,"h":{"cm":2}},"items":[]} {}', False),
+    ('{"id":"a\\n","size":{"w":1,"h":{"cm":2}},"items":[]}', False),
+    ('{"id":"a\t","size":{"w":1,"h":{"cm":2}},"items":[]}', False),
+    ('{"id":[1],"size":{"w":1,"h":{"cm":2}},"items":[]}', False),
+    ('{"id":{"a":1},"size":{"w":1,"h":{"cm":2}},"items":[]}', False),
+    ('{"id":01,"size":{"w":1,"h":{"cm":2}},"items":[]}', False),
+    ('{"id":1.,"size":{"w":1,"h":{"cm":2}},"items":[]}', False),
+    ('{"id":NaN,"size":{"w":1,"h":{"cm":2}},"items":[]}', False),
+    ('{"ID":"1","size":{"w":1,"h":{"cm":2}},"items":[]}', False),
+    ('[{"id":"1","size":{"w":1,"h":{"cm":2}},"items":[]}]', False),
+    ("", False),
+)  # fmt: skip
+
+
+def test_a_line_of_the_usual_form_is_read_as_any_other() -> None:
+    """What one look says of it is what all questions say: valid, an object, its keys, its shape."""
+    form = sql.string(str(usual_lines.usual(rescue_lines.SOURCE)), "duckdb")
+    found = lines({str(number): line for number, (line, _) in enumerate(FORMS)})
+    matched = DuckDBEngine().query(f"select file, regexp_full_match(value, {form}) as yes from ({found})", ())
+    assert {row["file"]: row["yes"] for row in matched.to_pylist()} == {
+        str(number): yes for number, (_, yes) in enumerate(FORMS)
+    }
+    parsed = f"with lines as ({found}) select * from ({landing._parsed(rescue_lines.SOURCE, 'duckdb')})"
+    short, long = rows(parsed), rows(long_way(parsed, SHORT_CUTS[:2]))
+    assert short == long
+    for number, (_, yes) in enumerate(FORMS):
+        if yes:
+            row = long[str(number)]
+            assert row["_json"] is not None and not row["_twice"]
+            assert row[landing.RESCUED] is None and row[landing.ABSENT] is None
+
+
+def test_random_lines_of_the_usual_form_are_read_as_any_other() -> None:
+    """Pieces of lines put together at random; some are whole, many nearly."""
+    chance = random.Random(8)
+    scalars = ['"a"', '""', '"ü"', '"\\u0041"', "1", "-0", "0.50", "1e3", "01", "true", "null", "nul", '"', "[]", "{}"]
+
+    def some(*usual: str) -> str:
+        return chance.choice(usual) if chance.random() < 0.97 else chance.choice([*scalars, ",", ":", "}", "]", " "])
+
+    def line() -> str:
+        items = ",".join(f'{{"dish"{some(":")}{some(*scalars[:7])}}}' for _ in range(chance.randrange(3)))
+        size = f'{{"w":{some(*scalars[:7])},"h":{{"cm":{some(*scalars[:7])}}}}}'
+        return f'{{"id":{some(*scalars[:7])}{some(",")}"size":{some(size)},"items":{some(f"[{items}]")}}}'
+
+    found = lines({str(number): line() for number in range(400)})
+    parsed = f"with lines as ({found}) select * from ({landing._parsed(rescue_lines.SOURCE, 'duckdb')})"
+    short, long = rows(parsed), rows(long_way(parsed, SHORT_CUTS[:2]))
+    assert short == long
+    form = sql.string(str(usual_lines.usual(rescue_lines.SOURCE)), "duckdb")
+    matched = DuckDBEngine().query(f"select count(*) as n from ({found}) where regexp_full_match(value, {form})", ())
+    assert 150 < matched.to_pylist()[0]["n"] < 350
+
+
+def test_a_source_without_a_usual_form_is_read_too() -> None:
+    here = rescue_lines.HERE
+    odd = Column("é", "string", "It.", here)
+    many = tuple(Column(f"c{number}", "string", "It.", here) for number in range(usual_lines.MOST_FIELDS + 1))
+    for columns in ((odd,), many):
+        source = replace(rescue_lines.SOURCE, columns=columns)
+        assert usual_lines.usual(source) is None
+        line = json.dumps({column.name: "1" for column in columns}, ensure_ascii=False)
+        parsed = f"with lines as ({lines({'a': line})}) select * from ({landing._parsed(source, 'duckdb')})"
+        assert rows(parsed)["a"]["_json"] == {column.name: "1" for column in columns}
+    assert usual_lines.usual(replace(rescue_lines.SOURCE, columns=many[1:])) is not None
+
+
 @pytest.mark.parametrize(
     "data", [b"", b"a", b"a\n", b"\n\n", b"a\r\nb\rc\n\n", b"\xe2\x82\nb\xff\xe2\x82", "ü\n🍕".encode()]
 )
 def test_a_file_is_parted_into_its_lines(data: bytes) -> None:
     parts = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
     expected = [part.decode("utf-8", "replace") for part in (parts if parts[-1] else parts[:-1])]
-    found = duckdb_landing._table(duckdb_landing._lines(data), [b"f"] * len(expected))
+    found = duckdb_landing._table([duckdb_landing._lines(data, "f")])
 
     found.validate(full=True)
     assert found.column("value").to_pylist() == expected
@@ -90,6 +184,13 @@ def test_a_file_is_parted_into_its_lines(data: bytes) -> None:
 
 
 def test_the_threads_of_duckdb_share_lines() -> None:
-    many = [str(number).encode() for number in range(2 * duckdb_landing.PIECE + 1)]
-    found: pa.Table = duckdb_landing._table(many, many)
+    many = b"1\n" * (2 * duckdb_landing.PIECE + 1)
+    found: pa.Table = duckdb_landing._table([duckdb_landing._lines(many, "f")])
     assert [len(piece) for piece in found.to_batches()] == [duckdb_landing.PIECE, duckdb_landing.PIECE, 1]
+
+
+def test_lines_of_files_stand_beside_their_names() -> None:
+    parts = [duckdb_landing._lines(data, name) for data, name in ((b"a\nb\n", "x"), (b"", "y"), (b"c", "z"))]
+    found = duckdb_landing._table(parts)
+    assert found.to_pylist() == [{"value": v, "file": f} for v, f in (("a", "x"), ("b", "x"), ("c", "z"))]
+    assert duckdb_landing._table([]).num_rows == 0

@@ -92,3 +92,22 @@ def test_torn_receipts_give_no_advice(tmp_path: Path, torn: str) -> None:
 
     assert receipts.past(str(tmp_path)) == ()
     assert receipts.read_for_changes(str(tmp_path), "a", "merge") == []
+
+
+def test_the_past_is_read_once_until_a_tick_writes_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of a tick's tables asks for it, in threads."""
+    asked: list[str] = []
+    real = receipts._advice
+
+    def counted(warehouse: str, env: str, columns: list[str]) -> list[dict[str, Any]]:
+        asked.append(env)
+        return real(warehouse, env, columns)
+
+    monkeypatch.setattr(receipts, "_advice", counted)
+    receipts.write(str(tmp_path), result(1, "a"), "duckdb", AT)
+    first = receipts.past(str(tmp_path))
+    assert first == receipts.past(str(tmp_path)) != ()
+    receipts.write(str(tmp_path), result(2, "a"), "duckdb", AT)
+    assert len(receipts.past(str(tmp_path))) == 2 * len(first)
+    assert receipts.past(str(tmp_path), "dev") == ()
+    assert len(asked) == 2

@@ -12,19 +12,18 @@ import json
 import uuid
 from array import array
 from collections.abc import Callable, Iterator
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 from sqlrun import durable, examination, landed
-from sqlrun.engines import delta_files, duckdb_merge, source_files
-from sqlrun.engines.protocol import Landing
+from sqlrun.engines import delta_files, duckdb_appends, source_files
+from sqlrun.engines.protocol import Append, Landing, Write
 from sqlrun.engines.source_files import Stat
 from sqlrun.errors import EngineError, LockedError
 
 Files = dict[str, Stat]
 CHUNK = 64 * 1024 * 1024  # bytes of text held in memory at once
-PIECE = 8 * 1024  # lines that a thread of DuckDB's takes at once
+PIECE = 4 * 1024  # lines that a thread of DuckDB's takes at once
 KEEP = 64  # batch files before they are folded into one
 
 
@@ -158,27 +157,24 @@ def _commit(
 
     Those leave the plan before the commit, so that the next batch takes them as they are then.
     """
-    names = ", ".join(f'"{c.name}"' for c in landing.table.columns)
+    write = Write(landing.table, table.version(), number, app_id, (), Append(landing.sql), landing.metadata)
     read = _Reading(landing, files)
-    verb = "create or replace temp table _landed as"
-    for chunk in read.chunks():
-        session.register("lines", chunk)
-        session.execute(f"{verb} select {names} from ({landing.sql})")
-        session.unregister("lines")
-        verb = "insert into _landed"
-    if read.gone and not landing.accept_lost:
-        raise source_files.gone(landing.table.name, landing.source, read.gone)
-    left = [*read.unsettled, *read.gone]
-    if left:
-        if delta_files.head(landing.table.path) != table.version():
-            raise _overtaken(landing.table.name)  # it may have read them: taken off the list they would land again
-        rest = {name: stat for name, stat in files.items() if name not in left}
-        durable.write(Path(landing.checkpoint) / "batches" / f"{number}.json", _planning(number, rest))
-    count = int(session.execute("select count(*) from _landed").fetchall()[0][0])
-    commit = delta_files.commit(app_id, number, {**landing.metadata, "sqlrun.files": str(len(files) - len(left))})
-    reader = session.sql("select * from _landed").to_arrow_reader(100_000)
-    # A batch without rows is committed too: its number must be on record.
-    duckdb_merge._write(table, reader, "append", commit)
+    with duckdb_appends.coming(session, table, write) as rows:
+        for chunk in read.chunks():
+            session.register("lines", chunk)
+            rows.add(landing.sql)
+            session.unregister("lines")
+        if read.gone and not landing.accept_lost:
+            raise source_files.gone(landing.table.name, landing.source, read.gone)
+        left = [*read.unsettled, *read.gone]
+        if left:
+            if delta_files.head(landing.table.path) != table.version():
+                # Another build may have read them: taken off the list they would land again.
+                raise _overtaken(landing.table.name)
+            rest = {name: stat for name, stat in files.items() if name not in left}
+            durable.write(Path(landing.checkpoint) / "batches" / f"{number}.json", _planning(number, rest))
+        # A batch without rows is committed too: its number must be on record.
+        count = rows.commit({**landing.metadata, "sqlrun.files": str(len(files) - len(left))})
     return count, read.unsettled
 
 
@@ -192,21 +188,18 @@ class _Reading:
 
     def chunks(self) -> Iterator[Any]:
         """Give tables of lines; afterwards it is known which files were not read."""
-        texts: list[bytes] = []
-        names: list[bytes] = []
+        parts: list[Any] = []
         size = 0
         for name, stat in self._files.items():
             data = self._read(name, stat)
             if data is None:
                 continue
-            lines = _lines(data)
-            texts.extend(lines)
-            names.extend([name.encode()] * len(lines))
+            parts.append(_lines(data, name))
             size += len(data)
             if size >= CHUNK:
-                yield _table(texts, names)
-                texts, names, size = [], [], 0
-        yield _table(texts, names)
+                yield _table(parts)
+                parts, size = [], 0
+        yield _table(parts)
 
     def _read(self, name: str, stat: Stat) -> bytes | None:
         try:
@@ -219,29 +212,31 @@ class _Reading:
         return data
 
 
-def _lines(data: bytes) -> list[bytes]:
-    """Part a file into its lines, as UTF-8; a byte that is none of its is replaced."""
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError:
-        data = data.decode("utf-8", "replace").encode()
-    lines = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
-    if not lines[-1]:
-        lines.pop()
-    return lines
+def _lines(data: bytes, name: str) -> Any:
+    """Part a file into a table of its lines, as UTF-8; a byte that is none of its is replaced."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not data.isascii():
+        try:
+            data.decode("utf-8")
+        except UnicodeDecodeError:
+            data = data.decode("utf-8", "replace").encode()
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    # PyArrow looks at each value of a list that it is given, and imports pandas to do so: it is given memory.
+    ends = pa.py_buffer(array("q", (0, len(data))))
+    whole = pa.LargeStringArray.from_buffers(1, ends, pa.py_buffer(data))
+    lines = pc.split_pattern(whole, pattern="\n").flatten()
+    if not data or data.endswith(b"\n"):
+        lines = lines[:-1]
+    return pa.Table.from_arrays([lines, pa.repeat(pa.scalar(name, pa.large_string()), len(lines))], ["value", "file"])
 
 
-def _table(texts: list[bytes], names: list[bytes]) -> Any:
-    """Make the table of lines, in pieces that DuckDB's threads share."""
+def _table(parts: list[Any]) -> Any:
+    """Put tables of lines together, in pieces that DuckDB's threads share."""
     import pyarrow as pa
 
-    table = pa.Table.from_arrays([_strings(texts), _strings(names)], ["value", "file"])
-    return pa.Table.from_batches(table.to_batches(PIECE), table.schema)
-
-
-def _strings(texts: list[bytes]) -> Any:
-    """Make a column of texts by its memory: PyArrow looks at each value of a list, and imports pandas to do so."""
-    import pyarrow as pa
-
-    ends = array("q", accumulate(map(len, texts), initial=0))
-    return pa.LargeStringArray.from_buffers(len(texts), pa.py_buffer(ends), pa.py_buffer(b"".join(texts)))
+    schema = pa.schema([("value", pa.large_string()), ("file", pa.large_string())])
+    table = pa.concat_tables(parts) if parts else schema.empty_table()
+    return pa.Table.from_batches(table.to_batches(PIECE), schema)

@@ -23,6 +23,11 @@ def append(session: Any, table: Any, sql: str, commit: Any) -> int:
     return count
 
 
+def append_table(session: Any, table: Any, name: str, commit: Any) -> None:
+    """Add the rows of a table of the session, in a commit also where there are none."""
+    _write(table, _reader(session, f"select * from {name}"), "append", commit)
+
+
 def replace(session: Any, table: Any, sql: str, commit: Any) -> int:
     """Make the rows of a query the whole table."""
     count = _made(session, "_rows", sql)

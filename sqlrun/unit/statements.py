@@ -7,12 +7,12 @@ run, and are kept from one to the next.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timezone
 from typing import Any
 
 from sqlrun import landing
 from sqlrun.engines.protocol import Dialect
 from sqlrun.incremental.compile import Compiled, whole_query
+from sqlrun.incremental.reused import AS_OF, BEFORE, at
 from sqlrun.incremental.script import Moment
 from sqlrun.incremental.sql import cast, identifier
 from sqlrun.incremental.stages import Stage
@@ -22,9 +22,6 @@ from sqlrun.parse import Query
 from sqlrun.unit.chain import Chain
 from sqlrun.unit.texts import Written, written
 
-AS_OF = datetime(1111, 11, 12, 13, 14, 15, 161718, tzinfo=timezone.utc)
-BEFORE = datetime(1212, 12, 13, 14, 15, 16, 171819, tzinfo=timezone.utc)
-FULL, DAY = "%Y-%m-%d %H:%M:%S.%f", "%Y-%m-%d"
 # Gives what was made from a description before, or makes it.
 Kept = Callable[[str, object, Any, Callable[[], Any]], Any]
 
@@ -92,16 +89,3 @@ class Statements:
 
     def _query(self, name: str) -> str:
         return whole_query(self._queries, name, self._chain.views, Moment(AS_OF, None), self._dialect)
-
-
-def at(text: str, moment: Moment) -> str:
-    """Put a tick's times in the place of those that a text was written for."""
-    pairs = [(AS_OF, moment.as_of), (BEFORE, moment.previous or moment.as_of)]
-    for form in (FULL, DAY):
-        for stand_in, time in pairs:
-            text = text.replace(stand_in.strftime(form), _utc(time).strftime(form))
-    return text
-
-
-def _utc(time: datetime) -> datetime:
-    return time.astimezone(timezone.utc)

@@ -1,0 +1,79 @@
+"""Rows that come to a table, and none that leave: DuckDB writes them as new files. Shell: DuckDB, Delta files.
+
+Files lie there before a commit names them (decision 26). A table that sqlrun didn't make is left to delta-rs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from sqlrun.engines import delta_commit, delta_files, duckdb_copies, duckdb_merge
+from sqlrun.engines.delta_commit import Change, File
+from sqlrun.engines.protocol import Write
+from sqlrun.incremental.sql import identifier, type_name
+
+
+class Coming:
+    """Rows on their way into a table, query by query, until they are committed at once."""
+
+    def __init__(self, session: Any, table: Any, write: Write) -> None:
+        self._session, self._table, self._write = session, table, write
+        self._ours = not write.table.partition_by and delta_commit.ours(table, write)
+        self._started = time.perf_counter()
+        self._rows, self._made = 0, False
+        self._files: list[File] = []
+        self.paths: list[str] = []
+
+    def add(self, sql: str) -> None:
+        """Compute the rows of a query over the table's columns."""
+        items = ", ".join(
+            f"cast({name} as {type_name(column.type, 'duckdb')}) as {name}"
+            for column in self._write.table.columns
+            for name in [identifier(column.name, "duckdb")]
+        )
+        if self._ours:
+            self._copy(f"select {items} from ({sql})")
+            return
+        verb = "insert into _coming" if self._made else "create or replace temp table _coming as"
+        self._made = True
+        self._rows += int(self._session.execute(f"{verb} select {items} from ({sql})").fetchall()[0][0])
+
+    def _copy(self, sql: str) -> None:
+        for file in duckdb_copies.copied(self._session, self._write, sql, "", {}, self.paths):
+            self._files.append(file)
+            self._rows += file.rows
+
+    def commit(self, metadata: Mapping[str, str]) -> int:
+        """Make all rows the table's next version, and count them; without rows it is a version, too."""
+        write = replace(self._write, metadata=metadata)
+        if not self._ours:
+            commit = delta_files.commit(write.app_id, write.tick, metadata)
+            duckdb_merge.append_table(self._session, self._table, "_coming", commit)
+            return self._rows
+        metrics = {
+            "num_added_files": len(self._files),
+            "num_removed_files": 0,
+            "num_added_rows": self._rows,
+            "execution_time_ms": int((time.perf_counter() - self._started) * 1000),
+        }
+        change = Change("WRITE", {"mode": "Append"}, metrics, tuple(self._files))
+        # Whatever happens from here on, a commit may name them.
+        self.paths.clear()
+        delta_commit.commit(self._table, write, change)
+        return self._rows
+
+
+@contextmanager
+def coming(session: Any, table: Any, write: Write) -> Iterator[Coming]:
+    """Begin to collect rows for a table; where something fails before their commit, their files go again."""
+    rows = Coming(session, table, write)
+    try:
+        yield rows
+    except BaseException:
+        for path in rows.paths:
+            path.unlink(missing_ok=True)
+        raise
