@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from sqlrun import explain, pipeline, profile, report
 from sqlrun.cache import Cache
 from sqlrun.console import Console
-from sqlrun.engines.choice import dialect_of
+from sqlrun.engines.choice import dialect_of, refused
 from sqlrun.errors import UsageError
 from sqlrun.graph import select as select_nodes
 from sqlrun.model import Profile
@@ -52,6 +52,9 @@ def build_command(root: Path, options: dict[str, Any], clock: Clock) -> int:
     console = Console(quiet=options["quiet"])
     cache = Cache.of(root)
     prepared, target = pipeline.prepare_to_build(root, options["profile"], cache)
+    wrong = refused(target)
+    if wrong:
+        raise profile.refusal(root, target.name, wrong)
     if options["threads"]:
         target = replace(target, threads=options["threads"])
     names = chosen(prepared, options["select"], options["exclude"])

@@ -73,7 +73,7 @@ class Chosen:
 
 
 # On two cores, as benchmarked; what a machine's own receipts say counts more as soon as there are enough of them.
-USUAL: Mapping[Name, Cost] = {"duckdb": Cost(0.05, 1.5e-6), "spark": Cost(1.5, 2.5e-6)}
+USUAL: Mapping[Name, Cost] = {"duckdb": Cost(0.05, 1.5e-6), "spark": Cost(1.5, 6e-6)}
 COLD_START = 10.0
 # Fewer receipts than this say nothing.
 ENOUGH = 3
@@ -154,23 +154,37 @@ def cost_of(engine: Name, table: str, past: Iterable[Past]) -> Cost:
 
     The cost of a row is the median of the slopes between two receipts each (Theil, Sen), so that a tick in which the
     machine was busy moves it little; the fixed cost is the median of what is left. Rows far beyond those of all
-    receipts cost what is usual. Newest last.
+    receipts cost what is usual. Where only the other engine has receipts, and they are slow, so is this one's usual
+    cost: the machine is slow, or busy. Newest last.
 
     >>> ticks = [Past("spark", "t", 10, rows, 2.0 + rows * 4e-6) for rows in (1_000, 100_000, 1_000_000)]
     >>> cost_of("spark", "t", ticks)
-    Cost(fixed=2.0, per_row=4e-06, reach=4000000.0, beyond=2.5e-06)
+    Cost(fixed=2.0, per_row=4e-06, reach=4000000.0, beyond=6e-06)
     >>> cost_of("spark", "t", []) == USUAL["spark"]
     True
     """
-    usual = USUAL[engine]
+    usual, past = USUAL[engine], tuple(past)
     points = [(cast(float, p.read), cast(float, p.seconds)) for p in _telling(engine, table, past)]
     if not points:
-        return usual
+        slow = _slowness("spark" if engine == "duckdb" else "duckdb", table, past)
+        return Cost(usual.fixed * slow, usual.per_row * slow)
     slopes = [(y2 - y1) / (x2 - x1) for (x1, y1), (x2, y2) in combinations(points, 2) if abs(x2 - x1) >= APART]
     slope = median(slopes) if len(slopes) >= ENOUGH else usual.per_row
     slope = min(max(slope, usual.per_row / WITHIN), usual.per_row * WITHIN)
     fixed = median(seconds - slope * rows for rows, seconds in points)
     return Cost(round(max(fixed, 0.0), 6), slope, REACH * max(rows for rows, _ in points), usual.per_row)
+
+
+def _slowness(engine: Name, table: str, past: Iterable[Past]) -> float:
+    """Tell how many times as long as usual an engine takes on this machine; 1 where it doesn't, or nothing says so.
+
+    A table's own ticks are left out: that one is slow on an engine is what the other may do better.
+    """
+    mine = [p for p in past if p.engine == engine and p.table != table][-NEWEST:]
+    if len(mine) < ENOUGH:
+        return 1.0
+    times = (cast(float, p.seconds) / USUAL[engine].seconds(round(cast(float, p.read))) for p in mine)
+    return min(max(median(times), 1.0), WITHIN)
 
 
 def _telling(engine: Name, table: str, past: Iterable[Past]) -> list[Past]:

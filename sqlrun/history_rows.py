@@ -13,6 +13,7 @@ from math import isfinite
 from typing import Any
 
 from sqlrun import check_history, measures, receipts
+from sqlrun.engine_choice import LONGEST, MOST_ROWS
 from sqlrun.engines import delta_files
 from sqlrun.engines.duckdb import DuckDBEngine
 from sqlrun.engines.protocol import Relation
@@ -168,8 +169,9 @@ class Books:
             return ()
         sql = f"""
             with ticks as (
-                select model, tick, sum(seconds) as seconds,
-                    coalesce(sum(rows_changed) filter ("table" = model), 0) as "rows"
+                select model, tick, coalesce(sum(seconds) filter (seconds between 0 and {LONGEST}), 0) as seconds,
+                    coalesce(sum(rows_changed) filter ("table" = model and rows_changed between 0 and {MOST_ROWS}), 0)
+                        as "rows"
                 from book where {self._chosen("model")} group by model, tick
             )
             select model as subject, place, max(seconds) as seconds, max("rows")::double as "rows",

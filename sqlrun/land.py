@@ -20,15 +20,18 @@ from sqlrun.plan import state_after
 def ahead(progress: Progress, at: datetime) -> None:
     """Land between two ticks what has come since the first and is whole: the second has less to wait for (decision 22).
 
-    To the second it is as if it had died after landing them: rows that no tick has published are its changes.
+    To the second it is as if it had died after landing them: rows that no tick has published are its changes. Where
+    it will need Spark, that begins to start now.
     Raises: EngineError, which the next tick meets again and tells; LockedError.
     """
-    for model in progress.plan.models:
-        if model.source is not None and _at_rest(progress, model):
-            turn = turns.of_landing(progress, model)
-            request = _request(progress, model, turn.engine.dialect, at)
-            progress.still()
-            turn.engine.land(request)
+    models = [model for model in progress.plan.models if model.source is not None and _at_rest(progress, model)]
+    if models:
+        turns.foresee(progress)
+    for model in models:
+        turn = turns.of_landing(progress, model)
+        request = _request(progress, model, turn.engine.dialect, at)
+        progress.still()
+        turn.engine.land(request)
 
 
 def _at_rest(progress: Progress, model: Compiled) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -55,6 +56,19 @@ def load(root: Path, name: str) -> Profile:
     if reader.problems:
         raise ProjectError(reader.problems)
     return Profile(name, engine, warehouse, threads, settings, every, keep, alerts, check, landing)
+
+
+def refusal(root: Path, name: str, refused: Mapping[str, str]) -> ProjectError:
+    """Say at each setting of a profile what its engine has against it; where it comes of the environment, not that."""
+    reader = _open(root, name)
+    raw = reader.root["settings"]
+    for key, why in refused.items():
+        written = reader.text(raw, key)
+        message = f"DuckDB doesn't take the setting `{key}: {written}`{'' if VARIABLE.search(written) else f': {why}'}"
+        known = "`spark.` before a name is for the engines spark and auto." if key.startswith("spark.") else ""
+        hint = known or "Names and values are DuckDB's, such as memory_limit: 4GB"
+        reader.problem("SR131", reader.value_place(raw, key), message, hint)
+    return ProjectError(reader.problems)
 
 
 def _open(root: Path, name: str) -> Reader:

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from sqlrun import arrow_rows
-from sqlrun.engine_choice import Past
+from sqlrun.engine_choice import LONGEST, MOST_ROWS, Past
 from sqlrun.engines import delta_files
 from sqlrun.engines.protocol import Receipt, StoredColumn, TableSpec
 from sqlrun.errors import EngineError, first_line
@@ -118,22 +118,26 @@ class Total:
 
 
 def totals(warehouse: str, env: str = "") -> dict[int, Total]:
-    """Add up rows changed, seconds and checks of all tables, by tick."""
-    if delta_files.head(path_of(warehouse, env)) is None:
-        return {}
-    table = delta_files.open_table(path_of(warehouse, env))
-    columns = ["tick", "rows_changed", "seconds", "checks", "checks_warned", "checks_failed"]
+    """Add up rows changed, seconds and checks of all tables, by tick; what can't be true counts for nothing."""
+    columns = ("rows_changed", "seconds", "checks", "checks_warned", "checks_failed")
     found: dict[int, Total] = {}
-    for row in arrow_rows.plain(table.scan(columns=columns).read_all()):
+    for row in _advice(warehouse, env, ["tick", *columns]):
+        changed, seconds, *checks = (
+            _possible(row[name], LONGEST if name == "seconds" else MOST_ROWS) for name in columns
+        )
         so_far = found.get(row["tick"], Total())
         found[row["tick"]] = Total(
-            so_far.rows_changed + row["rows_changed"],
-            so_far.seconds + row["seconds"],
-            so_far.checks + row["checks"],
-            so_far.warned + row["checks_warned"],
-            so_far.failed + row["checks_failed"],
+            so_far.rows_changed + int(changed),
+            so_far.seconds + seconds,
+            so_far.checks + int(checks[0]),
+            so_far.warned + int(checks[1]),
+            so_far.failed + int(checks[2]),
         )
     return found
+
+
+def _possible(value: object, most: float) -> float:
+    return value if isinstance(value, int | float) and 0 <= value <= most else 0  # NaN is not
 
 
 def read_for_changes(warehouse: str, table: str, strategy: str) -> list[tuple[int | None, int | None]]:

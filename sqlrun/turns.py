@@ -130,8 +130,10 @@ def _is_needed(progress: Progress, engine: AutoEngine, models: Iterable[Compiled
     if any(of_landing(progress, m).engine is engine.spark for m in models if m.name in waiting):
         return True
     own = [m for m in models if m.source is None and m.name in engine.alone]
+    if not own:
+        return False
     fresh = any(progress.plan.tables[stage.name].state is None for m in own for stage in m.stages)
-    return fresh or bool(own and waiting)
+    return fresh or bool(waiting) or any(_has_landed(progress, m) for m in models if m.source is not None)
 
 
 def _waits(progress: Progress, model: Compiled) -> bool:
@@ -139,6 +141,13 @@ def _waits(progress: Progress, model: Compiled) -> bool:
         return bool(waiting(progress, model))
     except (EngineError, OSError):
         return False  # landing it says what is wrong
+
+
+def _has_landed(progress: Progress, model: Compiled) -> bool:
+    """Tell whether rows that no tick has published lie in a landing table: landed ahead, or by a tick that failed."""
+    table = progress.plan.tables[model.name]
+    head = delta_files.head(table.spec.path)
+    return table.state is not None and head is not None and head > table.state.version
 
 
 def waiting(progress: Progress, model: Compiled) -> dict[str, source_files.Stat]:

@@ -353,6 +353,15 @@ def test_what_the_books_hold_is_what_is_drawn(ledger: Ledger) -> None:
     assert (found.lines, found.aside, found.checks_left) == ((), (), 0)
 
 
+def test_costs_that_cannot_be_are_drawn_as_none(ledger: Ledger) -> None:
+    """Seconds beyond anything that a tick takes; their sum once ended `sqlrun history` with a stack of Python's."""
+    receipts.write(ledger.warehouse, result(4, seconds=float("inf")), "duckdb", AT)
+    with Books(ledger) as books:
+        found = books.read().costs
+
+    assert found[0].values == (2.0, 6.0, 2.0, 0.0, 2.0)
+
+
 def test_it_can_be_narrowed_to_models(ledger: Ledger) -> None:
     with Books(ledger, ("n", "it's")) as books:
         found = books.read()

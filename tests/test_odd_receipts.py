@@ -10,12 +10,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sqlrun import costs, receipts
-from sqlrun.engine_choice import USUAL, Past, Work, choose
+from sqlrun.engine_choice import MOST_ROWS, USUAL, Past, Work, choose
 from sqlrun.errors import EngineError
 from tests.test_receipts import AT, result
 
@@ -73,6 +73,51 @@ def test_a_foreign_table_of_receipts_gives_no_advice(tmp_path: Path, kind: str) 
     assert costs.amplification(rates) is None
     with pytest.raises(EngineError, match="receipts of tick 1 can't be written") if kind in UNFIT else nullcontext():
         receipts.write(str(tmp_path), result(1, "a"), "duckdb", AT)
+
+
+ROWS = (
+    {"rows_changed": None, "seconds": None, "checks": None, "checks_warned": None, "checks_failed": None},
+    {"rows_changed": -7, "seconds": -3.0, "checks": -1, "checks_warned": -1, "checks_failed": -1},
+    {"rows_changed": 2**63 - 1, "seconds": 1e308, "checks": 2**63 - 1},
+    {"rows_changed": 2**63 - 1, "seconds": math.inf},
+    {"seconds": math.nan},
+)
+
+
+def spoil(warehouse: str, kind: str, **values: Any) -> None:
+    """Have receipts of a tick that say what can't be, or that another version has written."""
+    path = receipts.path_of(warehouse)
+    receipts.write(warehouse, result(1, "a"), "duckdb", AT)
+    table = DeltaTable(path).to_pyarrow_table()
+    match kind:
+        case "of another version":
+            table = table.drop_columns(["engine", "checks_warned"])
+        case _:
+            for name, value in values.items():
+                field = table.schema.field(name)
+                column = pa.array([value] * table.num_rows, field.type)
+                table = table.set_column(table.schema.get_field_index(name), name, column)
+            table = pa.table(dict(zip(table.column_names, table.columns, strict=True)))
+    write_deltalake(path, table, mode="overwrite", schema_mode="overwrite")
+
+
+@pytest.mark.parametrize("values", ROWS, ids=str)
+def test_what_ticks_took_is_told_without_what_cannot_be(tmp_path: Path, values: dict[str, Any]) -> None:
+    """`sqlrun ticks` once ended with a stack of Python's."""
+    warehouse = str(tmp_path)
+    spoil(warehouse, "nonsense", **values)
+
+    total = receipts.totals(warehouse)[1]
+
+    assert total.seconds == 0.0
+    assert 0 <= total.rows_changed < MOST_ROWS and 0 <= total.failed <= total.checks
+
+
+def test_receipts_of_another_version_tell_of_no_tick(tmp_path: Path) -> None:
+    spoil(str(tmp_path), "of another version")
+
+    assert receipts.totals(str(tmp_path)) == {}
+    assert receipts.past(str(tmp_path)) == ()
 
 
 @pytest.mark.parametrize("torn", ["log", "file", "folder"])

@@ -5,9 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from sqlrun import profile
+from sqlrun.cli import main
+from sqlrun.engines import choice
 from sqlrun.errors import ProjectError
+from tests import shops
 
 ROOT = Path(__file__).parent.parent
 
@@ -82,3 +86,45 @@ def test_the_profiles_of_the_project_work_untouched(name, engine):
     found = profile.load(ROOT, name)
 
     assert (found.engine, found.warehouse) == (engine, str(ROOT.resolve() / "warehouse" / name))
+
+
+def test_what_duckdb_refuses_is_told_at_its_line_before_a_build(tmp_path, monkeypatch):
+    """Not by each seed and landing of a tick that has begun; a value from the environment is not shown."""
+    monkeypatch.setenv("LIMIT", "hunter2")
+    text = "engine: auto\nwarehouse: lake\nsettings:\n  threads: 2\n  memory_limit: ${LIMIT}\n  memory_limits: 1GB\n"
+    root = write(tmp_path, text + "  spark.driver.memory: 4g\n")
+    found = choice.refused(profile.load(root, "own"))
+
+    error = profile.refusal(root, "own", found)
+
+    assert list(found) == ["memory_limit", "memory_limits"]
+    assert [(problem.code, problem.place.line) for problem in error.problems] == [("SR131", 5), ("SR131", 6)]
+    assert "`memory_limits: 1GB`: " in str(error) and "${LIMIT}" in str(error) and "hunter2" not in str(error)
+
+
+def test_a_setting_of_spark_s_is_refused_where_only_duckdb_works(tmp_path):
+    root = write(tmp_path, "engine: duckdb\nwarehouse: lake\nsettings: {spark.driver.memory: 4g}\n")
+
+    error = profile.refusal(root, "own", choice.refused(profile.load(root, "own")))
+
+    assert "for the engines spark and auto" in str(error)
+
+
+@pytest.mark.parametrize("text", ["settings: {memory_limit: 2GB, threads: 2}", "settings: {}", ""])
+def test_what_duckdb_takes_is_not_refused(tmp_path, text):
+    root = write(tmp_path, f"engine: duckdb\nwarehouse: lake\n{text}\n")
+
+    assert choice.refused(profile.load(root, "own")) == {}
+
+
+def test_a_build_with_settings_that_duckdb_refuses_writes_nothing(tmp_path):
+    made = shops.project(tmp_path / "shops")
+    (made / "profiles" / "local.yml").write_text("engine: duckdb\nwarehouse: lake\nsettings: {memory_limit: abc}\n")
+
+    result = CliRunner().invoke(main, ["--project-dir", str(made), "build"])
+
+    assert result.exit_code == 2
+    assert (
+        "DuckDB doesn't take the setting `memory_limit: abc`" in result.output and "Running with" not in result.output
+    )
+    assert not (made / "lake").exists()

@@ -5,6 +5,7 @@ Here Spark is a second DuckDB that goes by its name; `spark/test_turns_spark.py`
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from unittest import mock
 
 import pytest
 
-from sqlrun import engine_choice, receipts, turns
+from sqlrun import engine_choice, land, receipts, turns
 from sqlrun.engine_choice import Past
 from sqlrun.engines import delta_features, delta_files, spark_session
 from sqlrun.engines.auto import AutoEngine
@@ -254,6 +255,26 @@ def test_spark_starts_beside_the_rest_where_it_is_sure_to_be_needed(site: Site) 
         site.tick(START)
 
     assert warm.call_count == 1
+
+
+def test_what_landed_ahead_is_foreseen(site: Site) -> None:
+    """Spark begins to start when files land between ticks, and in a later process at the tick's own beginning."""
+    engine_of(site).alone = {"mart_best": WHY}
+    assert site.tick(START).published
+    engine_of(site).spark = Stand()  # type: ignore[assignment]
+    with mock.patch.object(AutoEngine, "warm", autospec=True) as warm:
+        site.write("1.jsonl", [LINE % "c"])
+        os.utime(site.orders / "1.jsonl", (0, 0))
+        land.ahead(site.published[-1], now())
+        assert warm.call_count == 1
+
+        land.ahead(site.published[-1], now())
+        assert warm.call_count == 1
+        assert site.tick(START + FIVE).published
+        assert warm.call_count == 2
+        assert site.tick(START + FIVE).published
+        assert warm.call_count == 2
+    assert differences(site, START + FIVE) == {}
 
 
 def test_sizes_and_settings_are_parted_between_the_engines() -> None:

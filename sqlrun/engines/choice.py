@@ -32,3 +32,20 @@ def engine_of(profile: Profile, alone: Mapping[str, str] = NOTHING) -> Engine:
     from sqlrun.engines.spark import SparkEngine
 
     return SparkEngine(settings)
+
+
+def refused(profile: Profile) -> dict[str, str]:
+    """Name the settings of a profile that DuckDB doesn't take, and why; Spark takes any name.
+
+    What else it says of its settings, it says when it starts.
+    """
+    if profile.engine == "spark" or not profile.settings:
+        return {}
+    from sqlrun.engines.auto import of_duckdb
+    from sqlrun.engines.duckdb import refusal
+
+    settings = dict(profile.settings) if profile.engine == "duckdb" else of_duckdb(profile.settings)
+    if not settings or not refusal(settings):
+        return {}
+    each = {key: refusal({key: value}) for key, value in settings.items()}
+    return {key: why for key, why in each.items() if why}

@@ -48,6 +48,17 @@ CLOSED: dict[str, str | bool] = {
 }
 
 
+def refusal(settings: dict[str, str]) -> str:
+    """Say what DuckDB has against settings; "" where it takes them."""
+    import duckdb
+
+    try:
+        duckdb.connect(config={**CLOSED, **settings}).close()
+    except duckdb.Error as error:
+        return first_line(error)
+    return ""
+
+
 class DuckDBEngine:
     """Runs change queries in DuckDB over the tables' Parquet files and commits what came of them."""
 

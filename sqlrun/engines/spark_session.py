@@ -118,7 +118,7 @@ def session_of(settings: dict[str, str]) -> SparkSession:
         try:
             session = builder.getOrCreate()
         except Exception as error:
-            raise EngineError(f"Spark doesn't start: {str(error).splitlines()[0]}\n{_tail(said)}".rstrip()) from error
+            raise EngineError(_unstarted(error, _tail(said))) from error
     return session
 
 
@@ -208,5 +208,19 @@ def _interrupts_kept() -> Iterator[None]:
             signal.signal(signal.SIGINT, before)
 
 
+def _unstarted(error: Exception, said: str) -> str:
+    """Tell why Spark doesn't start: what Java raised, or what the JVM said before it ended; no stacks.
+
+    >>> _unstarted(ValueError("An error occurred while calling x.\\n: a.B: Too little memory.\\n\\tat c.D"), "")
+    "Spark doesn't start: Too little memory."
+    """
+    raised = re.search(r"^: (?:[\w.$]+: )?(.+)", str(error), re.MULTILINE)
+    if raised:
+        return f"Spark doesn't start: {raised[1]}"
+    first = (str(error).splitlines() or [type(error).__name__])[0]
+    return f"Spark doesn't start: {first}\n{said}".rstrip()
+
+
 def _tail(file: Path, lines: int = 5) -> str:
-    return "\n".join(file.read_text(errors="replace").splitlines()[-lines:])
+    told = [line for line in file.read_text(errors="replace").splitlines() if not line.lstrip().startswith("at ")]
+    return "\n".join(told[-lines:])
