@@ -20,13 +20,13 @@ from pathlib import Path
 import click
 import pytest
 
-from sqlrun import contract, function_list, pipeline, profile, report, settings, suites
+from sqlrun import contract, function_list, profile, report, settings, suites
 from sqlrun.cli import main
 from sqlrun.errors import ProjectError
 from sqlrun.expectation_catalogue import CATALOGUE
 from sqlrun.model import Profile
 from sqlrun.unit import declared
-from tests import function_cases, warm
+from tests import function_cases, projects, warm
 from tests.memory import Memory, Table, View
 
 ROOT = Path(__file__).parent.parent
@@ -264,7 +264,7 @@ def test_every_rule_has_its_paragraph() -> None:
 
 def test_the_readme_counts_the_project_rightly() -> None:
     """The line `Found ...` of the README is the one that a build prints."""
-    opening = report.opening(pipeline.prepare(ROOT), Profile("local", "spark", "", 2, {}))
+    opening = report.opening(projects.prepared(projects.ROOT), Profile("local", "spark", "", 2, {}))
 
     assert next(line.text for line in opening if line.text.startswith("Found")) in (ROOT / "README.md").read_text()
 

@@ -12,10 +12,8 @@ from sqlrun import landing
 from sqlrun.engines import duckdb_landing
 from sqlrun.engines.duckdb import DuckDBEngine
 from sqlrun.incremental import sql
-from sqlrun.pipeline import prepare
-from tests import rescue_lines
+from tests import projects, rescue_lines
 from tests.landing_lines import LINES
-from tests.projects import ROOT
 
 # Where a line is taken for plain, and where its values are taken for whole.
 SHORT_CUTS = (" as _plain from", "case when not coalesce(_json is not null and not _twice and ")
@@ -40,7 +38,7 @@ def rows(text: str) -> dict[str, Any]:
 
 
 def test_a_plain_line_is_judged_as_any_other() -> None:
-    prepared = prepare(ROOT)
+    prepared = projects.prepared(projects.ROOT)
     model = next(m for m in prepared.space.tables if m.source is not None)
     assert model.source is not None
     rules = prepared.space.rules.get(model.name, ())
