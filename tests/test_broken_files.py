@@ -103,6 +103,7 @@ def test_no_mistake_ends_in_a_traceback(tmp_path: Path) -> None:
     assert all(text == "" or text.startswith("SR") for text in printed)
 
 
+@pytest.mark.slow
 def test_a_build_tells_of_models_sources_and_profile_at_once(tmp_path: Path) -> None:
     """An analyst mends all of it in one go."""
     root = copy_project(tmp_path)

@@ -29,6 +29,7 @@ def named(one: Typed) -> str:
     return "unknown" if found is None else str(found)
 
 
+@pytest.mark.slow
 def test_an_expression_has_sparks_type_or_none() -> None:
     """Each line of cases/types.sql, whose types Spark wrote."""
     wrong = {

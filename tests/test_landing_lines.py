@@ -37,6 +37,7 @@ def rows(text: str) -> dict[str, Any]:
     return {row["_file"]: row for row in DuckDBEngine().query(text, ()).to_pylist()}
 
 
+@pytest.mark.slow
 def test_a_plain_line_is_judged_as_any_other() -> None:
     prepared = projects.prepared(projects.ROOT)
     model = next(m for m in prepared.space.tables if m.source is not None)
@@ -54,6 +55,7 @@ def test_a_plain_line_is_judged_as_any_other() -> None:
     assert short["an item is null"]["_reason"] == "items: an element is missing"
 
 
+@pytest.mark.slow
 def test_a_plain_line_rescues_what_any_other_does() -> None:
     """Fields of fields, too: a struct in a struct, one in an array."""
     found = {name: line for name, (line, _) in rescue_lines.HOSTILE.items()} | {

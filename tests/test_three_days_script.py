@@ -78,6 +78,7 @@ def test_an_order_is_late_for_each_window(order_id: str, late_by: timedelta, hou
     assert not_in == 0 or not inside(moment, not_in, as_of)
 
 
+@pytest.mark.slow
 def test_a_line_comes_twice_in_two_ticks() -> None:
     """The repeat is the same text, and its restaurant has one order still."""
     first, second = arrivals("x20", 1)
