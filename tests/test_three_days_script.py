@@ -14,6 +14,7 @@ import pytest
 from tests import oracle
 from tests.script import FIVE, START, Play, crafted, order, plays
 
+pytestmark = pytest.mark.slow  # as what plays it
 HOUR, DAY, WEEK = oracle.WINDOW_HOURS
 
 
@@ -58,7 +59,6 @@ def inside(moment: datetime, hours: int, as_of: datetime) -> bool:
     return as_of - timedelta(hours=hours) < moment <= as_of
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("order_id", "late_by", "hours", "not_in"),
     [
@@ -78,7 +78,6 @@ def test_an_order_is_late_for_each_window(order_id: str, late_by: timedelta, hou
     assert not_in == 0 or not inside(moment, not_in, as_of)
 
 
-@pytest.mark.slow
 def test_a_line_comes_twice_in_two_ticks() -> None:
     """The repeat is the same text, and its restaurant has one order still."""
     first, second = arrivals("x20", 1)
@@ -144,7 +143,6 @@ def test_a_future_dated_order_enters_later() -> None:
     assert mart(entered)[HOUR, "r9005"]["n_orders"] == 1
 
 
-@pytest.mark.slow
 def test_dishes_tie_at_rank_three() -> None:
     """The third dish has an equal below it."""
     number = arrivals("x70", 1)[0]
