@@ -37,7 +37,7 @@ TESTS = f"{CHOICE[:-1]}, MODEL::test, test_name:x."
 @recording
 @click.pass_obj
 @fails_plainly
-def test_command(root: Path, **options: Any) -> None:
+def unit_tests(root: Path, **options: Any) -> None:
     """Run the unit tests of the models, on DuckDB without a JVM."""
     if options["record"]:
         return record(root, options)
@@ -46,6 +46,4 @@ def test_command(root: Path, **options: Any) -> None:
     sys.exit(run_unit_tests(root, options))
 
 
-test_command.__test__ = False  # type: ignore[attr-defined]  # pytest would take the name for a test
-
-COMMANDS = (test_command,)
+COMMANDS = (unit_tests,)

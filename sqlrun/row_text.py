@@ -35,8 +35,8 @@ def number(columns: Iterable[StoredColumn], dialect: Dialect, salt: str = "") ->
 def row(columns: Iterable[StoredColumn], dialect: Dialect, salt: str = "") -> str:
     """Write the text of a row of columns.
 
-    >>> row([StoredColumn("n", "bigint")], "duckdb")
-    "concat('', coalesce(cast(\"n\" as varchar), '~'), '|')"
+    >>> print(row([StoredColumn("n", "bigint")], "duckdb"))
+    concat('', coalesce(cast("n" as varchar), '~'), '|')
     """
     return _row(tuple(columns), dialect, salt)
 

@@ -21,8 +21,8 @@ class Sample:
     def condition(self, keys: Iterable[StoredColumn], dialect: Dialect) -> str:
         """Write the condition that a row's key is among them.
 
-        >>> Sample(5, 7).condition([StoredColumn("n", "bigint")], "duckdb")[-10:]
-        ' < 50000)'
+        >>> Sample(5, 7).condition([StoredColumn("n", "bigint")], "duckdb")[-19:]
+        ' % 1000000 < 50000)'
         """
         number = row_text.number(keys, dialect, f"{self.seed}:")
         return f"({number} % {PARTS} < {round(self.percent / 100 * PARTS)})"

@@ -46,7 +46,7 @@ def selects(scope: Scope) -> Iterator[Scope]:
 
 
 def written(node: exp.Expr) -> str:
-    """Write an expression as analysts do: in lower case, on one line, without comments.
+    r"""Write an expression as analysts do: in lower case, on one line, without comments.
 
     >>> written(sqlglot.parse_one("CAST(SUM(`A b`) AS\n DECIMAL(18, 2)) || 'X'", read="databricks"))
     "cast(sum(`A b`) as decimal(18, 2)) || 'X'"

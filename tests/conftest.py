@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 from unittest import mock
@@ -10,6 +11,9 @@ import pytest
 
 if TYPE_CHECKING:
     from tests.crash.lives import Lives
+
+# As the command line has it: nearly all that is made of a project stays, and each look for garbage goes through it.
+gc.set_threshold(200_000, 10, 10)
 
 
 @pytest.fixture(scope="module")

@@ -11,18 +11,22 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from sqlrun import load
 from sqlrun.build import Request, tick
 from sqlrun.engines.duckdb import DuckDBEngine
 from sqlrun.engines.protocol import Engine, Relation
 from sqlrun.events import TickResult
 from sqlrun.ledger import Ledger
 from sqlrun.maintain import Progress
+from sqlrun.model import Project
 from sqlrun.pipeline import Prepared, prepare
 from sqlrun.readers import find, relation, tick_of
 
 ROOT = Path(__file__).parent.parent
 # Opening DuckDB takes longer than reading a small table.
 READER = DuckDBEngine()
+# The name of a folder is that of a project which doesn't say its own.
+UNNAMED = "unnamed"
 ROOMS = ("models", "macros", "seeds", "expectations", "profiles", "tests/fixtures")
 
 
@@ -51,9 +55,17 @@ def prepared(root: Path) -> Prepared:
     """Prepare the project in a folder, or take what an equal one gave."""
     files = [file for room in ROOMS for file in (root / room).rglob("*") if file.is_file()]
     texts = {file.relative_to(root).as_posix(): file.read_text() for file in (*files, root / "pyproject.toml")}
-    found = _prepared(root.name, tuple(sorted(texts.items())))
+    found = _prepared(UNNAMED, tuple(sorted(texts.items())))
+    if found.nouns.name == UNNAMED:
+        found = _prepared(root.name, tuple(sorted(texts.items())))
     nouns = replace(found.nouns, root=str(root.resolve()))
     return replace(found, nouns=nouns, space=replace(found.space, project=nouns))
+
+
+@cache
+def nouns() -> Project:
+    """Read the reference project where it is, once for all tests of a process."""
+    return load.project(ROOT)
 
 
 def rows_of(table: Relation) -> list[dict[str, Any]]:

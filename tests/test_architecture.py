@@ -86,8 +86,10 @@ def imports(path: Path, *, everywhere: bool = True) -> frozenset[str]:
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             found.update({node.module, *(f"{node.module}.{alias.name}" for alias in node.names)})
-        for child in ast.iter_child_nodes(node):
-            visit(child)
+        # An import is a statement: what is inside of expressions needn't be looked at.
+        for block in ("body", "orelse", "finalbody", "handlers", "cases"):
+            for child in getattr(node, block, ()):
+                visit(child)
 
     visit(tree(path))
     return frozenset(found)

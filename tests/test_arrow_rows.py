@@ -46,6 +46,7 @@ def test_an_empty_table_has_no_rows() -> None:
     assert plain(pa.table({})) == []
 
 
+@pytest.mark.slow
 def test_pandas_is_not_imported() -> None:
     code = (
         "import struct, sys, pyarrow as pa; from sqlrun.arrow_rows import plain\n"
@@ -58,6 +59,7 @@ def test_pandas_is_not_imported() -> None:
     assert shown.stdout.strip() == "False"
 
 
+@pytest.mark.slow
 def test_a_book_is_read_without_pyarrow(tmp_path: Path) -> None:
     """What delta-rs lends of the types that books have; `seconds` and times among them."""
     path = str(tmp_path / "receipts")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import re
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -25,11 +24,6 @@ def measured(contender: str, size: str = "1m", seconds: float = 1.0, **more) -> 
     title = BY_NAME[contender].title
     found = Figures(size, world.size_of(size.partition("+")[0]), 20_000, contender, title, "warm", "2026-11-22 12:00")
     return replace(found, **{"cold": Spent(seconds * 3), "ticks": ticks, "rows": 10, "wrong": 0, **more})
-
-
-@pytest.mark.parametrize("module", [bench_report, figures, plots], ids=lambda m: m.__name__)
-def test_examples_in_docstrings_hold(module):
-    assert doctest.testmod(module).failed == 0
 
 
 def test_figures_are_read_as_they_were_written():
@@ -146,6 +140,7 @@ def test_a_rival_pins_its_versions(contender):
     assert set(contender.packages) <= set(names)
 
 
+@pytest.mark.slow
 def test_a_command_is_measured_with_what_it_starts(tmp_path):
     inner = "b = bytearray(60_000_000); import time; t = time.process_time()\nwhile time.process_time() < t + 0.3: pass"
     outer = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {inner!r}], check=True)"
@@ -186,6 +181,7 @@ def test_contenders_on_duckdb_are_right_on_a_tiny_history(small, name):
     assert found.cold.seconds > 0 and found.memory > 10_000_000
 
 
+@pytest.mark.slow
 def test_wrong_rows_and_failures_are_found(small):
     made, root = small
     row = {"window_hours": 1, "restaurant_id": "r0001", "n_orders": 1, "total_sales": 0.0, "top_dishes": []}

@@ -12,6 +12,7 @@ import pytest
 from sqlrun import load, parse, profile, render
 from sqlrun.errors import ProjectError
 from sqlrun.pipeline import prepare, prepare_to_build
+from tests import projects
 from tests.projects import copy_project
 
 ROOT = Path(__file__).parent.parent
@@ -78,7 +79,7 @@ def shake(folder: Path, seed: int) -> str:
 @pytest.mark.slow
 def test_no_broken_query_ends_in_a_traceback() -> None:
     """Each problem stands within its file, and its caret within its line."""
-    nouns = load.project(ROOT)
+    nouns = projects.nouns()
     for seed in range(60):
         dice = random.Random(seed)
         model = dice.choice(nouns.models)
@@ -102,6 +103,7 @@ def test_no_mistake_ends_in_a_traceback(tmp_path: Path) -> None:
     assert all(text == "" or text.startswith("SR") for text in printed)
 
 
+@pytest.mark.slow
 def test_a_build_tells_of_models_sources_and_profile_at_once(tmp_path: Path) -> None:
     """An analyst mends all of it in one go."""
     root = copy_project(tmp_path)

@@ -9,12 +9,12 @@ from functools import cache
 
 import pytest
 
-from sqlrun import load, parse, render
+from sqlrun import parse, render
 from sqlrun.model import Project
 from sqlrun.parse import Query
 from sqlrun.unit import run as unit_tests
 from sqlrun.unit.results import TestResult
-from tests.projects import ROOT
+from tests import projects
 
 FEWEST = 3  # ways in which each model is broken
 
@@ -116,7 +116,7 @@ MISTAKES = (
 @cache
 def right() -> tuple[Project, Mapping[str, Query]]:
     """The project as it is, read and parsed once."""
-    nouns = load.project(ROOT)
+    nouns = projects.nouns()
     return nouns, {query.name: query for query in parse.project(render.project(nouns), nouns)}
 
 

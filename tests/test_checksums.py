@@ -38,6 +38,7 @@ def numbers() -> list[int]:
     return [int(table.to_pylist()[0]["n"]) for table in found]
 
 
+@pytest.mark.slow
 def test_each_value_counts_but_inexact_ones() -> None:
     """Rows that differ in one value have other numbers; spark/test_checksums_spark.py has the same ones."""
     found = numbers()

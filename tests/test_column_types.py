@@ -15,6 +15,7 @@ from sqlrun.parse import schema_of
 from sqlrun.pipeline import prepare
 from sqlrun.spark_types import read as read_type
 from sqlrun.typed_functions import FIXED, FIXED_NAMES, SAME, WIDEST
+from tests import projects
 from tests.broken import contract, write
 from tests.typed_expressions import COLUMNS, TABLES, Typed, read
 
@@ -28,6 +29,7 @@ def named(one: Typed) -> str:
     return "unknown" if found is None else str(found)
 
 
+@pytest.mark.slow
 def test_an_expression_has_sparks_type_or_none() -> None:
     """Each line of cases/types.sql, whose types Spark wrote."""
     wrong = {
@@ -90,7 +92,7 @@ def test_a_query_that_reads_itself_has_the_type_of_its_first_part() -> None:
 
 
 def test_the_reference_project_is_known_and_enforced() -> None:
-    prepared = prepare(Path(__file__).parent.parent)
+    prepared = projects.prepared(projects.ROOT)
     schema = schema_of(prepared.nouns)
     for query in prepared.queries:
         assert query.rendered.config.enforced

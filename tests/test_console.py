@@ -254,6 +254,7 @@ def test_an_engine_s_failure_shows_model_and_statement() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_reader_who_leaves_does_not_end_a_build() -> None:
     code = (
         "import sys, time\nfrom sqlrun.console import Console\nfrom sqlrun.events import Started\n"
@@ -271,6 +272,7 @@ def test_a_reader_who_leaves_does_not_end_a_build() -> None:
     assert build.returncode == 0
 
 
+@pytest.mark.slow
 def test_plain_lines_need_no_rich() -> None:
     code = "import sys; from sqlrun.console import Console; Console().lines(['a']); assert 'rich' not in sys.modules"
 

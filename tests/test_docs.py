@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import ast
 import functools
 import os
 import re
@@ -20,13 +19,13 @@ from pathlib import Path
 import click
 import pytest
 
-from sqlrun import contract, function_list, pipeline, profile, report, settings, suites
+from sqlrun import contract, function_list, profile, report, settings, suites
 from sqlrun.cli import main
 from sqlrun.errors import ProjectError
 from sqlrun.expectation_catalogue import CATALOGUE
 from sqlrun.model import Profile
 from sqlrun.unit import declared
-from tests import function_cases, warm
+from tests import function_cases, projects, warm
 from tests.memory import Memory, Table, View
 
 ROOT = Path(__file__).parent.parent
@@ -95,14 +94,17 @@ def held(page: Path, marker: str, text: str) -> None:
     assert new == old or WRITE, f"{page.name} is stale: SQLRUN_WRITE=1 python -m pytest tests/test_docs.py"
 
 
+QUOTES = '"' * 3
+
+
 def module_list() -> str:
     lines = []
     for folder in (".", "incremental", "engines", "serve", "warm"):
         named = "sqlrun" if folder == "." else f"sqlrun/{folder}"
         lines += ["", f"`{named}/`", "", "| module | what it is |", "|---|---|"]
         for path in sorted((ROOT / "sqlrun" / folder).glob("*.py")):
-            first = (ast.get_docstring(ast.parse(path.read_text())) or "").partition("\n")[0]
-            lines.append(f"| `{path.name}` | {first} |")
+            first = path.read_text().partition("\n")[0]
+            lines.append(f"| `{path.name}` | {first.removeprefix(QUOTES).removesuffix(QUOTES)} |")
     return "\n".join([*lines[1:], ""])
 
 
@@ -264,7 +266,7 @@ def test_every_rule_has_its_paragraph() -> None:
 
 def test_the_readme_counts_the_project_rightly() -> None:
     """The line `Found ...` of the README is the one that a build prints."""
-    opening = report.opening(pipeline.prepare(ROOT), Profile("local", "spark", "", 2, {}))
+    opening = report.opening(projects.prepared(projects.ROOT), Profile("local", "spark", "", 2, {}))
 
     assert next(line.text for line in opening if line.text.startswith("Found")) in (ROOT / "README.md").read_text()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -20,13 +21,18 @@ pytestmark = pytest.mark.slow
 SLOTS = "models/facts/fct_restaurant_slots"
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Site:
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One tick over two orders."""
-    made = Site(copy_project(tmp_path), DuckDBEngine())
+    made = Site(copy_project(tmp_path_factory.mktemp("built")), DuckDBEngine())
     made.write("0.jsonl", [order("1", START - FIVE, restaurant="r9001"), order("2", START - FIVE, restaurant="r9002")])
     assert made.tick(START).published
-    return made
+    return made.root
+
+
+@pytest.fixture
+def site(built: Path, tmp_path: Path) -> Site:
+    return Site(shutil.copytree(built, tmp_path / "site"), DuckDBEngine())
 
 
 def edit(site: Site, *changes: tuple[str, str, str]) -> None:

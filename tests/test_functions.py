@@ -11,14 +11,14 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from sqlrun import expectations, function_list, functions, landing, pipeline, settings
+from sqlrun import expectations, function_list, functions, landing, settings
 from sqlrun.errors import Problem, ProjectError, UsageError
 from sqlrun.function_list import CLOCKS, FORBIDDEN, NOTES, ORDER_DEPENDENT, SPARK_ONLY, VOLATILE
 from sqlrun.incremental.sql import expression
 from sqlrun.spark_alone import problems
 from sqlrun.spark_sql import DIALECT
 from sqlrun.where import condition
-from tests import case_files
+from tests import case_files, projects
 from tests.function_cases import ARROWS, FILES, Example, compiled, read, rows, text
 from tests.memory import connect
 
@@ -109,7 +109,7 @@ def used(tree: exp.Expr) -> set[str]:
 
 def test_the_reference_project_uses_listed_functions() -> None:
     """Models with their macros, and every predicate that its expectations become."""
-    prepared = pipeline.prepare(ROOT)
+    prepared = projects.prepared(projects.ROOT)
     names = {name for query in prepared.queries for name in used(query.tree)}
     for suite in prepared.nouns.suites:
         for expectation in suite.expectations:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -23,10 +24,10 @@ pytestmark = pytest.mark.slow
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Site:
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three ticks: two orders, one more, the first one corrected."""
-    made = Site(copy_project(tmp_path), DuckDBEngine())
+    made = Site(copy_project(tmp_path_factory.mktemp("built")), DuckDBEngine())
     made.write("0.jsonl", [order("1", START - FIVE, restaurant="r9001"), order("2", START - FIVE, restaurant="r9002")])
     first = made.tick(START)
     receipts.write(made.warehouse, first, "duckdb", NOW)
@@ -34,7 +35,12 @@ def site(tmp_path: Path) -> Site:
     made.tick(START + FIVE)
     made.write("2.jsonl", [order("1", START - FIVE, restaurant="r9003", version=2)])
     made.tick(START + 2 * FIVE)
-    return made
+    return made.root
+
+
+@pytest.fixture
+def site(built: Path, tmp_path: Path) -> Site:
+    return Site(shutil.copytree(built, tmp_path / "site"), DuckDBEngine())
 
 
 def back(site: Site, tick: int) -> None:

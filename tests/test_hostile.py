@@ -64,6 +64,7 @@ def test_no_case_is_there_twice(file: Path) -> None:
     assert len(names) == len(set(names)) > 20
 
 
+@pytest.mark.slow
 def test_the_watch_sees_what_it_should(tmp_path: Path) -> None:
     """A file that is read outside of the project is found out; a link to one is not read."""
     other = tmp_path / "m.sql"

@@ -51,6 +51,7 @@ def test_each_partition_has_its_range_however_many_there_are() -> None:
         assert ranges == (("id", 0, 100), *(("id", low, high) for low, high in expected))
 
 
+@pytest.mark.slow
 def test_ranges_of_a_few_partitions_load_no_other_library() -> None:
     """Neither PyArrow's groups nor pandas: a small tick's checks would wait for them."""
     code = (

@@ -26,7 +26,7 @@ from tests.projects import Site, now
 from tests.script import FIVE, START
 from tests.whole import differences
 
-pytestmark = pytest.mark.usefixtures("unchecked")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unchecked")]
 OPTIONS = ("as_of", "replay", "wait", "full_refresh", "accept_lost_files", "env")
 
 

@@ -16,10 +16,8 @@ from sqlrun.engines import duckdb_landing
 from sqlrun.engines.duckdb import DuckDBEngine
 from sqlrun.incremental import sql
 from sqlrun.model import Column
-from sqlrun.pipeline import prepare
-from tests import rescue_lines
+from tests import projects, rescue_lines
 from tests.landing_lines import LINES
-from tests.projects import ROOT
 
 # Where a line is taken for usual, where for plain, and where its values are taken for whole.
 SHORT_CUTS = (
@@ -48,8 +46,9 @@ def rows(text: str) -> dict[str, Any]:
     return {row["_file"]: row for row in DuckDBEngine().query(text, ()).to_pylist()}
 
 
+@pytest.mark.slow
 def test_a_plain_line_is_judged_as_any_other() -> None:
-    prepared = prepare(ROOT)
+    prepared = projects.prepared(projects.ROOT)
     model = next(m for m in prepared.space.tables if m.source is not None)
     assert model.source is not None
     rules = prepared.space.rules.get(model.name, ())
@@ -65,6 +64,7 @@ def test_a_plain_line_is_judged_as_any_other() -> None:
     assert short["an item is null"]["_reason"] == "items: an element is missing"
 
 
+@pytest.mark.slow
 def test_a_plain_line_rescues_what_any_other_does() -> None:
     """Fields of fields, too: a struct in a struct, one in an array."""
     found = {name: line for name, (line, _) in rescue_lines.HOSTILE.items()} | {

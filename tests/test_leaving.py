@@ -32,6 +32,7 @@ def test_all_is_said_and_done_but_nothing_is_taken_apart() -> None:
     assert done.stdout.splitlines()[-1] == "at the end" and done.stdout.startswith("sqlrun, version")
 
 
+@pytest.mark.slow
 def test_a_failure_has_its_exit_code() -> None:
     done = left("error", "SR999999")
 

@@ -302,6 +302,7 @@ def test_a_long_chain_is_drawn_in_both_directions(tmp_path: Path) -> None:
         assert len(lines) < 600
 
 
+@pytest.mark.slow
 def test_everything_ends_in_seeds_sources_or_constants() -> None:
     """Over the reference project: nothing is lost on the way up."""
     lineage = lineage_of(ROOT)
@@ -345,6 +346,7 @@ def test_a_window_decides_without_being_a_value() -> None:
     assert made.steps[0].place.file == "models/marts/restaurant_windows.sql"
 
 
+@pytest.mark.slow
 def test_the_page_shows_what_is_printed() -> None:
     """docs/howto/trace-a-column.md: the tree upwards, and the beginning of the one downwards."""
     lineage = lineage_of(ROOT)
@@ -364,6 +366,7 @@ def run(root: Path, *words: str) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
+@pytest.mark.slow
 def test_the_command_goes_up_from_models_and_down_from_the_rest(small: Path) -> None:
     assert run(small, "totals.total") == run(small, "totals.total", "--up")
     assert run(small, "cities") == run(small, "cities", "--down")

@@ -43,6 +43,7 @@ def test_a_row_for_each_measure_and_tick(tmp_path: Path) -> None:
     assert delta_files.head(measures.path_of(str(tmp_path))) == 2  # one commit a tick
 
 
+@pytest.mark.slow
 def test_only_what_is_asked_for_is_read(tmp_path: Path) -> None:
     for tick in range(1, 30):
         measures.write(str(tmp_path), result(tick, rows(tick), as_of=AT + tick * FIVE), AT)
@@ -56,6 +57,7 @@ def test_only_what_is_asked_for_is_read(tmp_path: Path) -> None:
     assert measures.read(str(tmp_path), "dev") == []
 
 
+@pytest.mark.slow
 def test_a_past_without_a_row_is_told_without_pandas() -> None:
     """PyArrow imports it to put together no chunks; it takes longer than all checks of a small tick."""
     code = (

@@ -123,6 +123,7 @@ def test_a_first_tick_is_measured_and_nothing_is_said_of_it(played: Callable[...
     assert found["stg", "rows"]["detail"] == "not enough history"
 
 
+@pytest.mark.slow
 def test_a_usual_tick_passes_and_says_what_was_expected(played: Callable[..., Played]) -> None:
     play = played()
     play.weeks()
@@ -140,6 +141,7 @@ def test_a_usual_tick_passes_and_says_what_was_expected(played: Callable[..., Pl
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_half_the_volume_full_of_nulls_and_late_is_told_and_published(played: Callable[..., Played]) -> None:
     play = played()
     play.weeks()

@@ -22,6 +22,7 @@ def fault(mutant: Mutant) -> str:
     return "" if mutated != text else "it changes nothing"
 
 
+@pytest.mark.slow
 def test_each_still_applies() -> None:
     """The old text stands there exactly once, and what comes out of it is Python, and another one."""
     assert {m.title: said for m in MUTANTS if (said := fault(m))} == {}
@@ -48,6 +49,7 @@ def test_each_rule_is_broken_in_some_way() -> None:
     assert files <= {path.stem for path in FOLDER.glob("*.toml")}
 
 
+@pytest.mark.slow
 def test_a_text_that_is_gone_or_stands_there_twice_is_told() -> None:
     mutant = Mutant("sqlrun/incremental/scan.py", "x", "aa", "b", ())
 

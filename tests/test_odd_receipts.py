@@ -45,6 +45,7 @@ FOREIGN = {
 UNFIT = ("other columns", "texts for numbers")
 
 
+@pytest.mark.slow
 @given(st.lists(past, max_size=12), st.none() | st.integers(), st.booleans())
 def test_any_receipts_give_a_prediction(found: list[Past], memory: int | None, spark_is_up: bool) -> None:
     """Whatever they say, both costs stay numbers that can be compared, and one of the engines is chosen."""

@@ -164,6 +164,7 @@ def random_row(chance: random.Random, key: int, tick: int) -> str:
 
 
 @pytest.mark.usefixtures("way")
+@pytest.mark.slow
 def test_both_ways_leave_the_same_rows_and_the_same_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Random merges, carried out by DuckDB and by delta-rs side by side."""
     chance, engine = random.Random(8), DuckDBEngine()
@@ -186,6 +187,7 @@ def test_both_ways_leave_the_same_rows_and_the_same_changes(tmp_path: Path, monk
     assert all(done for _, done in operations) and {name for name, _ in operations} == {"WRITE", "MERGE"}
 
 
+@pytest.mark.slow
 def test_a_table_goes_on_after_checkpoint_restore_compaction_and_vacuum(tmp_path: Path) -> None:
     engine, spec = DuckDBEngine(), spec_of(tmp_path, "int")
     made(engine, spec, *(merging(rows(f"('{n % 3}', {n}, {n}, true)")) for n in range(1, 12)))
@@ -338,6 +340,7 @@ def test_many_partitions_and_an_empty_text_are_left_to_delta_rs(tmp_path: Path) 
     assert {row["n"] for row in held(many.path)} == {2} and len(held(many.path)) == count
 
 
+@pytest.mark.slow
 def test_many_partitions_of_many_rows_are_not_held_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """delta-rs holds what it merges: a backfill of forty days must not go there (it took 8.6 GB)."""
     monkeypatch.setattr(duckdb_rewrite, "FEW_ROWS", 10)

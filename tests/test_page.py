@@ -332,6 +332,7 @@ def test_a_long_value_is_cut(size: int) -> None:
     assert "…" in texts[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("count", "bad"), [(10, 3), (500, 7), (500, 500)])
 def test_many_checks_are_written_quickly_and_stay_readable(count: int, bad: int) -> None:
     result = many(count, bad)

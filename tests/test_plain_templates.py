@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from sqlrun import load, render
+from sqlrun import render
 from sqlrun.model import Model, Project, Rendered
 from sqlrun.plain_templates import CALL, fill
+from tests import projects
 
-NOUNS = load.project(Path(__file__).parent.parent)
+NOUNS = projects.nouns()
 MODEL = next(model for model in NOUNS.models if model.name == "stg_orders")
 PIECES = [
     "select a", "\n", "\n\n", "  ", " from ", "{{ ref('stg_orders') }}", "{{ref('stg_orders')}}",

@@ -131,6 +131,7 @@ def test_rows_of_a_window_come_with_the_rows_that_they_are_made_of(root: Path) -
     assert test.expect.rows == ({"guest": "masked_1", "shop": "a", "total": Decimal("282.00")},)
 
 
+@pytest.mark.slow
 def test_what_is_private_is_masked_wherever_it_was_copied_to(root: Path) -> None:
     """Nothing of a guest stands in the file, not in the condition either; the join still finds each guest."""
     said, _ = record(root, "day", "--where", f"guest = '{GUESTS[0]}'")

@@ -9,15 +9,16 @@ from pathlib import Path
 import jinja2
 import pytest
 
-from sqlrun import load, parse, render
+from sqlrun import parse, render
 from sqlrun.expectations import problems
 from sqlrun.model import Macro, Model, Project, Suite
 from sqlrun.unit import run as unit_tests
 from sqlrun.unit.choosing import every
 from sqlrun.unit.queries import Queries
+from tests import projects
 
 ROOT = Path(__file__).parent.parent
-PROJECT: Project = load.project(ROOT)
+PROJECT: Project = projects.nouns()
 MODELS = {model.name: model for model in PROJECT.models}
 LAYERS = {"staging": "stg_", "facts": "fct_", "marts": ""}
 MEASURED = re.compile("^(tinyint|smallint|int|bigint|decimal|date|timestamp|array)")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -256,9 +255,9 @@ def test_bytes_are_short(size: int, expected: str) -> None:
 
 
 def test_opening_counts_the_project() -> None:
-    from sqlrun.pipeline import prepare
+    from tests import projects
 
-    lines = report.opening(prepare(Path(__file__).parent.parent), Profile("local", "spark", "warehouse", 4, {}))
+    lines = report.opening(projects.prepared(projects.ROOT), Profile("local", "spark", "warehouse", 4, {}))
 
     assert str(lines[0]).startswith("Running with sqlrun=")
     assert "1 view, " in str(lines[1]) and " checks, " in str(lines[1]) and str(lines[1]).endswith(" unit tests")

@@ -250,6 +250,7 @@ def test_answers_tell_their_tick_and_age(nouns: Project, warehouse: Warehouse) -
 # ── ticks ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.slow
 def test_a_new_tick_is_shown_whole(warehouse: Warehouse) -> None:
     warehouse.publish()
     site, watcher = served.site(warehouse)
@@ -404,6 +405,7 @@ def test_others_are_not_served_without_a_key() -> None:
     assert "0.0.0.0 is reached by others, and there is no key" in found.output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "env", "told"),
     [

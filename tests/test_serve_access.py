@@ -131,6 +131,7 @@ def test_packed_answers_of_one_are_not_kept_for_another(shown: TestClient) -> No
     assert shown.get("/api/v1/restaurants/r0001/hours", headers={**OWNER, **packed}).status_code == 404
 
 
+@pytest.mark.slow
 def test_a_table_without_owners_is_for_operators(tmp_path: Path) -> None:
     """And an owner can't tell it from a table that there isn't."""
     text = (served.ROOT / "models" / "marts" / "_exposures.yml").read_text()

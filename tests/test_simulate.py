@@ -209,6 +209,7 @@ def why_broken(line: str) -> str:
     return "good"
 
 
+@pytest.mark.slow
 class TestLifeOfAnOrder:
     def test_versions_count_up_and_keep_time_restaurant_and_customer(self, good):
         orders: dict[str, list[oracle.OrderEvent]] = {}
@@ -258,6 +259,7 @@ class TestLifeOfAnOrder:
         assert any(arrived.get((order, version - 1), 0) > minute for (order, version), minute in arrived.items())
 
 
+@pytest.mark.slow
 class TestShape:
     def test_a_day_peaks_at_lunch_and_dinner(self, good):
         hours = Counter(event.ordered_at.hour for _, event in good)
@@ -317,6 +319,7 @@ class TestSeeds:
             assert re.findall(r"- \{name: (\w+), data_type: string", contract) == header
             assert f"grain: [{header[0]}]" in contract
 
+    @pytest.mark.slow
     def test_every_event_names_a_known_dish_and_restaurant(self, good):
         assert {item.dish_id for _, event in good for item in event.items} == {row[0] for row in rows("dishes")}
         assert {event.restaurant_id for _, event in good} == {row[0] for row in rows("restaurants")}

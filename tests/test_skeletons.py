@@ -163,6 +163,7 @@ def test_examples_are_what_descriptions_and_checks_say(root: Path) -> None:
     assert "        - {order_id: o-7, status: placed}\n" in text
 
 
+@pytest.mark.slow
 def test_a_new_test_takes_a_free_name_and_refuses_one_that_is_taken(root: Path) -> None:
     for _ in range(2):
         new_test(root, "recent", None)

@@ -14,6 +14,7 @@ import pytest
 from tests import oracle
 from tests.script import FIVE, START, Play, crafted, order, plays
 
+pytestmark = pytest.mark.slow  # as what plays it
 HOUR, DAY, WEEK = oracle.WINDOW_HOURS
 
 
@@ -58,7 +59,6 @@ def inside(moment: datetime, hours: int, as_of: datetime) -> bool:
     return as_of - timedelta(hours=hours) < moment <= as_of
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("order_id", "late_by", "hours", "not_in"),
     [
@@ -143,7 +143,6 @@ def test_a_future_dated_order_enters_later() -> None:
     assert mart(entered)[HOUR, "r9005"]["n_orders"] == 1
 
 
-@pytest.mark.slow
 def test_dishes_tie_at_rank_three() -> None:
     """The third dish has an equal below it."""
     number = arrivals("x70", 1)[0]

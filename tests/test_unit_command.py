@@ -67,6 +67,7 @@ def test_a_selection_without_tests_is_said_and_passes(tmp_path: Path) -> None:
     assert tested.said(result) == ["No unit tests: nothing that was selected has any."]
 
 
+@pytest.mark.slow
 def test_failed_runs_what_failed_until_it_passes(tmp_path: Path) -> None:
     root = tested.project(tmp_path, five="6")
     assert tested.run(root).exit_code == 1

@@ -159,6 +159,7 @@ def test_what_the_contract_forbids_is_told(project: Prepared) -> None:
     assert "restaurant_id is NULL" in found.message
 
 
+@pytest.mark.slow
 def test_given_rows_that_break_their_contract_are_named_where_the_kept_table_differs(project: Prepared) -> None:
     wrong = given(stg_orders=[order("o1") | {"order_total": None}])
     found = result(project, replace(slots(step(as_of="2026-05-05 00:00:00")), given=wrong))

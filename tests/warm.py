@@ -16,9 +16,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-from tests.crash.lives import WARM
+from tests.crash.lives import WARM, run
 from tests.projects import ROOT
 
 # What stands in for `sqlrun`: it gives away its words, folder, environment and descriptors, and ends as the other does.
@@ -75,7 +74,6 @@ def serve(address: str) -> None:
 
 def _become(asked: socket.socket) -> None:
     """Be `sqlrun` from here on."""
-    code: Any = 70
     try:
         size, descriptors, _, _ = socket.recv_fds(asked, 8, 3)
         with asked.makefile("rb") as words:
@@ -86,19 +84,7 @@ def _become(asked: socket.socket) -> None:
         os.chdir(folder)
         os.environ.clear()
         os.environ.update(environment)
-        from sqlrun.cli import main
-
-        try:
-            main(arguments, "sqlrun")
-        except SystemExit as ended:
-            code = ended.code or 0
-        except BaseException:
-            import traceback
-
-            traceback.print_exc()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        asked.sendall(str(code if isinstance(code, int) else 71).encode())
+        asked.sendall(str(run(arguments)).encode())
     finally:
         os._exit(0)
 

@@ -29,7 +29,8 @@ def stats(rows: int, found: Mapping[str, Mapping[str, str]], columns: Sequence[S
 
     What can't be said exactly is left out, which is always right: a reader then opens the file.
 
-    >>> stats(2, {'"a"': {"min": "1", "max": "3", "null_count": "0"}}, [StoredColumn("a", "int")])
+    >>> found = {"min": "1", "max": "3", "min_is_exact": "true", "max_is_exact": "true", "null_count": "0"}
+    >>> stats(2, {'"a"': found}, [StoredColumn("a", "int")])
     '{"numRecords":2,"minValues":{"a":1},"maxValues":{"a":3},"nullCount":{"a":0}}'
     """
     least, greatest, nulls = [], [], []

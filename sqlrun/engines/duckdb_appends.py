@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from sqlrun.engines import delta_commit, delta_files, duckdb_copies, duckdb_merge
@@ -74,6 +75,6 @@ def coming(session: Any, table: Any, write: Write) -> Iterator[Coming]:
     try:
         yield rows
     except BaseException:
-        for path in rows.paths:
-            path.unlink(missing_ok=True)
+        for file in rows.paths:
+            Path(file).unlink(missing_ok=True)
         raise

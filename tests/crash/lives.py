@@ -128,9 +128,27 @@ def _obey_permissions() -> None:
         raise OSError(ctypes.get_errno(), "capset")
 
 
+def run(arguments: list[str]) -> int:
+    """Run the command line as a process of its own does, and give the code that it ends with."""
+    from sqlrun.cli import main
+
+    code: Any = 70
+    try:
+        main(arguments, "sqlrun")
+    except SystemExit as ended:
+        code = ended.code or 0
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return code if isinstance(code, int) else 71
+
+
 def _become(command: dict[str, Any], log: Path) -> None:
     """Be `sqlrun` from here on."""
-    code: Any = 70
+    code = 70
     try:
         out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         for descriptor in (1, 2):
@@ -140,20 +158,9 @@ def _become(command: dict[str, Any], log: Path) -> None:
             _obey_permissions()
         if command["point"]:
             points.strike(command["point"], command["sent"])
-        from sqlrun.cli import main
-
-        try:
-            main(command["arguments"], "sqlrun")
-        except SystemExit as ended:
-            code = ended.code or 0
-        except BaseException:
-            import traceback
-
-            traceback.print_exc()
-        sys.stdout.flush()
-        sys.stderr.flush()
+        code = run(command["arguments"])
     finally:
-        os._exit(code if isinstance(code, int) else 71)
+        os._exit(code)
 
 
 if __name__ == "__main__":
