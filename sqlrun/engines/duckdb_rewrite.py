@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from sqlrun.engines import deletion_vectors, delta_commit, delta_entries, delta_stats, duckdb_files, file_layout
+from sqlrun.engines import (
+    deletion_vectors,
+    delta_commit,
+    delta_entries,
+    delta_files,
+    delta_stats,
+    duckdb_files,
+    file_layout,
+)
 from sqlrun.engines.delta_commit import Change, File, Gone, Marked
 from sqlrun.engines.duckdb_copies import FILE, OP, ROW, changes, copied, listed, old, rows
 from sqlrun.engines.file_layout import Standing
@@ -79,7 +87,7 @@ def prepare(session: Any, table: Any, write: Write, statement: Merge, files: lis
         return None
     gone = deletion_vectors.deleted(table)
     try:
-        held = {file.file: file for file in _held(write, files, gone)}
+        held = {file.file: file for file in _held(table, write, files, gone)}
     except ValueError:
         return None
     target = _target(session, write, list(held), gone)
@@ -107,11 +115,13 @@ def carry_out(session: Any, table: Any, write: Write, statement: Merge, plan: Pl
     return sum(plan.counts.values())
 
 
-def _held(write: Write, files: list[dict[str, Any]], gone: deletion_vectors.Deleted) -> Iterator[Held]:
+def _held(table: Any, write: Write, files: list[dict[str, Any]], gone: deletion_vectors.Deleted) -> Iterator[Held]:
     """List files with their partitions; ValueError where a partition's value can't be written."""
+    # Where they really lie: so their deleted rows are listed.
+    root = delta_files.local_path(table)
     for row in files:
         values = {name: delta_stats.partition_text(row[f"partition.{name}"]) for name in write.table.partition_by}
-        file = f"{write.table.path.rstrip('/')}/{unquote(row['path'])}"
+        file = f"{root}/{unquote(row['path'])}"
         dead, live = len(gone.get(file, ())), row.get("num_records")
         yield Held(file, row["path"], values, row["size_bytes"], None if live is None else live + dead, dead)
 
