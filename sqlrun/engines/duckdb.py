@@ -6,6 +6,7 @@ import itertools
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from sqlrun.engines import (
@@ -94,6 +95,17 @@ class DuckDBEngine:
         self.start()
         assert self._root is not None
         return self._root.cursor()
+
+    @contextmanager
+    def lent(self, name: str) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Lend a session for rows of a table that another engine has computed."""
+        session = self._session()
+        try:
+            yield session
+        except self._errors() as error:
+            raise self._wrapped(error, name, "") from error
+        finally:
+            session.close()
 
     def create(self, table: TableSpec) -> None:
         """Make the empty table as version 0; nothing if it is there."""

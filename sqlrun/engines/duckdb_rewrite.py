@@ -92,7 +92,19 @@ def prepare(session: Any, table: Any, write: Write, statement: Merge, files: lis
         return None
     target = _target(session, write, list(held), gone)
     session.execute(f"create or replace temp table _hits as {_hits(write, statement, target)}")
-    return _found(session, table, write, held)
+    return _found(session, table, write, held, MOST_PARTITIONS)
+
+
+def planned(session: Any, table: Any, write: Write, files: list[dict[str, Any]], most: int) -> Plan | None:
+    """Plan what a MERGE does whose rows another engine has found, which are the table `_hits`.
+
+    `most`: so many partitions are written one by one. None, where a partition's value can't be written.
+    """
+    try:
+        held = {file.file: file for file in _held(table, write, files, deletion_vectors.deleted(table))}
+    except ValueError:
+        return None
+    return _found(session, table, write, held, most)
 
 
 def carry_out(session: Any, table: Any, write: Write, statement: Merge, plan: Plan) -> int:
@@ -171,7 +183,7 @@ def _target(session: Any, write: Write, files: list[str], gone: deletion_vectors
     return " union all ".join(f"select {items} from {source}" for source in sources)
 
 
-def _found(session: Any, table: Any, write: Write, held: Mapping[str, Held]) -> Plan:
+def _found(session: Any, table: Any, write: Write, held: Mapping[str, Held], most: int) -> Plan:
     """Count what changes, and say what becomes of the files."""
     names = [identifier(name, "duckdb") for name in write.table.partition_by]
     grouped = ", ".join([OP, FILE, *names])
@@ -195,7 +207,7 @@ def _found(session: Any, table: Any, write: Write, held: Mapping[str, Held]) -> 
     }
     anew, marked, known = _laid_out(table, write, held, hits, news)
     copies = sum(counts.values()) + sum(file.rows or 0 for file in anew)
-    most = max(MOST_PARTITIONS, copies // FEW_ROWS)
+    most = max(most, copies // FEW_ROWS)
     touched = {*partitions, *(held[file].partition for file in hits), *(file.partition for file in anew)}
     return Plan(counts, hits, partitions, fits and known and len(touched) <= most, anew, marked)
 

@@ -23,6 +23,7 @@ from sqlrun.engines import (
     spark_receipts,
     spark_views,
 )
+from sqlrun.engines.duckdb import DuckDBEngine
 from sqlrun.engines.protocol import (
     NONE_GIVEN,
     Append,
@@ -63,6 +64,8 @@ class SparkEngine:
         self._lock = threading.Lock()
         self._idle: queue.SimpleQueue[SparkSession] = queue.SimpleQueue()
         self._numbers = itertools.count(1)
+        # Rows that a MERGE changes become files there.
+        self._files = DuckDBEngine()
         # Its own: a JVM that is lent remembers the jobs of those who had it before.
         self._group = f"sqlrun-{secrets.token_hex(4)}"
 
@@ -169,7 +172,7 @@ class SparkEngine:
             case Load():
                 raise AssertionError("rows of Python values are written without Spark")
             case Merge():
-                spark_merge.merge(session, table, write, write.statement)
+                spark_merge.merge(session, self._files.lent, table, write, write.statement)
 
     def query(self, sql: str, relations: tuple[Relation, ...], given: Mapping[str, pa.Table] = NONE_GIVEN) -> pa.Table:
         """Run a SELECT over the relations, and over rows that are given, and return its rows."""
@@ -191,6 +194,7 @@ class SparkEngine:
                 end(self._spark)
                 self._spark = None
                 self._idle = queue.SimpleQueue()
+        self._files.close()
 
     @contextmanager
     def _explained(self, model: str, statement: str) -> Iterator[None]:

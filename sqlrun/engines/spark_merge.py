@@ -23,13 +23,13 @@ def text_of(write: Write) -> str:
             return ""
 
 
-def merge(session: Any, table: Any, write: Write, statement: Merge) -> None:
+def merge(session: Any, lend: spark_rewrite.Lend, table: Any, write: Write, statement: Merge) -> None:
     """Carry out a MERGE into the open table; an empty one is appended to, and without a delta nothing is written."""
     delta = session.sql(statement.delta)
     if write.base == 0:
         _insert(session, write, statement, delta)
         return
-    if spark_rewrite.merge(session, table, write, statement, delta):
+    if spark_rewrite.merge(session, lend, table, write, statement, delta):
         return
     # Evaluated once: for the literals, and for both passes of the MERGE. (Delta refuses a cached source.)
     delta.localCheckpoint(eager=True).createOrReplaceTempView(SOURCE)

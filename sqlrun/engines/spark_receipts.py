@@ -11,6 +11,11 @@ from sqlrun.engines.protocol import Receipt, Write
 
 # The executions of the statements that run at the same time are among these.
 RECENT = 40
+# How commits count the rows that they wrote: all of them, or by what became of them.
+WRITTEN = (
+    ("numOutputRows", tuple(f"numTargetRows{done}" for done in ("Inserted", "Updated", "Deleted", "Copied"))),
+    ("num_added_rows", tuple(f"num_target_rows_{done}" for done in ("inserted", "updated", "deleted", "copied"))),
+)
 FILES_READ = re.compile(r"^SQLPlanMetric\(number of files read,(\d+),", re.MULTILINE)
 
 
@@ -98,7 +103,10 @@ def receipt(seconds: float, spent: Costs | None, write: Write, version: int) -> 
 
 
 def _rows(metrics: dict[str, str]) -> int:
-    if "numTargetRowsInserted" in metrics:
-        names = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted", "numTargetRowsCopied")
-        return sum(int(metrics.get(name, 0)) for name in names)
-    return int(metrics.get("numOutputRows", 0))
+    """Count the rows that a commit wrote, in the words of Spark or of delta-rs."""
+    for all_rows, parts in WRITTEN:
+        if parts[0] in metrics:
+            return sum(int(metrics.get(name) or 0) for name in parts)
+        if all_rows in metrics:
+            return int(metrics[all_rows] or 0)
+    return 0

@@ -61,6 +61,10 @@ SETTINGS = {
     # The delta of a MERGE is evaluated and pinned before; Delta need not write it aside again.
     "spark.databricks.delta.merge.materializeSource": "none",
     "spark.databricks.delta.schema.autoMerge.enabled": "false",
+    # Deletion vectors that Delta's own statements write are files, which delta-rs' VACUUM takes for leftovers.
+    "spark.databricks.delta.merge.deletionVectors.persistent": "false",
+    "spark.databricks.delta.update.deletionVectors.persistent": "false",
+    "spark.databricks.delta.delete.deletionVectors.persistent": "false",
     # The text of a plan that Spark keeps for its own pages, which are off.
     "spark.sql.ui.explainMode": "simple",
     "spark.sql.maxPlanStringLength": "2000",

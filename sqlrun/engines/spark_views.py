@@ -1,8 +1,8 @@
 """Relations of a statement as Spark views at pinned versions. Shell: Spark, Delta files.
 
 A relation whose files are known from the log is read as those Parquet files: the log is parsed once, by delta-rs, where
-Delta's own reader would run Spark jobs for each version and each scan to find the same files. Tables with deletion
-vectors, very many files, or a path that is not local go through Delta's reader.
+Delta's own reader would run Spark jobs for each version and each scan to find the same files. Tables with very many
+files or deleted rows, or a path that is not local, go through Delta's reader.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Mapping
 from functools import reduce
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 from sqlrun.engines import deletion_vectors, delta_files
 from sqlrun.engines.duckdb_files import overlapping
@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MOST_FILES = 2000
+# More deleted rows than these are too many to be handed to Spark for a statement.
+MOST_DELETED = 500_000
+# Where a row of a table lies: its file as Spark names it, and its number there.
+FILE, ROW = "_sqlrun.file", "_sqlrun.row"
+PLACES = (f"_metadata.file_path as `{FILE}`", f"_metadata.row_index as `{ROW}`")
 WEIGHT = "cast(if(_change_type in ('insert', 'update_postimage'), 1, -1) as bigint) as _weight"
 
 
@@ -57,13 +62,66 @@ def _rows(session: Any, relation: Relation) -> tuple[Any, int]:
     files = delta_files.files_at(table, {column for column, _, _ in relation.ranges})
     if relation.ranges:
         files = list(filter(overlapping(relation.ranges), files))
-    if len(files) > MOST_FILES or not relation.path.startswith("/") or deletion_vectors.deleted(table):
-        frame = session.read.format("delta").option("versionAsOf", relation.version).load(relation.path)
+    paths = [unquote(file["path"]) for file in files]
+    if direct(table, paths):
+        frame = live(session, table, paths)
     else:
-        frame = parquet(session, relation.path, table, [unquote(file["path"]) for file in files])
+        frame = session.read.format("delta").option("versionAsOf", relation.version).load(relation.path)
     if relation.where:
         frame = frame.where(relation.where)
     return frame.select(*_names(relation)), rows_in(files)
+
+
+def direct(table: Any, files: list[str]) -> bool:
+    """Tell whether some files of an open table may be read without Delta's reader."""
+    if len(files) > MOST_FILES or not table.table_uri.startswith(("file://", "/")):
+        return False
+    return sum(len(rows) for rows in _deleted(table, files).values()) <= MOST_DELETED
+
+
+def _deleted(table: Any, files: list[str]) -> dict[str, Any]:
+    """Give the deleted rows of those of a table's files that have any."""
+    gone, root = deletion_vectors.deleted(table), delta_files.local_path(table)
+    return {file: gone[f"{root}/{file}"] for file in files if f"{root}/{file}" in gone} if gone else {}
+
+
+def live(session: Any, table: Any, files: list[str], *, places: bool = False) -> Any:
+    """Read the rows of a table's files that are not deleted; with `places`, where each of them lies."""
+    root, gone = delta_files.local_path(table), _deleted(table, files)
+    whole = [file for file in files if file not in gone]
+    frames = []
+    if whole or not gone:
+        frame = parquet(session, root, table, whole)
+        none = (f"cast(null as string) as `{FILE}`", f"cast(null as bigint) as `{ROW}`")
+        frames.append(frame.selectExpr("*", *(PLACES if whole else none)) if places else frame)
+    if gone:
+        marked = parquet(session, root, table, list(gone)).selectExpr("*", *PLACES)
+        kept = marked.join(_places(session, root, gone).hint("broadcast"), [FILE, ROW], "left_anti")
+        frames.append(kept if places else kept.drop(FILE, ROW))
+    return reduce(lambda a, b: a.unionByName(b), frames)
+
+
+def _places(session: Any, root: str, gone: Mapping[str, Any]) -> Any:
+    """Make a frame of deleted rows."""
+    import pyarrow as pa
+
+    uris = [pa.repeat(pa.scalar(uri_of(session, f"{root}/{file}")), len(rows)) for file, rows in gone.items()]
+    return session.createDataFrame(pa.table({FILE: pa.concat_arrays(uris), ROW: pa.concat_arrays(list(gone.values()))}))
+
+
+def uri_of(session: Any, path: str) -> str:
+    """Name a file as Spark's scans do."""
+    jvm = session.sparkContext._jvm
+    return str(jvm.org.apache.hadoop.fs.Path(jvm.java.io.File(path).toURI()).toUri().toString())
+
+
+def path_of(uri: str) -> str:
+    """Tell the path of a file that Spark's scans name.
+
+    >>> path_of("file:///tmp/a%2520b")
+    '/tmp/a%20b'
+    """
+    return unquote(urlsplit(uri).path)
 
 
 def parquet(session: Any, root: str, table: Any, files: list[str], feed: bool = False) -> Any:

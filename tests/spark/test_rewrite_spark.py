@@ -10,7 +10,16 @@ from typing import Any
 
 import pytest
 
-from sqlrun.engines import delta_commit, delta_files, spark_merge, spark_rewrite
+from sqlrun.engines import (
+    deletion_vectors,
+    delta_commit,
+    delta_files,
+    duckdb_rewrite,
+    file_layout,
+    spark_merge,
+    spark_rewrite,
+    spark_views,
+)
 from sqlrun.engines.protocol import Append, Merge, Prune, Relation, StoredColumn, TableSpec, Write, Written
 from sqlrun.engines.spark import SparkEngine
 from sqlrun.errors import EngineError
@@ -33,11 +42,12 @@ NAMES = [column.name for column in COLUMNS]
 FIRST = """
     ('a', '2026-01-01', 'Bad Ems', 1.50, '2026-01-01 10:00:00.123456', 1), ('b', '2026-01-01', 'A/B=%C', 2.00, null, 2),
     ('c', '2026-01-02', null, -3.25, '2026-01-02 10:00:00', null), ('gone', '2026-01-02', null, 4, null, 4),
-    ('far', '2026-01-09', 'Bad Ems', 9, null, 9)
+    ('gone too', '2026-01-02', null, 5, null, 4), ('far', '2026-01-09', 'Bad Ems', 9, null, 9)
 """
 SECOND = """
     ('a', '2026-01-01', 'Bad Ems', 10, '2026-02-01 00:00:00', 5), ('c', '2026-01-02', null, 20, null, 6),
-    ('gone', '2026-01-02', null, -4, null, 7), ('new', '2026-01-02', 'Łódź', 7.77, '1969-12-31 23:59:59.999999', 8),
+    ('gone', '2026-01-02', null, -4, null, 7), ('gone too', '2026-01-02', null, -5, null, 7),
+    ('new', '2026-01-02', 'Łódź', 7.77, '1969-12-31 23:59:59.999999', 8),
     ('never', '2026-01-01', 'Bad Ems', 0, null, 9)
 """
 
@@ -114,18 +124,17 @@ def test_does_what_deltas_merge_does(
     assert "engineInfo" in (info := actions(ours, 2, "commitInfo")[0]) and info["engineInfo"].startswith("sqlrun")
     assert content(engine, ours) == content(engine, theirs)
     assert feed(engine, ours, 2) == feed(engine, theirs, 2)
-    assert len(feed(engine, ours, 2)) == 6
+    assert len(feed(engine, ours, 2)) == 7
     ids = [{"appId": f"app.{spec.name}", "version": 2} for spec in (ours, theirs)]
     found = [{k: v for k, v in actions(spec, 2, "txn")[0].items() if k != "lastUpdated"} for spec in (ours, theirs)]
     assert found == ids
     told = [json.loads(actions(spec, 2, "commitInfo")[0]["userMetadata"]) for spec in (ours, theirs)]
     assert told[0] == told[1] == {"note": "hello", "sqlrun.tick": "2"}
-    for name in ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted"):
-        theirs_told = actions(theirs, 2, "commitInfo")[0]["operationMetrics"][name]
-        assert int(info["operationMetrics"][name]) == int(theirs_told), name
+    for what in ("Inserted", "Updated", "Deleted"):
+        theirs_told = actions(theirs, 2, "commitInfo")[0]["operationMetrics"][f"numTargetRows{what}"]
+        assert int(info["operationMetrics"][f"num_target_rows_{what.lower()}"]) == int(theirs_told), what
     # Spark forgets jobs: then it can't tell.
     assert (done.receipt.jobs or 0) <= 3 < (other.receipt.jobs or 4)
-    assert not (Path(ours.path) / spark_rewrite.STAGING).exists()
     # Spark's own reader, Delta's log and all, sees the same rows, and another MERGE of Delta's goes on from there.
     merged(engine, ours, tick=3)
     merged(engine, theirs, tick=3)
@@ -149,7 +158,6 @@ def test_nothing_to_change_is_no_commit(engine: SparkEngine, tmp_path: Path) -> 
     idle = Merge(STATEMENT.delta, STATEMENT.key, STATEMENT.null_safe, STATEMENT.update, STATEMENT.insert,
                  update_when="false", insert_when="false", prune=STATEMENT.prune)  # fmt: skip
     assert merged(engine, spec, idle).version == 1
-    assert not (Path(spec.path) / spark_rewrite.STAGING).exists()
 
 
 def test_rows_for_new_partitions_alone_are_added(engine: SparkEngine, tmp_path: Path) -> None:
@@ -160,25 +168,15 @@ def test_rows_for_new_partitions_alone_are_added(engine: SparkEngine, tmp_path: 
     assert list(feed(engine, spec, 2).values()) == [1]
 
 
-def test_what_a_crash_has_left_is_taken_away(engine: SparkEngine, tmp_path: Path) -> None:
-    spec = made(engine, tmp_path, "t", ("day",))
-    left = Path(spec.path) / spark_rewrite.STAGING / "old" / f"{spark_rewrite.CHANGE}=false" / "day=2026-01-01"
-    left.mkdir(parents=True)
-    (left / "part-0.parquet").write_bytes(b"half a file")
-    assert merged(engine, spec).version == 2
-    assert not left.exists()
-
-
 def test_a_commit_in_between_is_an_error(engine: SparkEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = made(engine, tmp_path, "t", ("day",))
-    real = spark_rewrite._found
+    real = duckdb_rewrite.planned
 
-    def found(staging: Path, columns: tuple[StoredColumn, ...]) -> Any:
-        files = real(staging, columns)
+    def planned(*given: Any) -> Any:
         delta_files.delete_rows(spec.path, "k = 'far'")
-        return files
+        return real(*given)
 
-    monkeypatch.setattr(spark_rewrite, "_found", found)
+    monkeypatch.setattr(duckdb_rewrite, "planned", planned)
     with pytest.raises(EngineError, match="another writer was here"):
         merged(engine, spec)
     assert engine.head(spec.path) == 2
@@ -192,7 +190,7 @@ def test_what_is_large_is_left_to_delta(
     monkeypatch.setattr(spark_rewrite, limit, 2)
     merged(engine, spec)
     assert actions(spec, 2, "commitInfo")[0]["engineInfo"].startswith("Apache-Spark")
-    assert len(feed(engine, spec, 2)) == 6
+    assert len(feed(engine, spec, 2)) == 7
 
 
 def test_a_table_that_is_not_ours_is_left_to_delta(
@@ -203,3 +201,80 @@ def test_a_table_that_is_not_ours_is_left_to_delta(
     merged(engine, spec)
     assert actions(spec, 2, "commitInfo")[0]["engineInfo"].startswith("Apache-Spark")
     assert spark_merge.SOURCE
+
+
+@pytest.fixture
+def marking(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are marked as deleted in files of any size, however many there are."""
+    monkeypatch.setattr(file_layout, "COPIED", 0)
+    monkeypatch.setattr(file_layout, "MOST_DEAD", 1.0)
+    monkeypatch.setattr(file_layout, "TIER", 100)
+
+
+def marked(spec: TableSpec) -> int:
+    return sum(map(len, deletion_vectors.deleted(delta_files.open_table(spec.path)).values()))
+
+
+def by_spark(engine: SparkEngine, spec: TableSpec, version: int) -> list[str]:
+    """Read a version as Delta's own reader does."""
+    assert engine._spark is not None
+    frame = engine._spark.newSession().read.format("delta").option("versionAsOf", version).load(spec.path)
+    return sorted(map(str, frame.select(*NAMES).toArrow().to_pylist()))
+
+
+@pytest.mark.parametrize("partition_by", [(), ("day",), ("day", "city")], ids=["whole", "day", "day and city"])
+@pytest.mark.parametrize("one_task", [300_000, 0], ids=["one task", "tasks"])
+def test_marks_what_it_replaces(
+    engine: SparkEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, marking: None, partition_by: tuple[str, ...],
+    one_task: int,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(spark_rewrite, "ONE_TASK", one_task)
+    ours, theirs = (made(engine, tmp_path, name, partition_by) for name in ("ours", "theirs"))
+    third = rows_of("('a', '2026-01-01', 'Bad Ems', 1, null, 1), ('b', '2026-01-01', 'A/B=%C', 1, null, 1)")
+    for number, delta in ((2, STATEMENT.delta), (3, STATEMENT.delta), (4, third)):
+        merged(engine, ours, replace(STATEMENT, delta=delta), number)
+        with monkeypatch.context() as patched:
+            by_delta(patched)
+            merged(engine, theirs, replace(STATEMENT, delta=delta), number)
+        # Those of the tick before are met again, as old versions that must not count.
+        assert content(engine, ours) == content(engine, theirs) == by_spark(engine, ours, number), number
+        assert feed(engine, ours, number) == feed(engine, theirs, number), number
+        assert actions(ours, number, "remove")[0]["path"] in {add["path"] for add in actions(ours, number, "add")}
+    assert marked(ours) >= 7
+    assert [content_at(engine, ours, version) for version in (1, 2, 3)] == [
+        content_at(engine, theirs, version) for version in (1, 2, 3)
+    ]
+
+
+def content_at(engine: SparkEngine, spec: TableSpec, version: int) -> list[str]:
+    relation = Relation("r", spec.path, spec.columns, "old", version=version)
+    return sorted(map(str, engine.query("select * from r", (relation,)).to_pylist()))
+
+
+def test_many_deleted_rows_are_read_by_deltas_reader(
+    engine: SparkEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, marking: None
+) -> None:
+    spec = made(engine, tmp_path, "t", ("day",))
+    merged(engine, spec)
+    before = content(engine, spec)
+    monkeypatch.setattr(spark_views, "MOST_DELETED", 0)
+    assert content(engine, spec) == before
+    merged(engine, spec, tick=3)
+    assert actions(spec, 3, "commitInfo")[0]["engineInfo"].startswith("Apache-Spark")
+
+
+def test_deltas_own_statements_write_no_vectors_as_files(
+    engine: SparkEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, marking: None
+) -> None:
+    """They would be taken for leftovers by delta-rs' VACUUM."""
+    spec = made(engine, tmp_path, "t", ())
+    merged(engine, spec)
+    assert marked(spec)
+    by_delta(monkeypatch)
+    merged(engine, spec, tick=3)
+    assert actions(spec, 3, "remove")[0]["deletionVector"]["storageType"] == "i"
+    assert engine._spark is not None
+    session = engine._spark.newSession()
+    session.sql(f"delete from delta.`{spec.path}` where k = 'far'")
+    session.sql(f"update delta.`{spec.path}` set v = 1 where k = 'new'")
+    assert not list(Path(spec.path).rglob("*.bin")) and not marked(spec)
