@@ -18,6 +18,7 @@ from benchmarks.costs import TickCost
 from benchmarks.expert import session
 from sqlrun import landing
 from sqlrun.engines import delta_files, spark_merge, spark_views
+from sqlrun.engines.duckdb import DuckDBEngine
 from sqlrun.engines.protocol import Merge, Relation, Write
 from sqlrun.incremental import ranges
 from sqlrun.incremental.compile import Compiled
@@ -57,6 +58,7 @@ class ByHand:
         self._versions = {name: delta_files.head(table.spec.path) or 0 for name, table in self._tables.items()}
         self._previous = plan.as_of
         self._spark = session(memory)
+        self._files = DuckDBEngine()
         self._meter = spark_costs.Meter(self._spark, work / "warehouse")
 
     def preload(self, as_of: datetime) -> None:
@@ -99,7 +101,7 @@ class ByHand:
         spark_views.register(own, tuple(relations))
         assert isinstance(prepared.statement, Merge)
         write = Write(self._tables[name].spec, before[name], 0, "", (), prepared.statement)
-        spark_merge.merge(own, delta_files.open_table(write.table.path), write, prepared.statement)
+        spark_merge.merge(own, self._files.lent, delta_files.open_table(write.table.path), write, prepared.statement)
         self._advance(name)
 
     def _relation(

@@ -1,4 +1,4 @@
-"""What the driver does of a MERGE on Spark: it finds the files to rewrite, and commits those that were written."""
+"""What the driver does of a MERGE on Spark: it finds the files that may be touched, and writes what Spark has found."""
 
 from __future__ import annotations
 
@@ -6,20 +6,19 @@ import json
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
-import pytest
-from pyarrow import parquet
 
-from sqlrun.engines import delta_files, spark_rewrite
-from sqlrun.engines.protocol import Append, Prune, StoredColumn, TableSpec, Write
+from sqlrun.engines import delta_files, duckdb_rewrite, spark_rewrite
+from sqlrun.engines.duckdb import DuckDBEngine
+from sqlrun.engines.protocol import Append, Merge, Prune, Relation, StoredColumn, TableSpec, Write
 
 COLUMNS = (
     StoredColumn("k", "string"),
     StoredColumn("v", "decimal(18,2)"),
     StoredColumn("at", "timestamp"),
-    StoredColumn("n", "int"),
-    StoredColumn("x", "double"),
+    StoredColumn("parts", "array<int>"),
     StoredColumn("day", "date"),
 )
 AT = datetime(2026, 1, 2, 3, 4, 5, 678901, timezone.utc)
@@ -28,63 +27,88 @@ KINDS = {
     "k": pa.string(),
     "v": pa.decimal128(18, 2),
     "at": pa.timestamp("us", "UTC"),
-    "n": pa.int32(),
-    "x": pa.float64(),
-    "_change_type": pa.string(),
+    "parts": pa.list_(pa.int32()),
+    "day": pa.date32(),
 }
+STATEMENT = Merge(
+    "",
+    ("k", "day"),
+    ("day",),
+    (("v", "t.v + s.v"), ("at", "s.at"), ("parts", "s.parts")),
+    tuple((column.name, f"s.{column.name}") for column in COLUMNS),
+    delete_when="t.v + s.v = 0",
+)
 
 
-def written(staging: Path, change: bool, folder: str, rows: list[dict[str, object]]) -> None:
-    place = staging / f"{spark_rewrite.CHANGE}={str(change).lower()}" / folder
-    place.mkdir(parents=True)
-    schema = pa.schema(list(KINDS.items()))
-    # Spark keeps short decimals as integers, which other readers' statistics show otherwise.
-    table = pa.Table.from_pylist(rows, schema=schema)
-    parquet.write_table(table, place / "part-00000-x.c000.parquet", row_group_size=1, store_decimal_as_integer=True)
-    (place / "._SUCCESS.crc").touch()
+def found(path: str, read: list[str], rows: list[tuple[str, str | None, int | None, Any, Any]]) -> pa.Table:
+    """Make what Spark gives: what to do, where the row lies, its new values and the old ones that were read."""
+    names = [spark_rewrite.OP, spark_rewrite.FILE, spark_rewrite.ROW]
+    kinds = [pa.string(), pa.string(), pa.int64()]
+    values = [[row[place] for row in rows] for place in range(3)]
+    for place, there, listed in ((3, spark_rewrite.NEW, list(KINDS)), (4, spark_rewrite.OLD, read)):
+        for name in listed:
+            names.append(there + name)
+            kinds.append(KINDS[name])
+            values.append([(row[place] or {}).get(name) for row in rows])
+    arrays = [pa.array(column, kind) for column, kind in zip(values, kinds, strict=True)]
+    return spark_rewrite._placed(pa.table(arrays, names=names))
 
 
-def test_what_was_written_is_committed_whole(tmp_path: Path) -> None:
-    spec = TableSpec("t", str(tmp_path / "t"), COLUMNS, ("day",))
-    delta_files.create(spec)
+def test_what_spark_has_found_is_committed_whole(tmp_path: Path) -> None:
+    engine, spec = DuckDBEngine(), TableSpec("t", str(tmp_path / "a b"), COLUMNS, ("day",))
+    engine.create(spec)
+    old = "select k, 1.5::decimal(18,2) as v, null::timestamptz as \"at\", [1, null] as parts, date '2026-01-02' as day"
+    engine.write(Write(spec, 0, 6, "app.t", (), Append(f"{old} from (values ('a'), ('b'), ('c')) as r(k) order by k")))
+    write = Write(spec, 1, 7, "app.t", (), STATEMENT, {"note": "hello"})
+    read = spark_rewrite._read(write, STATEMENT)
+    # The times and the parts of old rows decide nothing: they are looked up.
+    assert read == ["k", "v", "day"]
     table = delta_files.open_table(spec.path)
-    staging = tmp_path / "t" / spark_rewrite.STAGING / "1"
-    a = {"k": "a", "v": Decimal("-1.50"), "at": AT, "n": 3, "x": 1.5}
-    b = {"k": "b", "v": None, "at": None, "n": -4, "x": float("nan")}
-    written(staging, False, "day=2026-01-02", [a, b])
-    written(staging, True, "day=2026-01-02", [{**a, "_change_type": "insert"}, {**b, "_change_type": "insert"}])
-    written(staging, False, "day=__HIVE_DEFAULT_PARTITION__", [b])
-    write = Write(spec, 0, 7, "app.t", (), Append(""), {"note": "hello"})
-    spark_rewrite._commit(table, write, spark_rewrite.Target((), 0), spark_rewrite._found(staging, COLUMNS))
-    assert delta_files.head(spec.path) == 1
-    done = delta_files.actions(spec.path, 1)
+    files = delta_files.files_at(table)
+    file = f"{spec.path}/{files[0]['path']}"
+    held = pa.table(engine.query("select k from r", (relation(spec, 1),)))["k"].to_pylist()
+    before = {"v": Decimal("1.50"), "day": DAY}
+    new = {"v": Decimal("-1.00"), "at": AT, "parts": [2], "day": DAY}
+    uri = "file:" + file.replace("%", "%25").replace(" ", "%20")
+    rows = found(spec.path, read, [
+        ("u", uri, held.index("a"), {**new, "k": "a"}, {**before, "k": "a"}),
+        ("d", uri, held.index("b"), {"k": "b", "day": DAY}, {**before, "k": "b"}),
+        ("i", None, None, {**new, "k": "n", "day": None}, None),
+    ])  # fmt: skip
+    with engine.lent("t") as session:
+        session.register("_found", rows)
+        session.execute(f"create temp table _hits as {spark_rewrite._typed(write, STATEMENT, read, [file])}")
+        plan = duckdb_rewrite.planned(session, table, write, files, 10)
+        assert plan is not None and plan.fits
+        duckdb_rewrite.carry_out(session, table, spark_rewrite._noted(write), STATEMENT, plan)
+    found_now = engine.query('select k, v, "at", parts, day from r order by k', (relation(spec, 2),)).to_pylist()
+    kept = {"k": "c", "v": Decimal("1.50"), "at": None, "parts": [1, None], "day": DAY}
+    assert found_now == [{**new, "k": "a"}, kept, {**new, "k": "n", "day": None}]
+    changes = engine.query("select k, parts, _weight from r order by k, _weight", (relation(spec, 2, changes=True),))
+    assert [tuple(row.values()) for row in changes.to_pylist()] == [
+        ("a", [1, None], -1), ("a", [2], 1), ("b", [1, None], -1), ("n", [2], 1)
+    ]  # fmt: skip
+    done = delta_files.actions(spec.path, 2)
     assert next(a["txn"] for a in done if "txn" in a)["version"] == 7
     assert json.loads(done[0]["commitInfo"]["userMetadata"]) == {"note": "hello", "sqlrun.tick": "7"}
-    days = {a["add"]["partitionValues"]["day"]: json.loads(a["add"]["stats"]) for a in done if "add" in a}
-    assert days["2026-01-02"] == {
-        "numRecords": 2,
-        "minValues": {"k": "a", "v": -1.5, "at": "2026-01-02T03:04:05.678Z", "n": -4},
-        "maxValues": {"k": "b", "v": -1.5, "at": "2026-01-02T03:04:05.679Z", "n": 3},
-        "nullCount": {"k": 0, "v": 1, "at": 1, "n": 0, "x": 0},
-    }
-    assert days[None]["numRecords"] == 1
-    held = delta_files.open_table(spec.path)
-    assert sorted(map(str, pa.table(held.scan().read_all())["day"].to_pylist())) == ["2026-01-02", "2026-01-02", "None"]
-    assert [a["cdc"]["path"] for a in done if "cdc" in a] == ["_change_data/day=2026-01-02/cdc-00000-x.c000.parquet"]
-    assert not list(staging.rglob("*.parquet"))
 
 
-@pytest.mark.parametrize("rows", [[], [{"k": "a", "_change_type": None}]])
-def test_nothing_that_changed_is_no_commit(tmp_path: Path, rows: list[dict[str, object]]) -> None:
-    spec = TableSpec("t", str(tmp_path / "t"), COLUMNS, ("day",))
-    delta_files.create(spec)
-    staging = tmp_path / "t" / spark_rewrite.STAGING / "1"
-    written(staging, False, "day=2026-01-02", rows)
-    target = spark_rewrite.Target(({"path": "old", "partition.day": DAY, "size_bytes": 1},), 1)
-    write = Write(spec, 0, 7, "app.t", (), Append(""))
-    table = delta_files.open_table(spec.path)
-    spark_rewrite._commit(table, write, target, spark_rewrite._found(staging, COLUMNS))
-    assert delta_files.head(spec.path) == 0
+def relation(spec: TableSpec, version: int, *, changes: bool = False) -> Relation:
+    if changes:
+        return Relation("r", spec.path, spec.columns, "changes", commits=(version,))
+    return Relation("r", spec.path, spec.columns, "new", version=version)
+
+
+def test_columns_that_expressions_name_are_read() -> None:
+    every = tuple((column.name, f"s.{column.name}") for column in COLUMNS)
+    write = Write(TableSpec("t", "/t", COLUMNS), 1, 7, "app.t", (), Append(""))
+    by_key = Merge("", ("k",), (), every, every)
+    assert spark_rewrite._read(write, by_key) == ["k"]
+    newer = Merge("", ("k",), (), every, every, update_when="s.at > t.`AT` or t.day is null")
+    assert spark_rewrite._read(write, newer) == ["k", "at", "day"]
+    some = Merge("", ("k",), (), (("v", "s.v"),), every)
+    # What isn't updated stays as it is.
+    assert spark_rewrite._read(write, some) == ["k", "at", "parts", "day"]
 
 
 def test_only_files_that_can_hold_a_row_are_rewritten(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ SETTINGS = {
     # The delta of a MERGE is evaluated and pinned before; Delta need not write it aside again.
     "spark.databricks.delta.merge.materializeSource": "none",
     "spark.databricks.delta.schema.autoMerge.enabled": "false",
-    # Deletion vectors that Delta's own statements write are files, which delta-rs' VACUUM takes for leftovers.
+    # Deletion vectors that Delta's own statements write are files of their own: sqlrun's lie in the log.
     "spark.databricks.delta.merge.deletionVectors.persistent": "false",
     "spark.databricks.delta.update.deletionVectors.persistent": "false",
     "spark.databricks.delta.delete.deletionVectors.persistent": "false",
