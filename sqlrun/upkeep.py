@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from sqlrun import check_history, environments, landed, lock, marks, measures, receipts, retention
-from sqlrun.engines import delta_files
+from sqlrun.engines import delta_files, delta_vacuum
 from sqlrun.errors import LockedError, UsageError
 from sqlrun.ledger import Ledger
 from sqlrun.readers import nothing_published
@@ -118,10 +118,10 @@ def _forget(ledger: Ledger, oldest: int, clock: datetime, done: Done) -> None:
             if path != measured:  # a tick is compared with weeks of them
                 delta_files.delete_rows(path, f"tick < {oldest}")
             _put_together(path, done)
-            done.files += delta_files.vacuum(path, READERS)
+            done.files += delta_vacuum.vacuum(path, READERS)
             head = delta_files.head(path)
             assert head is not None
-            done.entries += delta_files.trim_log(path, head, clock - READERS)
+            done.entries += delta_vacuum.trim_log(path, head, clock - READERS)
 
 
 def _require_whole(ledger: Ledger, newest: Published, mine: Iterable[str]) -> None:
@@ -153,9 +153,9 @@ def _delete_old(path: str, versions: set[int], clock: datetime, done: Done) -> N
     if since is None:
         return
     age = max(clock.astimezone(timezone.utc) - since, timedelta(0))
-    done.files += delta_files.vacuum(path, max(age, READERS))
-    done.files += delta_files.drop_change_files(path, oldest)
-    done.entries += delta_files.trim_log(path, oldest, clock - READERS)
+    done.files += delta_vacuum.vacuum(path, max(age, READERS))
+    done.files += delta_vacuum.drop_change_files(path, oldest)
+    done.entries += delta_vacuum.trim_log(path, oldest, clock - READERS)
 
 
 def unused(warehouse: str, wanted: dict[str, set[int]]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,7 +12,15 @@ from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sqlrun.engines import deletion_vectors, delta_commit, delta_entries, delta_files, duckdb_rewrite, file_layout
+from sqlrun.engines import (
+    deletion_vectors,
+    delta_commit,
+    delta_entries,
+    delta_files,
+    delta_vacuum,
+    duckdb_rewrite,
+    file_layout,
+)
 from sqlrun.engines.duckdb import DuckDBEngine
 from sqlrun.engines.file_layout import Standing, rewritten
 from sqlrun.engines.protocol import Append, Relation, TableSpec
@@ -108,10 +117,10 @@ def test_every_version_keeps_its_own_rows(tmp_path: Path) -> None:
     engine.restore(spec.path, 6)
     before = seen(engine, spec)
 
-    delta_files.vacuum(spec.path, delta_files.timedelta(0))
+    delta_vacuum.vacuum(spec.path, timedelta(0))
     assert seen(engine, spec) == before == held(spec.path)
     delta_files.compact(spec.path)
-    delta_files.vacuum(spec.path, delta_files.timedelta(0))
+    delta_vacuum.vacuum(spec.path, timedelta(0))
     assert seen(engine, spec) == before == held(spec.path)
     write(engine, spec, 9, merging(rows("('k9', 0, 10, true)")))
     assert len(held(spec.path)) == 98
@@ -135,7 +144,7 @@ def test_a_file_that_was_marked_long_ago_stays_for_those_who_read_it_since(tmp_p
                 line["remove"]["deletionTimestamp"] = moment
         log.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
-    delta_files.vacuum(spec.path, delta_files.timedelta(hours=1))
+    delta_vacuum.vacuum(spec.path, timedelta(hours=1))
     assert (tmp_path / "t" / large).exists()
     relation = Relation("r", spec.path, spec.columns, "new", version=2)
     assert engine.query("select * from r", (relation,)).num_rows == 100

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
-from sqlrun.engines import delta_commit, delta_create, delta_files, delta_stats, duckdb_rewrite
+from sqlrun.engines import delta_commit, delta_create, delta_files, delta_stats, delta_vacuum, duckdb_rewrite
 from sqlrun.engines.duckdb import DuckDBEngine
 from sqlrun.engines.protocol import Append, Merge, Relation, Statement, StoredColumn, TableSpec, Write, Written
 from sqlrun.errors import EngineError
@@ -198,7 +198,7 @@ def test_a_table_goes_on_after_checkpoint_restore_compaction_and_vacuum(tmp_path
     assert [row["n"] for row in held(spec.path)] == [9, 7, 8]
     write(engine, spec, 13, merging(rows("('7', 7, 7, true)")))
     delta_files.compact(spec.path)
-    delta_files.vacuum(spec.path, delta_files.timedelta(0))
+    delta_vacuum.vacuum(spec.path, timedelta(0))
     write(engine, spec, 15, merging(rows("('7', 7, 8, true)")))
 
     assert [row["n"] for row in held(spec.path)] == [9, 7, 8, 8] == [row["n"] for row in seen(engine, spec)]

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from sqlrun import history, upkeep
 from sqlrun.cli import main
 from sqlrun.console import Console
-from sqlrun.engines import delta_files
+from sqlrun.engines import delta_files, delta_vacuum
 from sqlrun.engines.duckdb import DuckDBEngine
 from sqlrun.errors import UsageError
 from sqlrun.ledger import Ledger
@@ -216,7 +216,7 @@ def test_upkeep_that_fails_costs_no_tick(project: Path, monkeypatch: pytest.Monk
 
     build(project, 5, "1")
     with monkeypatch.context() as patch:
-        patch.setattr(delta_files, "vacuum", fails)
+        patch.setattr(delta_vacuum, "vacuum", fails)
         told = build(project, 10, "2")
     again = build(project, 15, "3")
 

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import base64
 import struct
-import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
-from weakref import ref
+
+from sqlrun.engines import open_tables
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,38 +53,12 @@ def deleted(table: DeltaTable) -> Deleted:
     """List the deleted rows of an open table's files; a file without any isn't among them."""
     if not allowed(table):
         return {}
-    with _keeping:
-        kept = _kept.get(id(table))
-    if kept is not None and kept.table() is table and kept.version == table.version():
-        return kept.gone
-    found = _read(table)
-    keep(table, found)
-    return found
+    return open_tables.once(table, FEATURE, lambda: _read(table))
 
 
 def keep(table: DeltaTable, found: Deleted) -> None:
     """Remember the deleted rows of an open table at the version that it has."""
-    number = id(table)
-
-    def forget(_: object) -> None:
-        if (kept := _kept.get(number)) is not None and kept.table() is None:
-            _kept.pop(number, None)
-
-    with _keeping:
-        _kept[number] = _Kept(ref(table, forget), table.version(), found)
-
-
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    """The deleted rows of an open table, for as long as it is open: those have no hash to be a key by."""
-
-    table: ref[DeltaTable]
-    version: int
-    gone: Deleted
-
-
-_kept: dict[int, _Kept] = {}
-_keeping = threading.Lock()
+    open_tables.note(table, FEATURE, found)
 
 
 def _read(table: DeltaTable) -> Deleted:

@@ -8,7 +8,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -16,7 +16,7 @@ from urllib.parse import unquote
 from sqlglot import exp
 
 from sqlrun import arrow_rows
-from sqlrun.engines import deletion_vectors
+from sqlrun.engines import deletion_vectors, open_tables
 from sqlrun.engines.protocol import StoredColumn, TableSpec
 from sqlrun.errors import EngineError, first_line
 from sqlrun.incremental import types
@@ -266,7 +266,13 @@ def files_at(table: DeltaTable, columns: Iterable[str] = ()) -> list[dict[str, A
 
     With the least and greatest value of `columns` (`min.x`, `max.x`) where there are statistics.
     """
-    held: Any = table.get_add_actions(flatten=True)
+    asked = frozenset(columns)
+    found = open_tables.once(table, ("files", asked), lambda: _files(table, asked))
+    return [dict(file) for file in found]
+
+
+def _files(table: DeltaTable, columns: frozenset[str]) -> list[dict[str, Any]]:
+    held: Any = open_tables.once(table, "adds", lambda: table.get_add_actions(flatten=True))
     # Statistics of all columns as Python values take thirty times as long as the few that are asked for.
     asked = {"path", "size_bytes", "num_records"} | {f"{end}.{name}" for name in columns for end in ("min", "max")}
     names = [name for name in held.column_names if name in asked or name.startswith("partition.")]
@@ -418,58 +424,6 @@ def committed_at(path: str, version: int) -> datetime | None:
     return None if moment is None else datetime.fromtimestamp(int(moment) / 1000, timezone.utc)
 
 
-def vacuum(path: str, age: timedelta) -> int:
-    """Delete the files that left the table longer ago than an age, those of the newest version never; count them.
-
-    Files that the log doesn't name are left alone: a table may lie in another one's folder. One whose rows were marked
-    long ago leaves, by the log, twice: what counts is when it left for good.
-    """
-    table = open_table(path)
-    hours = int(age.total_seconds() // 3600) + 1
-    gone = table.vacuum(hours, dry_run=True, enforce_retention_duration=False)
-    if not gone:
-        return 0
-    since = datetime.now(timezone.utc) - timedelta(hours=hours)
-    needed = _left_since(path, table.version(), since, {unquote(file) for file in gone})
-    return len(
-        table.vacuum(
-            hours,
-            dry_run=False,
-            enforce_retention_duration=False,
-            keep_versions=[table.version(), *needed],
-            post_commithook_properties=hooks(),
-        )
-    )
-
-
-def _left_since(path: str, newest: int, since: datetime, files: set[str]) -> list[int]:
-    """Find versions which, together, have those of some files that have left the table since a time."""
-    found = []
-    for version in range(newest, 0, -1):
-        committed = committed_at(path, version)
-        if committed is None or committed < since:
-            break
-        removed = {unquote(a["remove"]["path"]) for a in actions(path, version) if "remove" in a}
-        if removed & files:
-            found.append(version - 1)
-            files -= removed
-    return found
-
-
-def drop_change_files(path: str, oldest: int) -> int:
-    """Delete the files of the change feed that no commit after `oldest` names; count them."""
-    table = open_table(path)
-    named: set[str] = set()
-    for version in range(oldest + 1, table.version() + 1):
-        named.update(unquote(a["cdc"]["path"]) for a in actions(path, version) if "cdc" in a)
-    count = 0
-    for file in (Path(path) / "_change_data").rglob("*.parquet"):
-        if file.relative_to(path).as_posix() not in named:
-            file.unlink()
-            count += 1
-    return count
-
-
 def delete_rows(path: str, predicate: str) -> None:
     """Delete the rows of a condition; no commit where there is none."""
     import pyarrow as pa
@@ -482,24 +436,3 @@ def delete_rows(path: str, predicate: str) -> None:
 def update_rows(path: str, predicate: str, values: Mapping[str, str]) -> None:
     """Set columns of the rows of a condition to SQL expressions; no commit where there is none."""
     open_table(path).update(dict(values), predicate=predicate, post_commithook_properties=hooks())
-
-
-def trim_log(path: str, oldest: int, before: datetime) -> int:
-    """Delete the log's entries that no version from `oldest` on needs; give how many.
-
-    A version is put together from the newest checkpoint at or below it and the commits after that (Delta protocol,
-    "Checkpoints"). A checkpoint made after `before` may be one that a reader has not found yet: older ones stay.
-    """
-    log = Path(path) / "_delta_log"
-    whole = re.compile(r"(\d{20})\.checkpoint\.parquet")
-    found = [(int(m[1]), file) for file in log.iterdir() if (m := whole.fullmatch(file.name))]
-    usable = [n for n, f in found if n <= oldest and f.stat().st_mtime < before.timestamp()]
-    if not usable:
-        return 0
-    first, count = max(usable), 0
-    for file in log.iterdir():
-        number = file.name.lstrip(".")[:20]
-        if number.isdigit() and int(number) < first:
-            file.unlink()
-            count += 1
-    return count

@@ -1,0 +1,83 @@
+"""What no version of a Delta table needs any more: files and entries of its log deleted. Shell: Delta files."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from urllib.parse import unquote
+
+from sqlrun.engines import delta_files
+
+
+def vacuum(path: str, age: timedelta) -> int:
+    """Delete the files that left the table longer ago than an age, those of the newest version never; count them.
+
+    Files that the log doesn't name are left alone: a table may lie in another one's folder. One whose rows were marked
+    long ago leaves, by the log, twice: what counts is when it left for good.
+    """
+    table = delta_files.open_table(path)
+    hours = int(age.total_seconds() // 3600) + 1
+    gone = table.vacuum(hours, dry_run=True, enforce_retention_duration=False)
+    if not gone:
+        return 0
+    since = datetime.now(timezone.utc) - timedelta(hours=hours)
+    needed = _left_since(path, table.version(), since, {unquote(file) for file in gone})
+    return len(
+        table.vacuum(
+            hours,
+            dry_run=False,
+            enforce_retention_duration=False,
+            keep_versions=[table.version(), *needed],
+            post_commithook_properties=delta_files.hooks(),
+        )
+    )
+
+
+def _left_since(path: str, newest: int, since: datetime, files: set[str]) -> list[int]:
+    """Find versions which, together, have those of some files that have left the table since a time."""
+    found = []
+    for version in range(newest, 0, -1):
+        committed = delta_files.committed_at(path, version)
+        if committed is None or committed < since:
+            break
+        removed = {unquote(a["remove"]["path"]) for a in delta_files.actions(path, version) if "remove" in a}
+        if removed & files:
+            found.append(version - 1)
+            files -= removed
+    return found
+
+
+def drop_change_files(path: str, oldest: int) -> int:
+    """Delete the files of the change feed that no commit after `oldest` names; count them."""
+    table = delta_files.open_table(path)
+    named: set[str] = set()
+    for version in range(oldest + 1, table.version() + 1):
+        named.update(unquote(a["cdc"]["path"]) for a in delta_files.actions(path, version) if "cdc" in a)
+    count = 0
+    for file in (Path(path) / "_change_data").rglob("*.parquet"):
+        if file.relative_to(path).as_posix() not in named:
+            file.unlink()
+            count += 1
+    return count
+
+
+def trim_log(path: str, oldest: int, before: datetime) -> int:
+    """Delete the log's entries that no version from `oldest` on needs; give how many.
+
+    A version is put together from the newest checkpoint at or below it and the commits after that (Delta protocol,
+    "Checkpoints"). A checkpoint made after `before` may be one that a reader has not found yet: older ones stay.
+    """
+    log = Path(path) / "_delta_log"
+    whole = re.compile(r"(\d{20})\.checkpoint\.parquet")
+    found = [(int(m[1]), file) for file in log.iterdir() if (m := whole.fullmatch(file.name))]
+    usable = [n for n, f in found if n <= oldest and f.stat().st_mtime < before.timestamp()]
+    if not usable:
+        return 0
+    first, count = max(usable), 0
+    for file in log.iterdir():
+        number = file.name.lstrip(".")[:20]
+        if number.isdigit() and int(number) < first:
+            file.unlink()
+            count += 1
+    return count

@@ -1,0 +1,50 @@
+"""What is kept of an open table: of that one, at that version, for as long as it is open."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+
+from deltalake import DeltaTable
+
+from sqlrun.engines import delta_files, open_tables
+from sqlrun.engines.protocol import StoredColumn, TableSpec
+
+
+def table(folder: Path) -> DeltaTable:
+    delta_files.create(TableSpec("t", str(folder), (StoredColumn("a", "int"),)))
+    return DeltaTable(str(folder))
+
+
+def test_it_is_found_once_a_version(tmp_path: Path) -> None:
+    one, counted = table(tmp_path), []
+
+    def find() -> int:
+        counted.append(one.version())
+        return one.version()
+
+    assert [open_tables.once(one, "x", find) for _ in range(3)] == [0, 0, 0] and counted == [0]
+    delta_files.append_rows(DeltaTable(str(tmp_path)), [{"a": 1}])
+    assert open_tables.once(one, "x", find) == 0
+    one.update_incremental()
+    assert open_tables.once(one, "x", find) == 1 and counted == [0, 1]
+    assert open_tables.once(DeltaTable(str(tmp_path)), "x", lambda: 7) == 7
+
+
+def test_nothing_is_kept_of_a_table_that_is_gone(tmp_path: Path) -> None:
+    one = table(tmp_path)
+    before = len(open_tables._kept)
+    open_tables.note(one, "x", 1)
+    assert len(open_tables._kept) == before + 1
+    del one
+    gc.collect()
+    assert len(open_tables._kept) <= before
+
+
+def test_who_changes_a_list_of_files_changes_his_own(tmp_path: Path) -> None:
+    one = table(tmp_path)
+    delta_files.append_rows(one, [{"a": 1}])
+    one.update_incremental()
+    delta_files.files_at(one)[0]["num_records"] = 99
+    assert delta_files.files_at(one, ["a"])[0]["min.a"] == 1
+    assert delta_files.files_at(one)[0]["num_records"] == 1
