@@ -40,7 +40,7 @@ def test_no_secret_is_printed_or_written(tmp_path: Path) -> None:
             (("explain", "fct_restaurant_slots", "--profile", "secret"), 0),
             (("debug", "--profile", "secret"), 0),
             (("build", "--profile", "secret", "--skip-tests", "--receipts"), 0),
-            (("build", "--profile", "refused", "--skip-tests"), 1),
+            (("build", "--profile", "refused", "--skip-tests"), 2),
             (("build", "--profile", "wrong", "--skip-tests"), 2),
         ]
     ]

@@ -8,6 +8,7 @@ files or deleted rows, or a path that is not local, go through Delta's reader.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 MOST_FILES = 2000
 # More deleted rows than these are too many to be handed to Spark for a statement.
 MOST_DELETED = 500_000
+ESCAPED_BYTE = re.compile(r"%[89A-Fa-f][0-9A-Fa-f]")
 # Where a row of a table lies: its file as Spark names it, and its number there.
 FILE, ROW = "_sqlrun.file", "_sqlrun.row"
 PLACES = (f"_metadata.file_path as `{FILE}`", f"_metadata.row_index as `{ROW}`")
@@ -74,9 +76,20 @@ def _rows(session: Any, relation: Relation) -> tuple[Any, int]:
 
 def direct(table: Any, files: list[str]) -> bool:
     """Tell whether some files of an open table may be read without Delta's reader."""
-    if len(files) > MOST_FILES or not table.table_uri.startswith(("file://", "/")):
+    if len(files) > MOST_FILES or not table.table_uri.startswith(("file://", "/")) or misread(files):
         return False
     return sum(len(rows) for rows in _deleted(table, files).values()) <= MOST_DELETED
+
+
+def misread(files: Iterable[str]) -> bool:
+    """Tell whether Spark would read another partition's value from a file's folder than the log has.
+
+    delta-rs writes a letter beyond ASCII as the escaped bytes of UTF-8, and Spark reads each of those as a letter.
+
+    >>> misread(["city=K%C3%B6ln/a.parquet"]), misread(["city=Köln%2FBonn/a.parquet"])
+    (True, False)
+    """
+    return any(ESCAPED_BYTE.search(file) for file in files)
 
 
 def _deleted(table: Any, files: list[str]) -> dict[str, Any]:
@@ -148,8 +161,8 @@ def _changes(session: Any, relation: Relation) -> tuple[Any, int]:
             files[kind].extend(found)
     every = [file for found in files.values() for file in found]
     size = rows_in(every)
-    local = relation.path.startswith("/")
-    if len(every) > MOST_FILES or not local or any("deletionVector" in file for file in every):
+    plain = relation.path.startswith("/") and not misread(unquote(file["path"]) for file in every)
+    if len(every) > MOST_FILES or not plain or any("deletionVector" in file for file in every):
         frames = [_filtered(frame, relation).selectExpr(*names, WEIGHT) for frame in _fed(session, relation)]
         return reduce(lambda a, b: a.unionAll(b), frames), size
     frames = []

