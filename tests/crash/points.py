@@ -77,9 +77,9 @@ ROLLBACK = {
 UPKEEP = (
     {
         "before files are put together": Point("sqlrun.engines.delta_files:compact", turn=4),
-        "before files are deleted": Point("sqlrun.engines.delta_files:vacuum", turn=4),
+        "before files are deleted": Point("sqlrun.engines.delta_vacuum:vacuum", turn=4),
     }
-    | _both("change files are deleted", "sqlrun.engines.delta_files:drop_change_files", turn=2)
+    | _both("change files are deleted", "sqlrun.engines.delta_vacuum:drop_change_files", turn=2)
     | _both("a table is deleted", "sqlrun.upkeep:drop_table")
     | _both("the upkeep is published", "sqlrun.ledger:Ledger.publish")
 )
