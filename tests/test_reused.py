@@ -14,6 +14,7 @@ from sqlrun.incremental.script import Moment
 from sqlrun.incremental.stages import Stage
 from sqlrun.incremental.statements import Prepared, Tick, prepare
 from sqlrun.pipeline import prepare as prepare_project
+from sqlrun.recent import Recent
 from tests.projects import ROOT
 
 SPACE = prepare_project(ROOT).space
@@ -28,7 +29,7 @@ TIMES = (
 
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reused, "_kept", type(reused._kept)())
+    monkeypatch.setattr(reused, "_kept", Recent(reused.MOST))
 
 
 @pytest.mark.parametrize("stage", STAGES, ids=[stage.name for stage in STAGES])
@@ -76,7 +77,7 @@ def test_a_query_that_names_such_a_time_is_written_anew(text: str, monkeypatch: 
 
 
 def test_the_oldest_statements_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reused, "MOST", 1)
+    monkeypatch.setattr(reused, "_kept", Recent(1))
     for stage in STAGES:
         reused.prepared(stage, Tick(TIMES[0], frozenset(stage.inputs), False), "duckdb", list)
     assert len(reused._kept) == 1

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timezone
@@ -21,6 +19,7 @@ from sqlrun.engines.protocol import StoredColumn, TableSpec
 from sqlrun.errors import EngineError, first_line
 from sqlrun.incremental import types
 from sqlrun.incremental.sql import identifier
+from sqlrun.recent import Recent
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,26 +51,19 @@ def open_table(path: str, version: int | None = None) -> DeltaTable:
     entry = None if version is None else entry_of(path, version)
     if entry is None:
         return _opened(path, version)
-    with _keeping:
-        if (kept := _kept.get(entry)) is not None:
-            _kept.move_to_end(entry)
-            return kept
-    table = _opened(path, version)
-    _keep(entry, table)
-    return table
+    return _kept.get(entry, lambda: _opened(path, version))
 
 
 def keep_open(path: str, table: DeltaTable) -> None:
     """Keep a table that has just been written open for those who read that version; the writer lets go of it."""
     if (entry := entry_of(path, table.version())) is not None:
-        _keep(entry, table)
+        _kept.put(entry, table)
 
 
 # A version of a table: its path, the version, and which file of the log it is.
 Entry = tuple[str, int, int, int, int]
-_kept: OrderedDict[Entry, DeltaTable] = OrderedDict()
-_read: OrderedDict[Entry, list[dict[str, Any]]] = OrderedDict()
-_keeping = threading.Lock()
+_kept: Recent[Entry, DeltaTable] = Recent(OPEN)
+_read: Recent[Entry, list[dict[str, Any]]] = Recent(OPEN)
 
 
 def entry_of(path: str, version: int) -> Entry | None:
@@ -87,13 +79,6 @@ def entry_of_head(path: str) -> Entry | None:
     """Tell the newest version of a table by its entry in the log; None where there is no table."""
     newest = head(path)
     return None if newest is None else entry_of(path, newest)
-
-
-def _keep(entry: Entry, table: DeltaTable) -> None:
-    with _keeping:
-        _kept[entry] = table
-        while len(_kept) > OPEN:
-            _kept.popitem(last=False)
 
 
 def _opened(path: str, version: int | None) -> DeltaTable:
@@ -220,16 +205,7 @@ def actions(path: str, version: int) -> list[dict[str, Any]]:
     entry = entry_of(path, version)
     if entry is None or entry[-1] > SMALL:
         return _actions(path, version)
-    with _keeping:
-        if (kept := _read.get(entry)) is not None:
-            _read.move_to_end(entry)
-            return kept
-    found = _actions(path, version)
-    with _keeping:
-        _read[entry] = found
-        while len(_read) > OPEN:
-            _read.popitem(last=False)
-    return found
+    return _read.get(entry, lambda: _actions(path, version))
 
 
 def _actions(path: str, version: int) -> list[dict[str, Any]]:

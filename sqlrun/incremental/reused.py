@@ -6,11 +6,9 @@ and a tick's own are put in their place. A query that names such a time itself i
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import fields, replace
 from datetime import datetime, timezone
-from threading import Lock
 from typing import Any, TypeVar, cast
 
 from sqlglot import exp
@@ -19,6 +17,7 @@ from sqlrun.engines.protocol import Dialect
 from sqlrun.incremental.script import Moment
 from sqlrun.incremental.stages import Stage
 from sqlrun.incremental.statements import Prepared, Tick, prepare
+from sqlrun.recent import Recent
 
 T = TypeVar("T")
 AS_OF = datetime(1111, 11, 12, 13, 14, 15, 161718, tzinfo=timezone.utc)
@@ -51,8 +50,7 @@ def _written(
 
 
 # The stage is kept as well, so that no other gets its id.
-_kept: OrderedDict[tuple[int, Hashable], tuple[Stage, Any]] = OrderedDict()
-_keeping = Lock()
+_kept: Recent[tuple[int, Hashable], tuple[Stage, Any]] = Recent(MOST)
 
 
 def kept(stage: Stage, kind: Hashable, make: Callable[[], T]) -> T:
@@ -60,17 +58,7 @@ def kept(stage: Stage, kind: Hashable, make: Callable[[], T]) -> T:
 
     Comparing what it holds would take longer than making most things anew.
     """
-    key = (id(stage), kind)
-    with _keeping:
-        if key in _kept:
-            _kept.move_to_end(key)
-            return cast(T, _kept[key][1])
-    made = make()
-    with _keeping:
-        _kept[key] = stage, made
-        while len(_kept) > MOST:
-            _kept.popitem(last=False)
-    return made
+    return cast(T, _kept.get((id(stage), kind), lambda: (stage, make()))[1])
 
 
 def names_stand_ins(trees: Iterable[exp.Expr]) -> bool:

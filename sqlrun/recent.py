@@ -1,0 +1,46 @@
+"""What was asked for last, kept for the next who asks; the oldest goes. Pure."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from threading import Lock
+from typing import Generic, TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+
+class Recent(Generic[Key, Value]):
+    """So many values by key, for several threads; those that were asked for longest ago go first.
+
+    >>> squares = Recent(2)
+    >>> [squares.get(n, lambda n=n: n * n) for n in (1, 2, 1, 3)], len(squares)
+    ([1, 4, 1, 9], 2)
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept: OrderedDict[Key, Value] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, key: Key, make: Callable[[], Value]) -> Value:
+        """Give what is kept, or make and keep it; two threads may both make it."""
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+        made = make()
+        self.put(key, made)
+        return made
+
+    def put(self, key: Key, value: Value) -> None:
+        """Keep a value as the newest."""
+        with self._lock:
+            self._kept[key] = value
+            self._kept.move_to_end(key)
+            while len(self._kept) > self._most:
+                self._kept.popitem(last=False)
+
+    def __len__(self) -> int:
+        return len(self._kept)
