@@ -5,12 +5,13 @@ Both are read from the session's table `_hits`, a row for each one that changes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from sqlrun.engines import deletion_vectors, delta_stats, duckdb_files
 from sqlrun.engines.delta_commit import File
+from sqlrun.engines.duckdb_files import listed
 from sqlrun.engines.protocol import Write
 from sqlrun.incremental.sql import identifier, string, type_name
 
@@ -23,11 +24,6 @@ LAYOUT = "format parquet, compression snappy, row_group_size 40960, file_size_by
 def old(name: str) -> str:
     """Name the column of `_hits` that holds what a column was before."""
     return identifier(f"_sqlrun.old.{name}", "duckdb")
-
-
-def listed(files: Iterable[str]) -> str:
-    """Write paths as a list of texts."""
-    return ", ".join(string(file, "duckdb") for file in files)
 
 
 def rows(session: Any, write: Write, files: list[str], gone: deletion_vectors.Deleted, new: str) -> str:

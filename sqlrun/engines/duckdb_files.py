@@ -154,14 +154,18 @@ def live(
     return found
 
 
+def listed(files: Iterable[str]) -> str:
+    """Write paths as a list of texts."""
+    return ", ".join(string(file, "duckdb") for file in files)
+
+
 def parquet(files: list[str], partition_by: list[str], columns: tuple[StoredColumn, ...]) -> str:
     """Write read_parquet over files; partition columns come from the folders' names."""
-    listed = ", ".join(string(file, "duckdb") for file in files)
     if not partition_by:
-        return f"read_parquet([{listed}], hive_partitioning = false)"
+        return f"read_parquet([{listed(files)}], hive_partitioning = false)"
     kinds = {c.name: type_name(c.type, "duckdb") for c in columns if c.name in partition_by}
     hive = ", ".join(f"{string(p, 'duckdb')}: {kinds.get(p, 'VARCHAR')}" for p in partition_by)
-    return f"read_parquet([{listed}], hive_partitioning = true, hive_types = {{{hive}}})"
+    return f"read_parquet([{listed(files)}], hive_partitioning = true, hive_types = {{{hive}}})"
 
 
 def empty(columns: tuple[StoredColumn, ...]) -> str:

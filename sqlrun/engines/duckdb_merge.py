@@ -6,6 +6,7 @@ from datetime import date, datetime, timezone
 from typing import Any
 
 from sqlrun.engines import delta_files, duckdb_files, duckdb_rewrite
+from sqlrun.engines.merge_text import operation, same
 from sqlrun.engines.protocol import Merge, Overwrite, Write
 from sqlrun.errors import EngineError
 from sqlrun.incremental.sql import identifier, string
@@ -100,7 +101,7 @@ def _applied(session: Any, table: Any, write: Write, statement: Merge, files: li
     """Write each row's new values and what to do with it: i(nsert), u(pdate), d(elete)."""
     columns = write.table.columns
     target = duckdb_files.scan(session, table, files, columns, reads, "_target", "")
-    on = " and ".join(duckdb_rewrite.equal(key, key in statement.null_safe) for key in statement.key)
+    on = " and ".join(same(statement))
     updates, inserts = dict(statement.update), dict(statement.insert)
     items = []
     for column in columns:
@@ -110,11 +111,7 @@ def _applied(session: Any, table: Any, write: Write, statement: Merge, files: li
             f"case when t._there is null then {inserts.get(column.name, 'null')} "
             f"else {updates.get(column.name, kept)} end as {name}"
         )
-    op = (
-        f"case when t._there is null then case when {statement.insert_when or 'true'} then 'i' end "
-        f"when {statement.delete_when or 'false'} then 'd' "
-        f"when {statement.update_when or 'true'} then 'u' end"
-    )
+    op = operation(statement, "t._there is null")
     joined = f"from s left join (select *, true as _there from ({target})) as t on {on}"
     once = "distinct " if statement.repeats else ""
     return f"select {once}* from (select {', '.join(items)}, {op} as _op {joined}) where _op is not null"
@@ -184,9 +181,7 @@ def _literal(value: Any) -> str | None:
 
 
 def _merge(table: Any, source: Any, write: Write, statement: Merge, literals: list[str], commit: Any) -> None:
-    null_safe = set(statement.null_safe)
-    keys = [duckdb_rewrite.equal(key, key in null_safe) for key in statement.key]
-    predicate = " and ".join([*keys, *literals])
+    predicate = " and ".join([*same(statement), *literals])
     names = [c.name for c in write.table.columns]
     values = {identifier(n, "duckdb"): f"s.{identifier(n, 'duckdb')}" for n in names}
     updates = {n: e for n, e in values.items() if n.strip('"') not in statement.key}

@@ -23,8 +23,10 @@ from sqlrun.engines import (
     file_layout,
 )
 from sqlrun.engines.delta_commit import Change, File, Gone, Marked
-from sqlrun.engines.duckdb_copies import FILE, OP, ROW, changes, copied, listed, old, rows
+from sqlrun.engines.duckdb_copies import FILE, OP, ROW, changes, copied, old, rows
+from sqlrun.engines.duckdb_files import listed
 from sqlrun.engines.file_layout import Standing
+from sqlrun.engines.merge_text import operation, same
 from sqlrun.engines.protocol import Merge, Write
 from sqlrun.errors import EngineError
 from sqlrun.incremental.sql import identifier, string, type_name
@@ -149,12 +151,8 @@ def _hits(write: Write, statement: Merge, target: str) -> str:
         new = came if came == stays else f"case when t.{FILE} is null then {came} else {stays} end"
         items.append(f"cast({new} as {type_name(column.type, 'duckdb')}) as {name}")
     items += [f"t.{identifier(c.name, 'duckdb')} as {old(c.name)}" for c in write.table.columns]
-    op = (
-        f"case when t.{FILE} is null then case when {statement.insert_when or 'true'} then 'i' end "
-        f"when {statement.delete_when or 'false'} then 'd' "
-        f"when {statement.update_when or 'true'} then 'u' end"
-    )
-    on = " and ".join(equal(key, key in statement.null_safe) for key in statement.key)
+    op = operation(statement, f"t.{FILE} is null")
+    on = " and ".join(same(statement))
     joined = f"from s left join ({target}) as t on {on}"
     once = "distinct " if statement.repeats else ""
     places = f"{op} as {OP}, t.{FILE}, t.{ROW}"
@@ -165,13 +163,6 @@ def applied(write: Write, statement: Merge) -> str:
     """Write the rows that change, with what to do in `_op`, for delta-rs to merge."""
     once = "distinct " if statement.repeats else ""
     return f"select {once}{duckdb_files.names(write.table.columns)}, {OP} as _op from _hits"
-
-
-def equal(key: str, null_safe: bool) -> str:
-    """Compare a key of the target and of the delta."""
-    name = identifier(key, "duckdb")
-    # DataFusion binds IS NOT DISTINCT FROM looser than AND: without its parentheses two of them don't parse.
-    return f"(t.{name} is not distinct from s.{name})" if null_safe else f"t.{name} = s.{name}"
 
 
 def _target(session: Any, write: Write, files: list[str], gone: deletion_vectors.Deleted) -> str:
@@ -342,7 +333,7 @@ def _told(
         "num_target_files_removed": len(plan.rewritten),
         "num_target_deletion_vectors_updated": len(plan.marked),
     }
-    parameters = {"mergePredicate": " AND ".join(equal(key, key in statement.null_safe) for key in statement.key)}
+    parameters = {"mergePredicate": " AND ".join(same(statement))}
     removed = tuple(Gone(file.path, file.values, file.size, file.vector) for file in plan.rewritten)
     marked = tuple(
         Marked(file.entry or {}, deletion_vectors.descriptor(dead[file.file].to_pylist())) for file in plan.marked

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sqlrun.engines import delta_files, spark_rewrite
+from sqlrun.engines.merge_text import same
 from sqlrun.engines.protocol import Append, Load, Merge, Overwrite, Replace, Write
 from sqlrun.engines.spark_modes import choose, rows_in
 from sqlrun.incremental.sql import identifier, string
@@ -136,12 +137,10 @@ def literal(text: str, kind: str) -> str:
 
 def merge_text(write: Write, statement: Merge, literals: list[str]) -> str:
     """Write the statement."""
-    on = [
-        f"t.{identifier(k, 'spark')} {'<=>' if k in statement.null_safe else '='} s.{identifier(k, 'spark')}"
-        for k in statement.key
-    ]
     path = identifier(write.table.path, "spark")
-    lines = [f"merge into delta.{path} as t using {SOURCE} as s on {' and '.join([*on, *literals])}"]
+    lines = [
+        f"merge into delta.{path} as t using {SOURCE} as s on {' and '.join([*same(statement, 'spark'), *literals])}"
+    ]
     if statement.delete_when:
         lines.append(f"when matched and {statement.delete_when} then delete")
     sets = ", ".join(f"{identifier(c, 'spark')} = {e}" for c, e in statement.update if c not in statement.key)

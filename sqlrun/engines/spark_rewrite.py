@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from sqlrun.engines import delta_commit, delta_files, duckdb_files, duckdb_rewrite, spark_modes, spark_views
+from sqlrun.engines.merge_text import operation, same
 from sqlrun.engines.protocol import Merge, Prune, StoredColumn, Write
 from sqlrun.incremental.sql import identifier, type_name
 
@@ -124,10 +125,11 @@ def _read(write: Write, statement: Merge) -> list[str]:
 def _hits(session: Any, write: Write, statement: Merge, source: Any, old: Any, read: list[str], rows: int) -> pa.Table:
     """Give each row that changes: what to do with it, its new values, those of before, and where it lies."""
     if rows > ONE_TASK:
+        on = " and ".join(same(statement, "spark"))
         # Each task keeps of its files what the delta matches; that little meets the delta in one place.
         source.hint("broadcast").createOrReplaceTempView("_delta")
         old.createOrReplaceTempView("_old")
-        old = session.sql(f"select t.* from _old as t left semi join _delta as s on {_on(statement)}").repartition(1)
+        old = session.sql(f"select t.* from _old as t left semi join _delta as s on {on}").repartition(1)
     old.coalesce(1).createOrReplaceTempView("_old")
     # The delta is what is hashed, so that neither side is sorted or sent anywhere.
     source.coalesce(1).hint("shuffle_hash").createOrReplaceTempView("_delta")
@@ -138,25 +140,13 @@ def _hits(session: Any, write: Write, statement: Merge, source: Any, old: Any, r
         session.catalog.dropTempView("_delta")
 
 
-def _on(statement: Merge) -> str:
-    return " and ".join(
-        f"t.{identifier(k, 'spark')} {'<=>' if k in statement.null_safe else '='} s.{identifier(k, 'spark')}"
-        for k in statement.key
-    )
-
-
 def _text(columns: tuple[StoredColumn, ...], statement: Merge, read: list[str]) -> str:
     """Write what a MERGE does to each row that it changes."""
     updates = {name: text for name, text in statement.update if name not in statement.key}
     inserts = dict(statement.insert)
     op, file, row = (identifier(name, "spark") for name in (OP, FILE, ROW))
-    # A lazy CASE: an expression over t is not evaluated for a row that has none. Rows that are deleted keep their key.
-    did = (
-        f"case when t.{file} is null then case when {statement.insert_when or 'true'} then 'i' end "
-        f"when {statement.delete_when or 'false'} then 'd' "
-        f"when {statement.update_when or 'true'} then 'u' end as {op}"
-    )
-    items = [did]
+    # Rows that are deleted keep their key.
+    items = [f"{operation(statement, f't.{file} is null')} as {op}"]
     for column in columns:
         name = identifier(column.name, "spark")
         inserted, updated = inserts.get(column.name, "null"), updates.get(column.name, f"t.{name}")
@@ -165,7 +155,7 @@ def _text(columns: tuple[StoredColumn, ...], statement: Merge, read: list[str]) 
         items.append(f"case {op} when 'i' then cast({inserted} as {column.type}) {stays} end as {new}")
         if column.name in read:
             items.append(f"t.{name} as {identifier(OLD + column.name, 'spark')}")
-    joined = f"from _delta as s left join _old as t on {_on(statement)}"
+    joined = f"from _delta as s left join _old as t on {' and '.join(same(statement, 'spark'))}"
     return f"select * from (select {', '.join(items)}, t.{file}, t.{row} {joined}) where {op} is not null"
 
 
