@@ -25,7 +25,8 @@ from sqlrun.engines.duckdb import DuckDBEngine
 from sqlrun.engines.file_layout import Standing, rewritten
 from sqlrun.engines.protocol import Append, Relation, TableSpec
 from sqlrun.errors import EngineError
-from tests.test_own_writes import feed, held, marked, merging, ours, rows, seen, spec_of, write
+from tests.delta_logs import commit_as_of
+from tests.test_own_writes import feed, held, killed_before_commit, marked, merging, ours, rows, seen, spec_of, write
 
 MANY = "select 'k' || i as k, i::int as v, 0 as n from range(100) r(i)"
 
@@ -133,16 +134,8 @@ def test_a_file_that_was_marked_long_ago_stays_for_those_who_read_it_since(tmp_p
     write(engine, spec, 2, merging(rows("('k7', 70, 1, true)")))
     write(engine, spec, 3, merging("select 'k' || i as k, 1 as v, 1 as n, true as stays from range(40, 90) r(i)"))
     assert large in marked(spec.path, 2) and large not in files(spec)
-    long_ago = 1_700_000_000_000
-    for version, moment in ((1, long_ago), (2, long_ago)):
-        log = Path(spec.path) / "_delta_log" / f"{version:020d}.json"
-        lines = [json.loads(line) for line in log.read_text().splitlines()]
-        for line in lines:
-            if "commitInfo" in line:
-                line["commitInfo"]["timestamp"] = moment
-            if "remove" in line:
-                line["remove"]["deletionTimestamp"] = moment
-        log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    for version in (1, 2):
+        commit_as_of(Path(spec.path) / "_delta_log" / f"{version:020d}.json", 1_700_000_000_000)
 
     delta_vacuum.vacuum(spec.path, timedelta(hours=1))
     assert (tmp_path / "t" / large).exists()
@@ -227,13 +220,8 @@ def test_a_kill_before_the_commit_leaves_marks_as_they_were(tmp_path: Path, monk
     engine, spec = made(tmp_path)
     write(engine, spec, 2, merging(rows("('k7', 70, 1, true)")))
 
-    def killed(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(delta_commit, "commit", killed)
-        with pytest.raises(KeyboardInterrupt):
-            write(engine, spec, 3, merging(rows("('k8', 80, 2, true)")))
+    with killed_before_commit(monkeypatch):
+        write(engine, spec, 3, merging(rows("('k8', 80, 2, true)")))
     assert [row["v"] for row in seen(engine, spec) if row["k"] == "k8"] == [8]
     write(engine, spec, 3, merging(rows("('k8', 81, 3, true)")))
     assert [row["v"] for row in held(spec.path) if row["k"] == "k8"] == [81]

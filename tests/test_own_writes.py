@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -91,6 +93,18 @@ def feed(path: str, version: int) -> list[str]:
 
 def info(path: str, version: int) -> dict[str, Any]:
     return dict(next(a["commitInfo"] for a in delta_files.actions(path, version) if "commitInfo" in a))
+
+
+@contextmanager
+def killed_before_commit(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Have a build die between the files that it writes and the commit that names them."""
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(delta_commit, "commit", killed)
+        yield
 
 
 def marked(path: str, version: int) -> dict[str, int]:
@@ -263,13 +277,8 @@ def test_a_kill_before_the_commit_leaves_files_that_nobody_reads(
     engine, spec = DuckDBEngine(), spec_of(tmp_path, "int")
     made(engine, spec, Append("select 'a' as k, 1 as v, 1 as n"))
 
-    def killed(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(delta_commit, "commit", killed)
-        with pytest.raises(KeyboardInterrupt):
-            write(engine, spec, 2, merging(rows("('a', 2, 2, true)")))
+    with killed_before_commit(monkeypatch):
+        write(engine, spec, 2, merging(rows("('a', 2, 2, true)")))
     assert [row["n"] for row in held(spec.path)] == [1]
 
     write(engine, spec, 3, merging(rows("('a', 3, 3, true)")))

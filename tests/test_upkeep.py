@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from datetime import datetime, timedelta, timezone
@@ -19,6 +18,7 @@ from sqlrun.engines.duckdb import DuckDBEngine
 from sqlrun.errors import UsageError
 from sqlrun.ledger import Ledger
 from sqlrun.readers import tick_of
+from tests.delta_logs import commit_as_of
 from tests.projects import Site, copy_project, prepared
 from tests.script import FIVE, START, order
 from tests.whole import differences
@@ -60,13 +60,7 @@ def age(site: Site) -> None:
     """Rewrite the logs as if there had been one commit a day, the newest of them weeks ago."""
     for log in Path(site.warehouse).rglob("_delta_log/*.json"):
         moment = int((NOW - timedelta(days=60 - int(log.stem))).timestamp() * 1000)
-        actions = [json.loads(line) for line in log.read_text().splitlines()]
-        for action in actions:
-            if "commitInfo" in action:
-                action["commitInfo"]["timestamp"] = moment
-            if "remove" in action:
-                action["remove"]["deletionTimestamp"] = moment
-        log.write_text("".join(json.dumps(action) + "\n" for action in actions))
+        commit_as_of(log, moment)
 
 
 def test_rows_stay_and_files_are_fewer(site: Site) -> None:
