@@ -17,12 +17,14 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from benchmarks import tables, world
+from benchmarks.ours import Ours
 from benchmarks.tick import folder_of
-from benchmarks.worker import Run, arrive, contender_of, prepared
+from benchmarks.worker import Run, arrive, prepared
 
 WIDTH, ROW, LEAST = 1400, 17, 0.003
 # What the kernel calls threads of the JVM, and what they do.
@@ -36,6 +38,7 @@ COLOURS = (
     ("parquet", "#8fbf7f"), ("delta", "#e8954a"), ("streaming", "#c9a0dc"), ("catalyst", "#e0685f"),
     ("janino", "#c03a2b"), ("spark", "#edc25e"), ("hadoop", "#7fb3a0"), ("scala", "#c7c0b0"), ("java", "#b8c4d6"),
 )  # fmt: skip
+RECORDER = "-XX:StartFlightRecording=settings={settings},maxsize=500m -XX:FlightRecorderOptions=stackdepth=250"
 # Frames that only pass on: the graph is easier to read without them.
 PASSING = re.compile(r"\$anonfun|lambda|^scala\.(collection|Function|runtime|Option|util)|\.Iterator|AbstractIterator")
 
@@ -60,7 +63,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run ticks, record the last ones, write the picture."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.flame", description=__doc__)
     parser.add_argument("--size", default="small", help="small, or orders of history like 1m")
-    parser.add_argument("--warm", type=int, default=4, help="ticks before those that are recorded")
+    parser.add_argument("--warm", type=int, default=6, help="ticks before those that are recorded")
     parser.add_argument("--ticks", type=int, default=3, help="ticks that are recorded")
     parser.add_argument("--memory", default="6g")
     parser.add_argument("--keep", help="folder with the tables of an earlier run of benchmarks.tick")
@@ -82,28 +85,38 @@ def main(arguments: list[str] | None = None) -> int:
 def record(run: Run, warm: int, file: Path) -> tuple[Frame, float]:
     """Tick, record, and weigh Java's stacks by what the kernel counted of its threads."""
     work = prepared(run)
-    contender = contender_of(run, work)
+    # A recorder that joins later has code compiled anew, for minutes: it is there from the start.
+    settings = _sampling(file)
+    contender = Ours(work, "spark", run.memory, java=RECORDER.format(settings=settings))
     try:
         from pyspark.sql import SparkSession
 
         jvm = SparkSession.builder.getOrCreate().sparkContext._gateway.proc.pid  # type: ignore[union-attr]
         seconds = 0.0
-        before: Counter[str] = Counter()
+        before, since = Counter[str](), datetime.now(timezone.utc)
         for number, tick in enumerate(run.world.ticks):
             if number == warm:
-                _jcmd(jvm, "JFR.configure", "stackdepth=250")
-                _jcmd(jvm, "JFR.start", "name=ticks", "settings=profile")
-                before = threads(jvm) + threads(os.getpid())
+                before, since = threads(jvm) + threads(os.getpid()), datetime.now(timezone.utc)
             arrive(tick.file, work / "data" / "orders")
             cost = contender.tick(tick.as_of)
             print(f"  {cost.seconds:6.2f} s {cost.cpu:6.2f} processor s, {cost.total.jobs} jobs", flush=True)
             seconds += cost.seconds if number >= warm else 0.0
         spent = threads(jvm) + threads(os.getpid())
         spent.subtract(before)
-        _jcmd(jvm, "JFR.dump", "name=ticks", f"filename={file}")
+        _jcmd(jvm, "JFR.dump", f"filename={file}", f"begin={since:%Y-%m-%dT%H:%M:%S.%fZ}")
     finally:
         contender.close()
     return graph_of(stacks(file), spent), seconds
+
+
+def _sampling(file: Path) -> Path:
+    """Write settings that sample stacks and nothing else."""
+    settings = file.with_suffix(".jfc")
+    settings.write_text(
+        '<?xml version="1.0" encoding="UTF-8"?><configuration version="2.0"><event name="jdk.ExecutionSample">'
+        '<setting name="enabled">true</setting><setting name="period">10 ms</setting></event></configuration>'
+    )
+    return settings
 
 
 def _jcmd(pid: int, *words: str) -> None:

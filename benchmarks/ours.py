@@ -30,9 +30,12 @@ def make_project(work: Path) -> None:
 
 
 class Ours:
-    """The whole of a tick: land, maintain, check, publish, receipts; a warm process. `apart`: checks run after the tick, alone."""
+    """The whole of a tick: land, maintain, check, publish, receipts; a warm process.
 
-    def __init__(self, work: Path, engine: str, memory: str, apart: bool = False) -> None:
+    `apart`: checks run after the tick, alone. `java`: options of Spark's JVM.
+    """
+
+    def __init__(self, work: Path, engine: str, memory: str, apart: bool = False, java: str = "") -> None:
         from sqlrun import nodes
         from sqlrun.check import check
         from sqlrun.engines.duckdb import DuckDBEngine
@@ -53,7 +56,7 @@ class Ours:
         else:
             from sqlrun.engines.spark import SparkEngine
 
-            self._engine = SparkEngine({"spark.driver.memory": memory})
+            self._engine = SparkEngine({"spark.driver.memory": memory, "spark.driver.extraJavaOptions": java})
             self._reader = DuckDBEngine()
         self._engine.start()
         self._logs = Logs(self.warehouse)
