@@ -7,7 +7,7 @@ other: where it can't be evaluated, that is an error.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 MOST_COLUMNS = 20
 # Where nothing is declared: files without an event of this long before the tick are opened only if no other has one.
 LATELY = timedelta(days=1)
+# So many times of events of the future are remembered of a table.
+MOST_LATER = 10_000
+MICRO = timedelta(microseconds=1)
 LAST = datetime.max.replace(tzinfo=timezone.utc)
 Found = tuple[tuple[Measure, ...], tuple[CheckResult, ...]]
 
@@ -196,17 +199,34 @@ def _freshness(progress: Progress, model: Compiled, change: Change) -> tuple[lis
 
 @dataclass(frozen=True, slots=True)
 class _Newest:
-    """What was found in a version of a table: the newest event up to a time, and the first one after it."""
+    """What was found in a version of a table: the newest event up to a time, and those after it.
+
+    `following` are the times of all later events up to `until`, in order.
+    """
 
     entry: delta_files.Entry | None
     as_of: datetime
     newest: datetime | None
-    following: datetime | None
+    following: tuple[datetime, ...] = ()
+    until: datetime = LAST
 
     def holds(self, entry: delta_files.Entry | None, as_of: datetime) -> bool:
         """Tell whether it is true of a version at a later time: events of the future become the past."""
-        due = self.following is not None and self.following <= as_of
-        return entry is not None and entry == self.entry and self.as_of <= as_of and not due
+        return entry is not None and entry == self.entry and self.as_of <= as_of <= self.until
+
+    def grown(self, came: datetime | None, later: Iterable[datetime], as_of: datetime) -> _Newest:
+        """Add a tick's events, up to its time and after it."""
+        past = [each for each in (self.newest, came) if each] + [each for each in self.following if each <= as_of]
+        rest = {each for each in (*self.following, *later) if as_of < each <= self.until}
+        return _soonest(_Newest(None, as_of, max(past, default=None), tuple(sorted(rest)), self.until))
+
+
+def _soonest(found: _Newest) -> _Newest:
+    """Keep so many events of the future as can be held."""
+    if len(found.following) <= MOST_LATER:
+        return found
+    kept = found.following[:MOST_LATER]
+    return replace(found, following=kept, until=kept[-1])
 
 
 # By the tables' paths: where rows only come, the next tick needn't look at those that were there.
@@ -222,13 +242,12 @@ def _newest(progress: Progress, model: Compiled, contract: Model, change: Change
     came, later = _ends(change.rows, column, as_of)
     known = _known.get(path)
     if known is not None and known.holds(_grown_from(progress, model, change), as_of):
-        newest = max((each for each in (known.newest, came) if each), default=None)
-        following = min((each for each in (known.following, later) if each), default=None)
+        found = known.grown(came, later, as_of)
     else:
-        newest, following = _looked_for(progress, model, column, came)
+        found = _looked_for(progress, model, column, came)
     entry = delta_files.entry_of(path, progress.states[model.name].version)
-    _known[path] = _Newest(entry, as_of, newest, following)
-    return newest
+    _known[path] = replace(found, entry=entry)
+    return found.newest
 
 
 def _grown_from(progress: Progress, model: Compiled, change: Change) -> delta_files.Entry | None:
@@ -241,10 +260,11 @@ def _grown_from(progress: Progress, model: Compiled, change: Change) -> delta_fi
     return delta_files.entry_of(table.spec.path, table.state.version)
 
 
-def _looked_for(
-    progress: Progress, model: Compiled, event_time: str, came: datetime | None
-) -> tuple[datetime | None, datetime | None]:
-    """Read the newest event up to the tick's time from the table, and the first one after it."""
+def _looked_for(progress: Progress, model: Compiled, event_time: str, came: datetime | None) -> _Newest:
+    """Read the newest event up to the tick's time from the table, and those after it.
+
+    Of a landing table, whose rows stay, all of these; of another one the first, as the next tick looks again anyway.
+    """
     table, dialect, as_of = progress.plan.tables[model.name], progress.reader.dialect, progress.plan.as_of
     column, now = identifier(event_time, dialect), timestamp(as_of, dialect)
     held = Relation(
@@ -268,25 +288,34 @@ def _looked_for(
         # A row that came may have gone again in the same tick.
         if row["newest"] is not None and (since is None or row["newest"] >= since):
             break
-    return row["newest"], row["following"]
+    newest, first = row["newest"], row["following"]
+    if first is None:
+        return _Newest(None, as_of, newest)
+    if model.source is None:
+        return _Newest(None, as_of, newest, (first,), first)
+    later = f"{column} > {now} and {column} <= {timestamp(LAST, dialect)}"
+    every = f"select distinct {column} as at from held where {later} order by 1 limit {MOST_LATER + 1}"
+    rows = arrow_rows.plain(progress.reader.query(every, (replace(held, ranges=((event_time, as_of, LAST),)),)))
+    return _soonest(_Newest(None, as_of, newest, tuple(each["at"] for each in rows)))
 
 
-def _ends(rows: pa.Table | None, column: str, as_of: datetime) -> tuple[datetime | None, datetime | None]:
-    """Find the newest event of some rows up to the tick's time, and the first one after it."""
+def _ends(rows: pa.Table | None, column: str, as_of: datetime) -> tuple[datetime | None, tuple[datetime, ...]]:
+    """Find the newest event of some rows up to the tick's time, and those after it."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if rows is None:
-        return None, None
+        return None, ()
     happened = rows.column(column).cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
-    now = scalar((as_of - arrow_rows.EPOCH) // timedelta(microseconds=1))
+    now = scalar((as_of - arrow_rows.EPOCH) // MICRO)
     newest = pc.max(happened.filter(pc.less_equal(happened, now))).as_py()
-    following = pc.min(happened.filter(pc.greater(happened, now))).as_py()
-    return _moment(newest), _moment(following)
+    after = pc.and_(pc.greater(happened, now), pc.less_equal(happened, scalar((LAST - arrow_rows.EPOCH) // MICRO)))
+    later = pc.unique(happened.filter(after)).to_pylist()
+    return None if newest is None else _moment(newest), tuple(_moment(each) for each in later)
 
 
-def _moment(micros: int | None) -> datetime | None:
-    return None if micros is None else arrow_rows.EPOCH + timedelta(microseconds=micros)
+def _moment(micros: int) -> datetime:
+    return arrow_rows.EPOCH + timedelta(microseconds=micros)
 
 
 def _status(age: float | None, declared: Freshness) -> CheckStatus:
