@@ -13,14 +13,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlrun import arrow_rows, durable, marks, seals
-from sqlrun.engines import delta_files
+from sqlrun.engines import delta_files, spare_tables
 from sqlrun.engines.protocol import StoredColumn, TableSpec
 from sqlrun.errors import EngineError, LockedError, SqlrunError, UsageError, first_line
 from sqlrun.sharing import books, environment
 from sqlrun.ticks import Published, TableState, from_json, to_json
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
 
 COLUMNS = (
     StoredColumn("tick", "bigint", False),
@@ -265,28 +268,34 @@ class Ledger:
         holder: str,
         after: int | None = None,
     ) -> int:
+        delta_files.create(TableSpec("ledger", self.path, COLUMNS))
+        with spare_tables.writing(self.path) as table:
+            version, seal = self._appended(table, tick, kind, after, (tick, kind, as_of, at, holder, to_json(tables)))
+        entry = delta_files.entry_of_head(self.path)
+        # No other commit came between: then this row is the one that the next one follows.
+        self._sealed = (entry, seal) if entry is not None and entry[1] == version else None
+        return version
+
+    def _appended(
+        self, table: DeltaTable, tick: int, kind: str, after: int | None, values: tuple[object, ...]
+    ) -> tuple[int, str]:
+        """Append a row, and give the ledger's version then, and the row's seal."""
         from deltalake.exceptions import CommitFailedError
 
-        delta_files.create(TableSpec("ledger", self.path, COLUMNS))
-        table = delta_files.open_table(self.path)
         app_id = f"{self.project}.{kind}"
         used = table.transaction_version(app_id)
         if used is not None and used >= tick:
             raise LockedError(f"tick {tick} is taken by another build; nothing was published")
         if after is not None and table.version() != after:
             raise LockedError(f"another build began while tick {tick} was at work; nothing was published")
-        values = (tick, kind, as_of, at, holder, to_json(tables), self._last_seal())
-        row = dict(zip(seals.SEALED, values, strict=True))
+        row = dict(zip(seals.SEALED, (*values, self._last_seal()), strict=True))
         row["seal"] = seal = seals.seal(row)
         with delta_files.explained(f"the ledger {self.path} can't be written"):
             try:
                 delta_files.append_rows(table, [row], delta_files.commit(app_id, tick, {}))
             except CommitFailedError as error:
                 raise LockedError(f"tick {tick} was taken by another build at the same moment") from error
-        entry = delta_files.entry_of_head(self.path)
-        # No other commit came between: then this row is the one that the next one follows.
-        self._sealed = (entry, seal) if entry is not None and entry[1] == table.version() else None
-        return table.version()
+        return table.version(), seal
 
     def _last_seal(self) -> str:
         """Give the seal of the row that was written last, "" where there is none."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlrun import arrow_rows
 from sqlrun.engine_choice import LONGEST, MOST_ROWS, Past
-from sqlrun.engines import delta_files
+from sqlrun.engines import delta_files, spare_tables
 from sqlrun.engines.protocol import Receipt, StoredColumn, TableSpec
 from sqlrun.errors import EngineError, first_line
 from sqlrun.events import TickResult
@@ -73,7 +73,8 @@ def append(table: TableSpec, rows: list[dict[str, Any]], tick: int) -> None:
     """
     try:
         delta_files.create(table)
-        delta_files.append_rows(delta_files.open_table(table.path), rows)
+        with spare_tables.writing(table.path) as opened:
+            delta_files.append_rows(opened, rows)
         if tick % COMPACT_EVERY == 0:
             delta_files.compact(table.path)
     except Exception as error:  # a table of that name with other columns fails in its own way for each type

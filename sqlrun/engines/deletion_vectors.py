@@ -61,6 +61,11 @@ def keep(table: DeltaTable, found: Deleted) -> None:
     open_tables.note(table, FEATURE, found)
 
 
+def hand_on(table: DeltaTable, other: DeltaTable) -> None:
+    """Tell another object of a table's version the deleted rows, where they are known."""
+    open_tables.handed_on(table, other, FEATURE)
+
+
 def _read(table: DeltaTable) -> Deleted:
     import pyarrow as pa
     import pyarrow.compute as pc

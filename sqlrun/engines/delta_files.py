@@ -50,12 +50,12 @@ def open_table(path: str, version: int | None = None) -> DeltaTable:
     """
     entry = None if version is None else entry_of(path, version)
     if entry is None:
-        return _opened(path, version)
-    return _kept.get(entry, lambda: _opened(path, version))
+        return opened(path, version)
+    return _kept.get(entry, lambda: opened(path, version))
 
 
 def keep_open(path: str, table: DeltaTable) -> None:
-    """Keep a table that has just been written open for those who read that version; the writer lets go of it."""
+    """Keep a table open for those who read that version; nobody writes to it from now on."""
     if (entry := entry_of(path, table.version())) is not None:
         _kept.put(entry, table)
 
@@ -81,7 +81,8 @@ def entry_of_head(path: str) -> Entry | None:
     return None if newest is None else entry_of(path, newest)
 
 
-def _opened(path: str, version: int | None) -> DeltaTable:
+def opened(path: str, version: int | None) -> DeltaTable:
+    """Open a table for the one who asks, and nobody else; otherwise as `open_table` does."""
     from deltalake import DeltaTable
 
     try:
@@ -247,8 +248,13 @@ def files_at(table: DeltaTable, columns: Iterable[str] = ()) -> list[dict[str, A
     return [dict(file) for file in found]
 
 
+def entries(table: DeltaTable) -> Any:
+    """Give the log's entries of an open table's files, as delta-rs flattens them into an Arrow table."""
+    return open_tables.once(table, "adds", lambda: table.get_add_actions(flatten=True))
+
+
 def _files(table: DeltaTable, columns: frozenset[str]) -> list[dict[str, Any]]:
-    held: Any = open_tables.once(table, "adds", lambda: table.get_add_actions(flatten=True))
+    held = entries(table)
     # Statistics of all columns as Python values take thirty times as long as the few that are asked for.
     asked = {"path", "size_bytes", "num_records"} | {f"{end}.{name}" for name in columns for end in ("min", "max")}
     names = [name for name in held.column_names if name in asked or name.startswith("partition.")]

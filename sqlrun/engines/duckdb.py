@@ -17,6 +17,7 @@ from sqlrun.engines import (
     duckdb_landing,
     duckdb_merge,
     landed_elsewhere,
+    spare_tables,
 )
 from sqlrun.engines.protocol import (
     NONE_GIVEN,
@@ -148,8 +149,11 @@ class DuckDBEngine:
 
     def write(self, write: Write) -> Written:
         """Carry out one statement and assert that its commit is the one after `base`."""
+        with spare_tables.writing(write.table.path) as table:
+            return self._written(table, write)
+
+    def _written(self, table: Any, write: Write) -> Written:
         started = time.perf_counter()
-        table = delta_files.open_table(write.table.path)
         if table.version() != write.base:
             raise EngineError(
                 f"{write.table.name} is at version {table.version()}, this tick began at {write.base}: "
@@ -172,7 +176,6 @@ class DuckDBEngine:
                 f"{write.table.name} is at version {table.version()} after the write, expected {write.base + 1}",
                 model=write.table.name,
             )
-        delta_files.keep_open(write.table.path, table)
         receipt = Receipt(
             time.perf_counter() - started,
             rows_read=reads.rows,

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlrun import durable, examination, landed
-from sqlrun.engines import delta_files, duckdb_appends, source_files
+from sqlrun.engines import delta_files, duckdb_appends, source_files, spare_tables
 from sqlrun.engines.protocol import Append, Landing, Write
 from sqlrun.engines.source_files import Stat
 from sqlrun.errors import EngineError, LockedError
@@ -32,8 +32,12 @@ def land(session: Callable[[], Any], landing: Landing) -> tuple[int, tuple[str, 
 
     `session` is opened where something lands.
     """
+    with spare_tables.writing(landing.table.path) as table:
+        return _landed(session, landing, table)
+
+
+def _landed(session: Callable[[], Any], landing: Landing, table: Any) -> tuple[int, tuple[str, ...]]:
     checkpoint = Path(landing.checkpoint)
-    table = delta_files.open_table(landing.table.path)
     app_id = f"{landing.app_id}:{_identity(checkpoint, table.version(), landing)}"
     plans = _planned(checkpoint, landing)
     seen, last = _seen(plans), max(plans, default=0)

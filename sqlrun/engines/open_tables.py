@@ -28,6 +28,13 @@ def once(table: DeltaTable, what: Hashable, find: Callable[[], Found]) -> Found:
     return found
 
 
+def handed_on(table: DeltaTable, other: DeltaTable, what: Hashable) -> None:
+    """Note of another object of the same version what has been found, if it has."""
+    known = _known(table)
+    if what in known:
+        note(other, what, known[what])
+
+
 def note(table: DeltaTable, what: Hashable, found: object) -> None:
     """Keep what is known without looking, of the version that an open table has."""
     _known(table)[what] = found

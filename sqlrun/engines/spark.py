@@ -17,6 +17,7 @@ from sqlrun.engines import (
     delta_files,
     duckdb_merge,
     landed_elsewhere,
+    spare_tables,
     spark_landing,
     spark_merge,
     spark_modes,
@@ -131,8 +132,11 @@ class SparkEngine:
 
     def write(self, write: Write) -> Written:
         """Carry out one statement and assert that its commit is the one after `base`."""
+        with spare_tables.writing(write.table.path) as table:
+            return self._written(table, write)
+
+    def _written(self, table: Any, write: Write) -> Written:
         started = time.perf_counter()
-        table = delta_files.open_table(write.table.path)
         if table.version() != write.base:
             raise EngineError(
                 f"{write.table.name} is at version {table.version()}, this tick began at {write.base}: "
