@@ -11,7 +11,7 @@ import contextlib
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timezone
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -269,17 +269,23 @@ class Ledger:
         after: int | None = None,
     ) -> int:
         delta_files.create(TableSpec("ledger", self.path, COLUMNS))
+        before = delta_files.entry_of_head(self.path)
         with spare_tables.writing(self.path) as table:
-            version, seal = self._appended(table, tick, kind, after, (tick, kind, as_of, at, holder, to_json(tables)))
+            version, row = self._appended(table, tick, kind, after, (tick, kind, as_of, at, holder, to_json(tables)))
         entry = delta_files.entry_of_head(self.path)
         # No other commit came between: then this row is the one that the next one follows.
-        self._sealed = (entry, seal) if entry is not None and entry[1] == version else None
+        alone = entry is not None and entry[1] == version
+        self._sealed = (entry, str(row["seal"])) if entry is not None and alone else None
+        known = self._held.get(True)
+        if entry is not None and alone and known is not None and known[0] == before and before[1] == version - 1:
+            rows = [each for each in (*known[1], _as_read(row)) if each["tick"] > tick - NEWEST]
+            self._held = {True: (entry, rows)}
         return version
 
     def _appended(
         self, table: DeltaTable, tick: int, kind: str, after: int | None, values: tuple[object, ...]
-    ) -> tuple[int, str]:
-        """Append a row, and give the ledger's version then, and the row's seal."""
+    ) -> tuple[int, dict[str, Any]]:
+        """Append a row, and give the ledger's version then, and the row."""
         from deltalake.exceptions import CommitFailedError
 
         app_id = f"{self.project}.{kind}"
@@ -288,14 +294,14 @@ class Ledger:
             raise LockedError(f"tick {tick} is taken by another build; nothing was published")
         if after is not None and table.version() != after:
             raise LockedError(f"another build began while tick {tick} was at work; nothing was published")
-        row = dict(zip(seals.SEALED, (*values, self._last_seal()), strict=True))
-        row["seal"] = seal = seals.seal(row)
+        row: dict[str, Any] = dict(zip(seals.SEALED, (*values, self._last_seal()), strict=True))
+        row["seal"] = seals.seal(row)
         with delta_files.explained(f"the ledger {self.path} can't be written"):
             try:
                 delta_files.append_rows(table, [row], delta_files.commit(app_id, tick, {}))
             except CommitFailedError as error:
                 raise LockedError(f"tick {tick} was taken by another build at the same moment") from error
-        return table.version(), seal
+        return table.version(), row
 
     def _last_seal(self) -> str:
         """Give the seal of the row that was written last, "" where there is none."""
@@ -303,3 +309,8 @@ class Ledger:
             return self._sealed[1]
         before = max(self._newest_rows(bool), key=seals.order, default=None)
         return str(before["seal"]) if before else ""
+
+
+def _as_read(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Give a row as it is read back: times in UTC."""
+    return {n: v.astimezone(timezone.utc) if isinstance(v, datetime) else v for n, v in row.items()}

@@ -11,7 +11,7 @@ import pytest
 from sqlrun import seals
 from sqlrun.engines import delta_files
 from sqlrun.errors import LockedError, UsageError
-from sqlrun.ledger import NEWEST, Ledger
+from sqlrun.ledger import COMPACT_EVERY, NEWEST, Ledger
 from sqlrun.ticks import TableState
 
 AT = datetime(2026, 1, 10, 12, tzinfo=timezone.utc)
@@ -56,6 +56,22 @@ def test_a_tick_reads_it_once(ledger: Ledger, scans: list[Any]) -> None:
     tick(ledger, 2)
     assert len(scans) == 1
     ledger.require_chain()
+
+
+def test_what_it_has_written_itself_is_not_read_back(ledger: Ledger, scans: list[Any]) -> None:
+    """Tick after tick no file is read, and what is known is what another one reads: the newest ticks' rows, whole."""
+    tick(ledger, 1)
+    ledger.require_chain(NEWEST)
+    scans.clear()
+    for number in range(2, NEWEST + 5):
+        tick(ledger, number)
+        ledger.require_chain(NEWEST)
+        found, known = ledger.read(), ledger._latest(NEWEST, whole=True)
+        assert scans == [] or number % COMPACT_EVERY == 0  # its files were put together
+        assert found == Ledger(ledger.warehouse, "shop").read()
+        anew = Ledger(ledger.warehouse, "shop")._latest(NEWEST, whole=True)
+        assert sorted(known, key=seals.order) == sorted(anew, key=seals.order)
+        scans.clear()
 
 
 def test_another_writer_is_seen(ledger: Ledger) -> None:
