@@ -7,13 +7,14 @@ import re
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from sqlrun import __version__, durable
 from sqlrun.engines import deletion_vectors, delta_files, delta_stats
-from sqlrun.engines.protocol import Write
+from sqlrun.engines.protocol import StoredColumn, Write
 from sqlrun.errors import EngineError
 
 PRIMITIVE = re.compile(
@@ -80,21 +81,37 @@ def ours(table: Any, write: Write) -> bool:
     are left to delta-rs.
     """
     metadata, protocol = table.metadata(), table.protocol()
-    version = (protocol.min_reader_version, protocol.min_writer_version)
-    named = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
-    settings = metadata.configuration
-    fields = json.loads(table.schema().to_json())
+    return table.table_uri.startswith(("file://", "/")) and _known_table(
+        (protocol.min_reader_version, protocol.min_writer_version),
+        frozenset((*(protocol.reader_features or ()), *(protocol.writer_features or ()))),
+        frozenset(metadata.configuration.items()),
+        table.schema().to_json(),
+        tuple(metadata.partition_columns),
+        write.table.columns,
+        tuple(write.table.partition_by),
+    )
+
+
+@lru_cache(256)  # the same in each tick
+def _known_table(
+    version: tuple[int, int],
+    named: frozenset[str],
+    configuration: frozenset[tuple[str, str | None]],
+    schema: str,
+    partitions: tuple[str, ...],
+    columns: tuple[StoredColumn, ...],
+    partition_by: tuple[str, ...],
+) -> bool:
+    settings, fields = dict(configuration), json.loads(schema)
     kinds = {field["name"]: field["type"] for field in fields["fields"]}
-    partitions = list(metadata.partition_columns)
     return (
-        table.table_uri.startswith(("file://", "/"))
-        and (version == LEGACY or (version in ((1, 7), (3, 7)) and named <= FEATURES))
+        (version == LEGACY or (version in ((1, 7), (3, 7)) and named <= FEATURES))
         and set(settings) <= {*delta_files.PROPERTIES, *delta_files.VECTORS}
         and settings.get("delta.enableChangeDataFeed") == "true"
-        and fields == delta_files.struct_of(write.table.columns)
+        and fields == delta_files.struct_of(columns)
         and all(map(_known, kinds.values()))
         and not {name.lower() for name in kinds} & TAKEN
-        and tuple(partitions) == tuple(write.table.partition_by)
+        and partitions == partition_by
         and len(partitions) < len(kinds)
         and all(str(kinds[name]) in PARTITIONS and re.fullmatch(r"\w+", name, re.ASCII) for name in partitions)
     )

@@ -241,11 +241,11 @@ def changed_files(path: str, version: int) -> dict[str, list[dict[str, Any]]]:
 def files_at(table: DeltaTable, columns: Iterable[str] = ()) -> list[dict[str, Any]]:
     """List a table's files: path, size, number of rows that count and partition values (`partition.x`).
 
-    With the least and greatest value of `columns` (`min.x`, `max.x`) where there are statistics.
+    With the least and greatest value of `columns` (`min.x`, `max.x`) where there are statistics. They are for reading
+    alone, as others may be given the same ones.
     """
     asked = frozenset(columns)
-    found = open_tables.once(table, ("files", asked), lambda: _files(table, asked))
-    return [dict(file) for file in found]
+    return list(open_tables.once(table, ("files", asked), lambda: _files(table, asked)))
 
 
 def entries(table: DeltaTable) -> Any:
