@@ -29,6 +29,11 @@ def look(reader: Engine, relation: Relation, source: Source) -> tuple[Drift, ...
     return drift.found(source, totals["lines"], lacking, fields, misfits)
 
 
+def refuses(source: Source) -> bool:
+    """Tell whether rows of a source that drifts keep what stands on them from being maintained."""
+    return source.on_schema_change == drift.FAIL
+
+
 def judged(progress: Progress, name: str, source: Source) -> str:
     """Look at what has landed since the published tick, and give the note to tell, "" for none.
 
@@ -42,7 +47,7 @@ def judged(progress: Progress, name: str, source: Source) -> str:
         return ""
     feed = Relation("feed", table.spec.path, landing.HIDDEN, "changes", commits=commits)
     drifts = look(reader_of(progress), feed, source)
-    if drifts and source.on_schema_change == drift.FAIL:
+    if drifts and refuses(source):
         raise EngineError(drift.refusal(source, drifts), model=name)
     return drift.told(source, name, drifts)
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import cache, partial
 
 from sqlrun import landed, landing, lost_files, relanded, replays, rules_edited, turns
-from sqlrun.drift_rows import judged
+from sqlrun.drift_rows import judged, refuses
 from sqlrun.engines import source_files
 from sqlrun.engines.protocol import Dialect, Landing
 from sqlrun.events import StageReceipt
@@ -74,7 +74,9 @@ def land(progress: Progress, model: Compiled, at: datetime) -> StageReceipt:
     rules_now = progress.space.rules_print(model)
     progress.finish(model.name, state_after(table, replayed.version, progress.plan.as_of, {}, rules_now))
     notes = (turn.note if written.receipt.commits else "", *written.notes)
-    notes = (*notes, judged(progress, model.name, model.source), replayed.note)
+    # Where it is but told, the landing's checks look, beside what comes next.
+    drifted = judged(progress, model.name, model.source) if refuses(model.source) else ""
+    notes = (*notes, drifted, replayed.note)
     if not replayed.note:
         notes = (*notes, rules_edited.told(progress.space, model, table, partial(replays.waiting, progress, model)))
     note = "\n".join(text for text in notes if text)

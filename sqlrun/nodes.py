@@ -7,6 +7,9 @@ skipped where one of them failed, whatever it has written itself (the next build
 
 from __future__ import annotations
 
+import os
+import sys
+import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -19,6 +22,7 @@ from typing import Any
 from sqlrun.changed_rows import Reasons
 from sqlrun.check import Checked, blocks, check
 from sqlrun.checksums import add_to_states
+from sqlrun.drift_rows import judged, refuses
 from sqlrun.errors import EngineError
 from sqlrun.events import CheckResult, Listener, Measure, NodeResult, StageReceipt, Started, Status
 from sqlrun.incremental.compile import Compiled
@@ -26,6 +30,8 @@ from sqlrun.land import land
 from sqlrun.maintain import Progress, load_seed, maintain
 from sqlrun.relationships import of, target
 
+# How much further down than the maintenance the kernel ranks checks, and the last rank that there is.
+YIELD, LEAST = 10, 19
 # Of a step that has no checks, or failed before them.
 NOTHING = Checked(0, (), ())
 
@@ -74,7 +80,7 @@ class Nodes:
         self._nodes: dict[str, _Node] = {}
         self._workers = ThreadPoolExecutor(max(1, threads), "sqlrun-model")
         # Great Expectations runs one at a time; a second thread fetches the next rows meanwhile.
-        self._checkers = ThreadPoolExecutor(2, "sqlrun-check")
+        self._checkers = ThreadPoolExecutor(2, "sqlrun-check", _yield_to_maintenance)
 
     def __enter__(self) -> Nodes:
         """Use the threads."""
@@ -206,6 +212,13 @@ class Nodes:
             self.failed.add(node.name)
 
 
+def _yield_to_maintenance() -> None:
+    """Have the threads that others wait for go first: a check is waited for by the tick's end alone."""
+    if sys.platform == "linux":  # elsewhere a thread has no priority of its own
+        thread = threading.get_native_id()
+        os.setpriority(os.PRIO_PROCESS, thread, min(LEAST, os.getpriority(os.PRIO_PROCESS, thread) + YIELD))
+
+
 def _guarded(kind: str, work: Callable[[], tuple[StageReceipt, ...]]) -> _Kept:
     """Turn a failure of the engine into the step's result."""
     started = time.perf_counter()
@@ -223,6 +236,7 @@ def _checked(
     started = time.perf_counter()
     try:
         said = check(progress, model)
+        note = "\n".join(text for text in (kept.stages[-1].note, _drifted(progress, model)) if text)
         rest = tuple(stage.name for stage in model.stages if stage.name not in sums)
         add_to_states(progress, rest, {model.name: said.added})
         for begun in sums.values():
@@ -230,9 +244,14 @@ def _checked(
     except EngineError as error:
         failed = replace(kept, message=str(error))
         return _result(failed, model.name), NOTHING
-    kept = replace(kept, stages=(*kept.stages[:-1], replace(kept.stages[-1], rows_changed=said.rows)))
+    kept = replace(kept, stages=(*kept.stages[:-1], replace(kept.stages[-1], rows_changed=said.rows, note=note)))
     kept = replace(kept, seconds=kept.seconds + time.perf_counter() - started)
     return _result(kept, model.name, rows=said.rows, reasons=said.reasons), said
+
+
+def _drifted(progress: Progress, model: Compiled) -> str:
+    """Tell how what has landed differs from what its source declares; a source that refuses that was asked before."""
+    return "" if model.source is None or refuses(model.source) else judged(progress, model.name, model.source)
 
 
 def _result(kept: _Kept, name: str, index: int = 0, total: int = 0, rows: int = 0, reasons: Reasons = ()) -> NodeResult:

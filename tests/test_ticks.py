@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -56,6 +59,24 @@ def test_nothing_new_writes_nothing_but_the_tick(site: Site) -> None:
     assert before and after and result.tick == 2
     assert {n: t.version for n, t in before.tables.items()} == {n: t.version for n, t in after.tables.items()}
     assert {n.status for n in result.nodes} == {"no-op"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a thread has no priority of its own")
+def test_checks_leave_the_processor_to_the_maintenance(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel ranks the threads of checks further down than those that tables wait for."""
+    ranks: dict[str, set[int]] = {"check": set(), "maintain": set()}
+    for name in ranks:
+        real = getattr(nodes, name)
+
+        def ranked(*args: Any, name: str = name, real: Any = real) -> Any:
+            ranks[name].add(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+            return real(*args)
+
+        monkeypatch.setattr(nodes, name, ranked)
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    site.tick(START)
+
+    assert ranks == {"check": {min(19, own + 10)}, "maintain": {own}}
 
 
 def test_windows_move_on_without_new_data(site: Site) -> None:
