@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sqlrun.engines import (
@@ -164,8 +165,7 @@ class DuckDBEngine:
         session = self._session()
         reads = duckdb_files.Reads()
         try:
-            duckdb_files.register(session, write.relations, reads)
-            written = self._carry_out(session, table, write, reads)
+            written = self._carry_out(session, table, _over(session, write, reads), reads)
         except self._errors() as error:
             raise self._wrapped(error, write.table.name, _text(write)) from error
         finally:
@@ -206,10 +206,10 @@ class DuckDBEngine:
         """Run a SELECT over the relations, and over rows that are given, and return its rows."""
         session = self._session()
         try:
-            duckdb_files.register(session, relations, duckdb_files.Reads())
+            whole = duckdb_files.over(session, relations, duckdb_files.Reads(), sql)
             for name, rows in given.items():
                 session.register(name, rows)
-            return session.sql(sql).to_arrow_table()
+            return session.sql(whole).to_arrow_table()
         except self._errors() as error:
             raise self._wrapped(error, "", sql) from error
         finally:
@@ -261,6 +261,17 @@ class DuckDBEngine:
             )
             return UnsuitedError(told + hint, model=model, statement=statement)
         return EngineError(told, model=model, statement=statement)
+
+
+def _over(session: Any, write: Write, reads: duckdb_files.Reads) -> Write:
+    """Give a write's statement what it reads."""
+    match write.statement:
+        case Merge(delta=sql) as merge:
+            delta = duckdb_files.over(session, write.relations, reads, sql)
+            return replace(write, statement=replace(merge, delta=delta))
+        case _:
+            duckdb_files.register(session, write.relations, reads)
+            return write
 
 
 def _text(write: Write) -> str:

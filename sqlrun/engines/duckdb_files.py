@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from sqlrun.engines import deletion_vectors, delta_files
 from sqlrun.engines.protocol import Relation, StoredColumn
 from sqlrun.incremental.sql import identifier, string, type_name
 
+WITH = re.compile(r"\s*with\s+(recursive\s+)?", re.IGNORECASE)
 MILLISECOND = timedelta(milliseconds=1)
 
 
@@ -36,8 +38,48 @@ class Reads:
 def register(session: Any, relations: tuple[Relation, ...], reads: Reads) -> None:
     """Make each relation a temporary view of its name."""
     for relation in relations:
-        body = _changes(session, relation, reads) if relation.flavour == "changes" else _rows(session, relation, reads)
-        session.execute(f"create or replace temp view {identifier(relation.name, 'duckdb')} as {body}")
+        name = identifier(relation.name, "duckdb")
+        session.execute(f"create or replace temp view {name} as {_body(session, relation, reads)}")
+
+
+def over(session: Any, relations: tuple[Relation, ...], reads: Reads, sql: str) -> str:
+    """Write a SELECT over relations in one with them: a view's files are opened when it is made, and again when read.
+
+    A query that gives one of their names to a part of its own gets views.
+    """
+    if any(_names_a_part(relation.name, sql) for relation in relations):
+        register(session, relations, reads)
+        return sql
+    parts = [
+        f"{identifier(relation.name, 'duckdb')} as not materialized ({_body(session, relation, reads)})"
+        for relation in relations
+    ]
+    return with_parts(sql, parts)
+
+
+def with_parts(sql: str, parts: list[str]) -> str:
+    """Put named parts before those that a SELECT has.
+
+    >>> with_parts("with b as (select * from a) select * from b", ["a as (select 1)"])
+    'with a as (select 1), b as (select * from a) select * from b'
+    >>> with_parts("select * from a", ["a as (select 1)"])
+    'with a as (select 1) select * from a'
+    """
+    if not parts:
+        return sql
+    begun = WITH.match(sql)
+    if begun is None:
+        return f"with {', '.join(parts)} {sql}"
+    return f"with {begun[1] or ''}{', '.join(parts)}, {sql[begun.end() :]}"
+
+
+def _names_a_part(name: str, sql: str) -> bool:
+    named = rf'(?<![\w"])"?{re.escape(name)}"?\s*(\([^()]*\)\s*)?as\s+(not\s+materialized\s*|materialized\s*)?\('
+    return re.search(named, sql, re.IGNORECASE) is not None
+
+
+def _body(session: Any, relation: Relation, reads: Reads) -> str:
+    return (_changes if relation.flavour == "changes" else _rows)(session, relation, reads)
 
 
 def names(columns: tuple[StoredColumn, ...]) -> str:
