@@ -33,6 +33,7 @@ class Shell:
 
     def begin(self, *arguments: str, alone: bool = False, **more: str) -> subprocess.Popen[str]:
         own = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "XDG_RUNTIME_DIR": str(self.runtime)}
+        own["XDG_CACHE_HOME"] = str(self.runtime / "cache")
         command = [sys.executable, "-m", "sqlrun", *(["--no-server"] if alone else []), *arguments]
         return subprocess.Popen(
             command, cwd=self.root, env=own | more, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,

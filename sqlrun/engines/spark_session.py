@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlrun.engines import spark_lent
+from sqlrun.engines import class_data, spark_lent
 from sqlrun.errors import EngineError
 
 if TYPE_CHECKING:
@@ -85,8 +85,7 @@ JAVA_OPTIONS = (
 
 def java_problem() -> str | None:
     """Say what is wrong with Java, and what to do; None where it is fine."""
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    home, java = os.environ.get("JAVA_HOME"), _java()
     if not java or not Path(java).exists():
         return f"Spark needs Java {JAVA} or newer, and there is no java{f' in {home}' if home else ''}. {HINT}"
     try:
@@ -101,8 +100,11 @@ def java_problem() -> str | None:
     return None
 
 
-def session_of(settings: dict[str, str]) -> SparkSession:
-    """Start Spark or join one that is lent, or raise an `EngineError` that says why it doesn't start."""
+def session_of(settings: dict[str, str], *, record: bool = False) -> SparkSession:
+    """Start Spark or join one that is lent, or raise an `EngineError` that says why it doesn't start.
+
+    `record`: the JVM remembers for `keep_classes` what it loads.
+    """
     # It prints every error that a query makes, values and Java's stack included; the engine tells what is of use.
     logging.getLogger("SQLQueryContextLogger").disabled = True
     with _interrupts_kept():
@@ -115,6 +117,8 @@ def session_of(settings: dict[str, str]) -> SparkSession:
     from pyspark.sql import SparkSession
 
     merged = _merged(settings)
+    # Not among the settings: a JVM that has loaded its classes itself may stand in for one that hasn't.
+    merged["spark.driver.extraJavaOptions"] += f" {class_data.options_for(_classes(), record=record)}"
     builder = SparkSession.builder
     for key, value in merged.items():
         builder = builder.config(key, value)
@@ -124,6 +128,24 @@ def session_of(settings: dict[str, str]) -> SparkSession:
         except Exception as error:
             raise EngineError(_unstarted(error, _tail(said))) from error
     return session
+
+
+def keep_classes(session: SparkSession) -> None:
+    """Write down the classes that a session's JVM has loaded, once, so that the next ones start sooner."""
+    file, gateway = _classes(), session.sparkContext._gateway
+    if gateway is not None and not file.exists():
+        class_data.keep(_java(), gateway.proc.pid, file)
+
+
+def _classes() -> Path:
+    import pyspark
+
+    return class_data.file_of(_java(), Path(pyspark.__file__).parent / "jars", JAVA_OPTIONS, os.environ)
+
+
+def _java() -> str:
+    home = os.environ.get("JAVA_HOME")
+    return str(Path(home) / "bin" / "java") if home else shutil.which("java") or ""
 
 
 def key_of(settings: dict[str, str]) -> str:

@@ -34,13 +34,14 @@ def keep(channel: socket.socket, settings: dict[str, str], server: int) -> int:
     signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     die_with(server, signal.SIGTERM)
-    from sqlrun.engines.spark_session import key_of, session_of
+    from sqlrun.engines.spark_session import keep_classes, key_of, session_of
 
     try:
-        session = session_of(settings)
+        session = session_of(settings, record=True)
         gateway: Any = session.sparkContext._gateway
         jvm = gateway.proc
         _try(session)
+        keep_classes(session)
     except Exception as error:  # whatever it is, the server goes on without Spark
         wire.send(channel, {"failed": str(error).splitlines()[0] if str(error) else type(error).__name__})
         if jvm is not None:

@@ -82,3 +82,29 @@ def test_one_jvm_serves_builds_until_one_of_them_dies(shell: Shell) -> None:
     assert shell.run("down")[0] == 0
     time.sleep(1)
     assert not jvms(shell)
+
+
+def test_the_classes_that_the_first_one_has_loaded_are_mapped_by_the_next(shell: Shell) -> None:
+    assert shell.run("up")[0] == 0
+    (archive,) = (shell.runtime / "cache" / "sqlrun").glob("spark-*.jsa")
+    (first,) = jvms(shell)
+    assert str(archive) not in maps(first)
+    made = archive.stat().st_mtime_ns
+    # One that was recorded may stand in for one that maps them.
+    put(shell.root, "a")
+    code, said = shell.run("build", "--skip-tests")
+    assert (code, "anew" in said) == (0, False), said
+    assert shell.run("down")[0] == 0
+
+    assert shell.run("up")[0] == 0
+    (second,) = jvms(shell) - {first}
+    assert str(archive) in maps(second)
+    assert archive.stat().st_mtime_ns == made
+    put(shell.root, "b")
+    code, said = shell.run("build", "--skip-tests")
+    assert (code, "anew" in said) == (0, False), said
+
+
+def maps(process: int) -> str:
+    """List what a process has mapped into its memory."""
+    return Path(f"/proc/{process}/maps").read_text()
