@@ -30,8 +30,9 @@ from sqlrun.land import land
 from sqlrun.maintain import Progress, load_seed, maintain
 from sqlrun.relationships import of, target
 
-# How much further down than the maintenance the kernel ranks checks, and the last rank that there is.
-YIELD, LEAST = 10, 19
+# How much further down than the maintenance the kernel ranks checks, and its last rank. Much further down they would
+# starve beside other programs, and what they hold with them.
+YIELD, LAST = 5, 19
 # Of a step that has no checks, or failed before them.
 NOTHING = Checked(0, (), ())
 
@@ -216,7 +217,7 @@ def _yield_to_maintenance() -> None:
     """Have the threads that others wait for go first: a check is waited for by the tick's end alone."""
     if sys.platform == "linux":  # elsewhere a thread has no priority of its own
         thread = threading.get_native_id()
-        os.setpriority(os.PRIO_PROCESS, thread, min(LEAST, os.getpriority(os.PRIO_PROCESS, thread) + YIELD))
+        os.setpriority(os.PRIO_PROCESS, thread, min(LAST, os.getpriority(os.PRIO_PROCESS, thread) + YIELD))
 
 
 def _guarded(kind: str, work: Callable[[], tuple[StageReceipt, ...]]) -> _Kept:

@@ -76,7 +76,7 @@ def test_checks_leave_the_processor_to_the_maintenance(site: Site, monkeypatch: 
     own = os.getpriority(os.PRIO_PROCESS, 0)
     site.tick(START)
 
-    assert ranks == {"check": {min(19, own + 10)}, "maintain": {own}}
+    assert ranks == {"check": {min(19, own + 5)}, "maintain": {own}}
 
 
 def test_windows_move_on_without_new_data(site: Site) -> None:
