@@ -6,6 +6,7 @@ import re
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -248,16 +249,22 @@ class Session:
     def _write_down(self, result: TickResult, ledger: Ledger, still: Callable[[], None]) -> None:
         """Keep what the tick cost, what was checked and measured; the tick is what it is, whatever comes of it."""
         warehouse, env, now = self.target.warehouse, ledger.env, self.clock()
-        for write in (
+        writes = (
             partial(receipts.write, warehouse, result, self._writer, now, env),
             partial(check_history.write, warehouse, result, now, env),
             partial(measures.write, warehouse, result, now, env),
-        ):
-            try:
-                still()
-                write()
-            except EngineError as error:
-                self.console.problem(error)
+        )
+
+        def carry_out(write: Callable[[], None]) -> None:
+            still()
+            write()
+
+        with ThreadPoolExecutor(len(writes), "sqlrun-book") as threads:
+            for done in [threads.submit(carry_out, write) for write in writes]:
+                try:
+                    done.result()
+                except EngineError as error:
+                    self.console.problem(error)
 
     @property
     def _writer(self) -> str:
