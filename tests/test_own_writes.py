@@ -14,7 +14,15 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
-from sqlrun.engines import delta_commit, delta_create, delta_files, delta_stats, delta_vacuum, duckdb_rewrite
+from sqlrun.engines import (
+    delta_commit,
+    delta_create,
+    delta_files,
+    delta_stats,
+    delta_vacuum,
+    duckdb_copies,
+    duckdb_rewrite,
+)
 from sqlrun.engines.duckdb import DuckDBEngine
 from sqlrun.engines.protocol import Append, Merge, Relation, Statement, StoredColumn, TableSpec, Write, Written
 from sqlrun.errors import EngineError
@@ -199,6 +207,45 @@ def test_both_ways_leave_the_same_rows_and_the_same_changes(tmp_path: Path, monk
         assert delta_files.rows_changed(own, (head,)) == delta_files.rows_changed(other, (head,))
     operations = [(info(by[0].path, n)["operation"], ours(by[0].path, n)) for n in range(1, 9)]
     assert all(done for _, done in operations) and {name for name, _ in operations} == {"WRITE", "MERGE"}
+
+
+def log_of(path: str, version: int) -> list[str]:
+    """Tell a version's files: in which folders they lie, and all that the log says of them but their names."""
+    told = []
+    for action in delta_files.actions(path, version):
+        for kind in ("add", "remove", "cdc"):
+            if kind in action:
+                entry = {name: value for name, value in action[kind].items() if "ime" not in name and name != "size"}
+                told.append(f"{kind} {entry | {'path': str(Path(entry['path']).parent)}}")
+    return sorted(told)
+
+
+@pytest.mark.parametrize("kind", ["date", "int", "string"])
+def test_partitions_that_are_written_at_once_are_as_those_written_one_by_one(
+    tmp_path: Path, kind: str, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same folders, statistics, change rows and rows, whatever of a partition's files is written anew or marked."""
+    chance, engine = random.Random(9), DuckDBEngine()
+    values = ["'2026-01-01'", "'2026-01-02'", "'2026-01-03'"] if kind != "int" else ["-1", "0", "20260101"]
+    by = [spec_of(tmp_path, kind, ("v",), name) for name in ("at once", "one by one")]
+    for spec in by:
+        engine.create(spec)
+    apart: list[str] = []
+    real = duckdb_rewrite.copied_apart
+    monkeypatch.setattr(duckdb_rewrite, "copied_apart", lambda *a: apart.append(a[1].table.name) or real(*a))
+    for tick in range(1, 9):
+        keys = [(key, chance.choice(values)) for key in chance.sample(range(200), 60 if tick == 1 else 6)]
+        merge = merging(rows(*(f"('{k}', {v}::{kind}, {tick}, {chance.choice(('true', 'false'))})" for k, v in keys)))
+        for spec in by:
+            with monkeypatch.context() as patched:
+                if spec.name == "one by one":
+                    patched.setattr(duckdb_copies, "MOST_AT_ONCE", 0)
+                write(engine, spec, tick, merge)
+        once, each = (spec.path for spec in by)
+        head = engine.head(once)
+        assert held(once) == held(each) and head == engine.head(each) is not None
+        assert log_of(once, head) == log_of(each, head) and feed(once, head) == feed(each, head)
+    assert set(apart) == (set() if kind == "string" else {"at once"})
 
 
 @pytest.mark.slow

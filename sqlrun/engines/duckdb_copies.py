@@ -5,7 +5,8 @@ Both are read from the session's table `_hits`, a row for each one that changes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,12 @@ from sqlrun.incremental.sql import identifier, string, type_name
 # Columns of `_hits` beside the table's: what to do with a row, and where it lies.
 OP, FILE, ROW = '"_sqlrun.op"', '"_sqlrun.file"', '"_sqlrun.row"'
 # Two threads share a file by its row groups, and readers skip what is outside of a range of them.
-LAYOUT = "format parquet, compression snappy, row_group_size 40960, file_size_bytes 134217728, return_stats"
+LAYOUT = "format parquet, compression snappy, row_group_size 40960, return_stats, overwrite_or_ignore"
+LARGEST = "file_size_bytes 134217728"
+# So many rows go to several partitions by one statement, which holds them in memory, where values have one spelling.
+MOST_AT_ONCE = 100_000
+PLAIN = {"date", "int", "bigint", "smallint", "tinyint"}
+SPELLED = re.compile(r"-?\d+|\d{4}-\d\d-\d\d")
 
 
 def old(name: str) -> str:
@@ -26,9 +32,27 @@ def old(name: str) -> str:
     return identifier(f"_sqlrun.old.{name}", "duckdb")
 
 
-def rows(session: Any, write: Write, files: list[str], gone: deletion_vectors.Deleted, new: str) -> str:
-    """Write the rows of a partition's new files: those that come, and those of `files` that stay."""
-    columns = _stored(write)
+def at_once(write: Write, partitions: Iterable[tuple[str | None, ...]], count: int) -> bool:
+    """Tell whether so many rows of several partitions can be written by one statement."""
+    kinds = {column.name: column.type for column in write.table.columns}
+    found = list(partitions)
+    return (
+        bool(write.table.partition_by)
+        and count <= MOST_AT_ONCE
+        and len(found) > 1
+        and all(text is not None and SPELLED.fullmatch(text) for values in found for text in values)
+        and all(kinds[name] in PLAIN for name in write.table.partition_by)
+    )
+
+
+def rows(
+    session: Any, write: Write, files: list[str], gone: deletion_vectors.Deleted, new: str, whole: bool = False
+) -> str:
+    """Write the rows of a partition's new files: those that come, and those of `files` that stay.
+
+    `whole`: with the columns that files don't hold.
+    """
+    columns = write.table.columns if whole else _stored(write)
     names = ", ".join(identifier(c.name, "duckdb") for c in columns)
     came = f"select {names} from _hits where {OP} <> 'd' and {new}"
     if not files:
@@ -41,9 +65,9 @@ def rows(session: Any, write: Write, files: list[str], gone: deletion_vectors.De
     return " union all ".join([*kept, came])
 
 
-def changes(write: Write, files: list[str], new: str) -> str:
-    """Write a partition's change rows."""
-    columns = _stored(write)
+def changes(write: Write, files: list[str], new: str, whole: bool = False) -> str:
+    """Write a partition's change rows; `whole`: with the columns that files don't hold."""
+    columns = write.table.columns if whole else _stored(write)
     names = ", ".join(identifier(c.name, "duckdb") for c in columns)
     olds = ", ".join(f"{_typed(old(c.name), c)}" for c in columns)
     came = (
@@ -71,18 +95,35 @@ def copied(
     session: Any, write: Write, sql: str, below: str, values: Mapping[str, str | None], done: list[str]
 ) -> list[File]:
     """Write rows to a partition's folder; a file without rows is none."""
+    return _written(session, write, sql, f"{below}/{delta_stats.folder(values)}", LARGEST, lambda _: values, done)
+
+
+def copied_apart(session: Any, write: Write, sql: str, below: str, done: list[str]) -> list[File]:
+    """Write whole rows of several partitions, each to its folder (see `at_once`)."""
+    names = ", ".join(identifier(name, "duckdb") for name in write.table.partition_by)
+    return _written(session, write, sql, below, f"partition_by ({names})", dict, done)
+
+
+def _written(
+    session: Any,
+    write: Write,
+    sql: str,
+    below: str,
+    how: str,
+    partition: Callable[[Any], Mapping[str, str | None]],
+    done: list[str],
+) -> list[File]:
     root = Path(write.table.path)
-    folder = root / below / delta_stats.folder(values)
+    folder = root / below.strip("/")
     folder.mkdir(parents=True, exist_ok=True)
-    target = string(str(folder), "duckdb")
-    name = "cdc" if below else "part"
-    settings = f"{LAYOUT}, overwrite_or_ignore, filename_pattern '{name}-{{uuid}}'"
+    target, feed = string(str(folder), "duckdb"), below.startswith("_change_data")
+    settings = f"{LAYOUT}, {how}, filename_pattern '{'cdc' if feed else 'part'}-{{uuid}}'"
     files = []
-    for file, rows, size, _, found, *_ in session.execute(f"copy ({sql}) to {target} ({settings})").fetchall():
+    for file, rows, size, _, found, values, *_ in session.execute(f"copy ({sql}) to {target} ({settings})").fetchall():
         done.append(file)
         if not rows:
             Path(file).unlink()
             continue
-        told = "" if below else delta_stats.stats(rows, found, write.table.columns)
-        files.append(File(Path(file).relative_to(root).as_posix(), values, size, rows, told))
+        told = "" if feed else delta_stats.stats(rows, found, write.table.columns)
+        files.append(File(Path(file).relative_to(root).as_posix(), partition(values), size, rows, told))
     return files

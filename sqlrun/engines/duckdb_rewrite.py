@@ -23,7 +23,7 @@ from sqlrun.engines import (
     file_layout,
 )
 from sqlrun.engines.delta_commit import Change, File, Gone, Marked
-from sqlrun.engines.duckdb_copies import FILE, OP, ROW, changes, copied, old, rows
+from sqlrun.engines.duckdb_copies import FILE, OP, ROW, at_once, changes, copied, copied_apart, old, rows
 from sqlrun.engines.duckdb_files import listed
 from sqlrun.engines.file_layout import Standing
 from sqlrun.engines.merge_text import operation, same
@@ -278,19 +278,31 @@ def _written() -> Iterator[list[str]]:
 def _files(
     session: Any, write: Write, plan: Plan, gone: deletion_vectors.Deleted, done: list[str]
 ) -> tuple[list[File], list[File]]:
-    """Write the files, partition by partition: rows that stay with rows that come, then what has changed."""
+    """Write the files: rows that stay with rows that come, then what has changed.
+
+    That is a statement or two for each partition, or two for all in which no file is written anew.
+    """
     added: list[File] = []
     feed: list[File] = []
     leaving = (*plan.rewritten, *plan.marked)
-    for partition in dict.fromkeys([*plan.partitions, *(file.partition for file in leaving)]):
+    touched = list(dict.fromkeys([*plan.partitions, *(file.partition for file in leaving)]))
+    together = at_once(write, touched, sum(plan.counts.values()))
+    for partition in touched:
         values = dict(zip(write.table.partition_by, partition, strict=True))
         anew = [file.file for file in plan.rewritten if file.partition == partition]
         new = plan.partitions.get(partition)
-        if anew or new:
+        if anew or (new and not together):
             added += copied(session, write, rows(session, write, anew, gone, new or "false"), "", values, done)
-        if leaving:
+        if leaving and not together:
             hit = [file.file for file in leaving if file.partition == partition and file.file in plan.hits]
             feed += copied(session, write, changes(write, hit, new or "false"), "_change_data", values, done)
+    if together:
+        remade = {file.partition for file in plan.rewritten}
+        if new := " or ".join(f"({where})" for each, where in plan.partitions.items() if each not in remade):
+            added += copied_apart(session, write, rows(session, write, [], gone, f"({new})", whole=True), "", done)
+        if leaving:
+            sql = changes(write, list(plan.hits), "true", whole=True)
+            feed += copied_apart(session, write, sql, "_change_data", done)
     return added, feed
 
 
