@@ -107,14 +107,21 @@ class Nodes:
         return receipt
 
     def land(self, model: Compiled, at: datetime) -> None:
-        """Land a source's new files here and now; their checks run beside what comes next."""
+        """Land a source's new files here and now, and check beside it what has landed before.
+
+        What lands last is checked beside the models: until they begin, the tick waits for its pin.
+        """
+        self._check_landed()
         node = _Node(model, "landing", set(), self._start(f"landing {model.name}"))
         self._nodes[model.name] = node
         node.kept = Future()
         node.kept.set_result(_guarded("landing", lambda: (land(self.progress, model, at),)))
-        if not node.related:
-            self._check(node)
         self._settle()
+
+    def _check_landed(self) -> None:
+        for node in self._nodes.values():
+            if node.checked is None and not node.related:
+                self._check(node)
 
     def add_models(self) -> None:
         """Have all models maintained in graph order, independent ones at once."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sqlrun.engines import delta_commit, delta_files, duckdb_copies, duckdb_merge
+from sqlrun.engines import deletion_vectors, delta_commit, delta_files, duckdb_copies, duckdb_merge
 from sqlrun.engines.delta_commit import Change, File
 from sqlrun.engines.protocol import Write
 from sqlrun.incremental.sql import identifier, type_name
@@ -62,9 +62,11 @@ class Coming:
             "execution_time_ms": int((time.perf_counter() - self._started) * 1000),
         }
         change = Change("WRITE", {"mode": "Append"}, metrics, tuple(self._files))
+        gone = deletion_vectors.deleted(self._table)
         # Whatever happens from here on, a commit may name them.
         self.paths.clear()
         delta_commit.commit(self._table, write, change)
+        deletion_vectors.keep(self._table, gone)
         return self._rows
 
 
