@@ -211,6 +211,7 @@ def test_one_that_hangs_is_left(tmp_path, letters):
     assert "no answer within 1 s" in line and SECRET not in line
 
 
+@pytest.mark.slow
 def test_a_command_gets_it_as_its_input(tmp_path):
     copy = "import pathlib, sys; pathlib.Path('got.json').open('a').write(sys.stdin.read() + chr(10))"
     to = Alerts(command=(sys.executable, "-c", copy))

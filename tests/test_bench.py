@@ -150,6 +150,7 @@ def test_a_command_is_measured_with_what_it_starts(tmp_path):
     assert found.memory > 60_000_000 and found.read > 0
 
 
+@pytest.mark.slow
 def test_a_command_that_fails_says_why(tmp_path):
     with pytest.raises(Failed, match="the end of it"):
         processes.command(
@@ -157,6 +158,7 @@ def test_a_command_that_fails_says_why(tmp_path):
         )
 
 
+@pytest.mark.slow
 def test_a_command_that_does_not_end_is_ended(tmp_path):
     with pytest.raises(Failed, match="took more than"):
         argv = [sys.executable, "-c", "import time; time.sleep(60)"]

@@ -124,6 +124,7 @@ def edit(root: Path, name: str, old: str, new: str) -> None:
     (root / name).write_text(text.replace(old, new))
 
 
+@pytest.mark.slow
 def test_nothing_is_done_twice(shop: Path) -> None:
     """The first run makes everything, the second one nothing."""
     assert checked(shop)["model"] == 4
@@ -182,6 +183,7 @@ def test_only_what_depends_on_an_edit_is_compiled_again(
         fast=2,
     ),
 )
+@pytest.mark.slow
 def test_mistakes_are_told_as_without_a_cache(shop: Path, name: str, old: str, new: str) -> None:
     """A mistake that an edit makes elsewhere is found too; taken back, nothing is left of it."""
     checked(shop)
@@ -193,6 +195,7 @@ def test_mistakes_are_told_as_without_a_cache(shop: Path, name: str, old: str, n
     assert checked(shop) == {}
 
 
+@pytest.mark.slow
 def test_a_model_that_goes_or_comes(shop: Path) -> None:
     """Readers of a model that is gone are wrong, and right again when it is back."""
     checked(shop)
@@ -293,6 +296,7 @@ def test_values_of_another_kind_are_no_values(shop: Path, seed: int) -> None:
     outcome(lambda: prepare(shop, Cache.of(shop)))
 
 
+@pytest.mark.slow
 def test_another_program_starts_anew(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What another sqlrun, sqlglot or Python made is not believed."""
     checked(shop)
@@ -301,6 +305,7 @@ def test_another_program_starts_anew(shop: Path, monkeypatch: pytest.MonkeyPatch
     assert checked(shop)["model"] == 4
 
 
+@pytest.mark.slow
 def test_where_nothing_can_be_written(shop: Path) -> None:
     """No folder for it: slower, nothing else."""
     (shop / "target").write_text("in the way")
@@ -309,6 +314,7 @@ def test_where_nothing_can_be_written(shop: Path) -> None:
     assert checked(shop)["model"] == 4
 
 
+@pytest.mark.slow
 def test_no_cache_and_clean(shop: Path) -> None:
     """`--no-cache` neither reads nor writes the file; `clean` deletes it."""
     runner = CliRunner()
@@ -320,6 +326,7 @@ def test_no_cache_and_clean(shop: Path) -> None:
     assert not (shop / FILE).exists()
 
 
+@pytest.mark.slow
 def test_a_stored_value_is_changed_like_any_other(shop: Path) -> None:
     """`replace` makes a whole value of one whose parts were not read yet."""
     checked(shop)
@@ -353,6 +360,7 @@ def test_forms_refuse_other_types() -> None:
     assert form(set[int]) is None
 
 
+@pytest.mark.slow
 def test_the_folder_is_left_as_it_was(shop: Path) -> None:
     """No temporary file stays behind."""
     checked(shop)

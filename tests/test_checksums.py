@@ -48,12 +48,14 @@ def test_each_value_counts_but_inexact_ones() -> None:
     assert all(0 <= number < 16**15 for number in found)
 
 
+@pytest.mark.slow
 def test_numbers_are_those_of_ledgers_already_written() -> None:
     """A checksum that a ledger has must be come to again, whatever is done to write the texts sooner."""
     assert numbers()[:3] == [283297979502278800, 391728499445127486, 426544143608442522]
     assert hashlib.md5(repr(numbers()).encode()).hexdigest() == "d20f706e1c53c4a6cbc84d706e72e16c"
 
 
+@pytest.mark.slow
 def test_texts_of_nested_values_are_those_of_ledgers_already_written() -> None:
     columns = [
         StoredColumn("lines", "array<struct<id:string,price:decimal(9,2),tags:array<string>>>"),

@@ -106,6 +106,7 @@ def stopped(root: Path, deleted: int) -> set[str]:
     return files(root / "warehouse")
 
 
+@pytest.mark.slow
 def test_wherever_it_stops_it_can_be_begun_again(root: Path) -> None:
     """The ledger goes first, so that no reader sees half a warehouse; the lock and the mark stay to the end."""
     left = [stopped(root, deleted) for deleted in (0, 1, 1, 1, 1)]

@@ -46,6 +46,7 @@ def test_little_is_unknown() -> None:
     assert len(EXPRESSIONS) >= 240
 
 
+@pytest.mark.slow
 def test_every_rule_has_an_expression() -> None:
     """What a table says of a function is asked of Spark too."""
     nodes = [node for one in EXPRESSIONS for node in one.tree().walk()]
@@ -91,6 +92,7 @@ def test_a_query_that_reads_itself_has_the_type_of_its_first_part() -> None:
     assert infer(cast(exp.Query, sqlglot.parse_one(sql, read="databricks")), {}) == (read_type("int"),)
 
 
+@pytest.mark.slow
 def test_the_reference_project_is_known_and_enforced() -> None:
     prepared = projects.prepared(projects.ROOT)
     schema = schema_of(prepared.nouns)
@@ -183,6 +185,7 @@ def test_what_is_unknown_is_no_mistake(item: str, kind: str, tmp_path: Path) -> 
     assert prepare(write(tmp_path, {**FILES, "models/marts/sums.sql": sql, "models/marts/sums.yml": yml})).queries
 
 
+@pytest.mark.slow
 def test_the_columns_of_the_list_are_all_used() -> None:
     """A column that no expression reads proves nothing."""
     read_names = {c.name for one in EXPRESSIONS for c in one.tree().find_all(exp.Column)}

@@ -97,6 +97,7 @@ def test_a_text_is_printed_as_it_is_and_an_empty_line_has_no_blanks() -> None:
     assert out.getvalue() == "a  table\n12:05:09\n12:05:09  said\n12:05:09  also said\n"
 
 
+@pytest.mark.slow
 def test_passes_are_told_though_nothing_follows() -> None:
     console, out, _ = plain()
     console.tell(check())
@@ -182,6 +183,7 @@ def test_who_gets_colours(environ: dict[str, str], expected: bool) -> None:
 
 
 @pytest.mark.parametrize(("columns", "encoding"), [(80, "utf-8"), (40, "ascii"), (1, "utf-8")])
+@pytest.mark.slow
 def test_a_terminal_shows_progress_and_is_left_tidy(columns: int, encoding: str) -> None:
     with terminal(columns, encoding) as (screen, texts):
         console = Console(out=screen, err=screen, environ=COLOURS, clock=lambda: NOW)

@@ -50,6 +50,7 @@ def files(spec: TableSpec, version: int | None = None) -> dict[str, int]:
     return {file["path"]: file["num_records"] for file in delta_files.files_at(table)}
 
 
+@pytest.mark.slow
 def test_rows_that_are_replaced_are_marked_where_they_lie(tmp_path: Path) -> None:
     engine, spec = made(tmp_path)
     (large,) = files(spec)
@@ -72,6 +73,7 @@ def test_rows_that_are_replaced_are_marked_where_they_lie(tmp_path: Path) -> Non
     assert delta_files.rows_at(spec.path, 2) == 100 == delta_files.rows_at(spec.path, 1)
 
 
+@pytest.mark.slow
 def test_marks_add_up_and_the_ones_before_are_named_when_they_go(tmp_path: Path) -> None:
     """Through a checkpoint, from which the entries of files are read as well."""
     engine, spec = made(tmp_path)
@@ -88,6 +90,7 @@ def test_marks_add_up_and_the_ones_before_are_named_when_they_go(tmp_path: Path)
     assert len(files(spec)) < 1 + 2 * file_layout.TIER
 
 
+@pytest.mark.slow
 def test_a_file_with_many_dead_rows_is_written_anew(tmp_path: Path) -> None:
     engine, spec = made(tmp_path)
     (large,) = files(spec)
@@ -101,6 +104,7 @@ def test_a_file_with_many_dead_rows_is_written_anew(tmp_path: Path) -> None:
     assert not deletion_vectors.deleted(DeltaTable(spec.path))
 
 
+@pytest.mark.slow
 def test_every_version_keeps_its_own_rows(tmp_path: Path) -> None:
     """Read, restored, compacted and vacuumed: a file that is named anew with other marks is the same file."""
     engine, spec = made(tmp_path)
@@ -127,6 +131,7 @@ def test_every_version_keeps_its_own_rows(tmp_path: Path) -> None:
     assert len(held(spec.path)) == 98
 
 
+@pytest.mark.slow
 def test_a_file_that_was_marked_long_ago_stays_for_those_who_read_it_since(tmp_path: Path) -> None:
     """By the log it left when it was marked; it has left for good only now, and an older version still has it."""
     engine, spec = made(tmp_path)
@@ -143,6 +148,7 @@ def test_a_file_that_was_marked_long_ago_stays_for_those_who_read_it_since(tmp_p
     assert engine.query("select * from r", (relation,)).num_rows == 100
 
 
+@pytest.mark.slow
 def test_what_is_not_marked(tmp_path: Path) -> None:
     """A table made before there were marks, and a file whose rows nobody has counted."""
     engine, spec = DuckDBEngine(), spec_of(tmp_path, "int", (), "old")
@@ -161,6 +167,7 @@ def test_what_is_not_marked(tmp_path: Path) -> None:
     assert ours(spec.path, 2) and not marked(spec.path, 2) and list(files(spec).values()) == [100]
 
 
+@pytest.mark.slow
 def test_two_changes_of_one_row_are_refused_where_it_was_replaced_before(tmp_path: Path) -> None:
     engine, spec = made(tmp_path)
     write(engine, spec, 2, merging(rows("('k7', 70, 1, true)")))
@@ -172,6 +179,7 @@ def test_two_changes_of_one_row_are_refused_where_it_was_replaced_before(tmp_pat
     assert [row["v"] for row in held(spec.path) if row["k"] == "k7"] == [73]
 
 
+@pytest.mark.slow
 def test_a_merge_that_is_left_to_delta_rs_heeds_marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine, spec = made(tmp_path)
     write(engine, spec, 2, merging(rows("('k7', 70, 1, true)", "('k8', 0, 0, false)")))
@@ -184,6 +192,7 @@ def test_a_merge_that_is_left_to_delta_rs_heeds_marks(tmp_path: Path, monkeypatc
     assert [row["v"] for row in held(spec.path) if row["k"] == "k7"] == [71]
 
 
+@pytest.mark.slow
 def test_an_entry_that_the_log_does_not_give_leaves_the_merge_to_delta_rs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,6 +204,7 @@ def test_an_entry_that_the_log_does_not_give_leaves_the_merge_to_delta_rs(
     assert [row["v"] for row in held(spec.path) if row["k"] == "k7"] == [70]
 
 
+@pytest.mark.slow
 def test_marks_of_another_writer_are_read_and_named(tmp_path: Path) -> None:
     """delta-rs reads vectors of any kind; their own description is what a removal has to name."""
     engine, spec = made(tmp_path)
@@ -206,6 +216,7 @@ def test_marks_of_another_writer_are_read_and_named(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_what_was_kept_is_that_of_the_version(tmp_path: Path) -> None:
     """The writer notes its own marks; a table that was opened anew reads the same ones from the log."""
     engine, spec = made(tmp_path)
@@ -216,6 +227,7 @@ def test_what_was_kept_is_that_of_the_version(tmp_path: Path) -> None:
         assert {f: gone.to_pylist() for f, gone in noted.items()} == {f: gone.to_pylist() for f, gone in told.items()}
 
 
+@pytest.mark.slow
 def test_a_kill_before_the_commit_leaves_marks_as_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine, spec = made(tmp_path)
     write(engine, spec, 2, merging(rows("('k7', 70, 1, true)")))
@@ -242,6 +254,7 @@ def test_a_row_that_came_back_is_noticed_before_the_commit(tmp_path: Path, monke
 
 @settings(max_examples=25, deadline=None)
 @given(st.sets(st.integers(0, 200_000), min_size=1, max_size=200), st.integers(0, 190_000), st.integers(0, 9000))
+@pytest.mark.slow
 def test_any_set_of_rows_is_read_back(
     tmp_path_factory: pytest.TempPathFactory, some: set[int], at: int, n: int
 ) -> None:
@@ -273,6 +286,7 @@ def test_small_files_are_put_together_by_size() -> None:
     assert most <= 20 and copied < 5 * 600_000
 
 
+@pytest.mark.slow
 def test_a_vector_is_only_for_tables_that_say_so(tmp_path: Path) -> None:
     engine, spec = made(tmp_path)
     DeltaTable(spec.path).alter.set_table_properties({"delta.enableDeletionVectors": "false"})

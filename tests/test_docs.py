@@ -264,6 +264,7 @@ def test_every_rule_has_its_paragraph() -> None:
     assert named == {path.name for path in (ROOT / "tests" / "cases" / "incremental").glob("*.case")}
 
 
+@pytest.mark.slow
 def test_the_readme_counts_the_project_rightly() -> None:
     """The line `Found ...` of the README is the one that a build prints."""
     opening = report.opening(projects.prepared(projects.ROOT), Profile("local", "spark", "", 2, {}))

@@ -177,6 +177,7 @@ def test_what_is_no_change(site: Site) -> None:
     assert rescued(site) == []
 
 
+@pytest.mark.slow
 def test_an_unknown_field_is_kept(site: Site) -> None:
     """As it was written, with file and time, whether or not the line was set aside."""
     lines = ['{"id": "b", "z": 1.50, "a": {"k": [1, "\\u00e9"]}}', '{"pieces": 1, "who": "x"}']

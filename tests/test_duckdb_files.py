@@ -48,6 +48,7 @@ SUM = "select sum(v) as v from t__new"
         ("with T__NEW (a, b) as materialized (select k, v from t__new) select sum(b) from t__new", [(8,)]),
     ],
 )  # fmt: skip
+@pytest.mark.slow
 def test_a_query_sees_its_relations(
     sql: str, expected: list[tuple[object, ...]], engine: DuckDBEngine, tmp_path: Path
 ) -> None:

@@ -90,6 +90,7 @@ CASE = Case(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_written_case_is_read_back(tmp_path: Path) -> None:
     """What the writer writes is the case again, with the changes that its steps must bring."""
     wanted = writing.with_expected(CASE)

@@ -136,6 +136,7 @@ def test_every_circle_is_told():
     ]
 
 
+@pytest.mark.slow
 def test_a_long_chain_is_no_deep_recursion():
     chain = {f"m{i:04}": (f"models/m{i:04}.sql", (f"m{i - 1:04}",) if i else (), (), ()) for i in range(3000)}
 

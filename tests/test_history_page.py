@@ -329,6 +329,7 @@ def ledger(tmp_path: Path) -> Ledger:
     return made
 
 
+@pytest.mark.slow
 def test_what_the_books_hold_is_what_is_drawn(ledger: Ledger) -> None:
     with Books(ledger) as books:
         found = books.read()
@@ -353,6 +354,7 @@ def test_what_the_books_hold_is_what_is_drawn(ledger: Ledger) -> None:
     assert (found.lines, found.aside, found.checks_left) == ((), (), 0)
 
 
+@pytest.mark.slow
 def test_costs_that_cannot_be_are_drawn_as_none(ledger: Ledger) -> None:
     """Seconds beyond anything that a tick takes; their sum once ended `sqlrun history` with a stack of Python's."""
     receipts.write(ledger.warehouse, result(4, seconds=float("inf")), "duckdb", AT)
@@ -362,6 +364,7 @@ def test_costs_that_cannot_be_are_drawn_as_none(ledger: Ledger) -> None:
     assert found[0].values == (2.0, 6.0, 2.0, 0.0, 2.0)
 
 
+@pytest.mark.slow
 def test_it_can_be_narrowed_to_models(ledger: Ledger) -> None:
     with Books(ledger, ("n", "it's")) as books:
         found = books.read()
@@ -370,6 +373,7 @@ def test_it_can_be_narrowed_to_models(ledger: Ledger) -> None:
     assert found.costs == ()
 
 
+@pytest.mark.slow
 def test_measures_have_their_band_and_what_is_unusual(ledger: Ledger) -> None:
     for tick, value in ((1, 5.0), (2, 1.0), (5, float("nan"))):
         low, odd = ("low", True) if tick == 2 else (None, False)

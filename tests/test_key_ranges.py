@@ -92,6 +92,7 @@ def test_files_are_kept_by_partition_or_statistics() -> None:
 
 @settings(deadline=None, max_examples=50)
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 5)), min_size=1), st.integers(0, 20), st.integers(0, 5))
+@pytest.mark.slow
 def test_a_file_is_kept_where_it_overlaps_any_range(ranges: list[tuple[int, int]], least: int, length: int) -> None:
     held = Relation("held", "t", (), "new", ranges=tuple(("n", low, low + more) for low, more in ranges))
 
@@ -138,6 +139,7 @@ def test_files_are_listed_with_the_statistics_of_the_columns_asked_for(tmp_path:
     engine.close()
 
 
+@pytest.mark.slow
 def test_a_version_of_a_table_is_never_taken_for_another_ones(tmp_path: Path) -> None:
     """Versions stay open for who reads them: written and restored ones, and those of a new table in its place."""
     columns = (StoredColumn("n", "int"),)

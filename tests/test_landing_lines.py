@@ -117,6 +117,7 @@ FORMS = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_line_of_the_usual_form_is_read_as_any_other() -> None:
     """What one look says of it is what all questions say: valid, an object, its keys, its shape."""
     form = sql.string(str(usual_lines.usual(rescue_lines.SOURCE)), "duckdb")
@@ -135,6 +136,7 @@ def test_a_line_of_the_usual_form_is_read_as_any_other() -> None:
             assert row[landing.RESCUED] is None and row[landing.ABSENT] is None
 
 
+@pytest.mark.slow
 def test_random_lines_of_the_usual_form_are_read_as_any_other() -> None:
     """Pieces of lines put together at random; some are whole, many nearly."""
     chance = random.Random(8)
@@ -157,6 +159,7 @@ def test_random_lines_of_the_usual_form_are_read_as_any_other() -> None:
     assert 150 < matched.to_pylist()[0]["n"] < 350
 
 
+@pytest.mark.slow
 def test_a_source_without_a_usual_form_is_read_too() -> None:
     here = rescue_lines.HERE
     odd = Column("é", "string", "It.", here)

@@ -25,6 +25,7 @@ def left(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", CODE, *arguments], capture_output=True, text=True)
 
 
+@pytest.mark.slow
 def test_all_is_said_and_done_but_nothing_is_taken_apart() -> None:
     done = left("--version")
 

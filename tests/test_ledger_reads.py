@@ -43,6 +43,7 @@ def scans(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return asked
 
 
+@pytest.mark.slow
 def test_a_tick_reads_it_once(ledger: Ledger, scans: list[Any]) -> None:
     """The chain is looked at first; what follows reads no file again, the published row included."""
     tick(ledger, 1)
@@ -58,6 +59,7 @@ def test_a_tick_reads_it_once(ledger: Ledger, scans: list[Any]) -> None:
     ledger.require_chain()
 
 
+@pytest.mark.slow
 def test_what_it_has_written_itself_is_not_read_back(ledger: Ledger, scans: list[Any]) -> None:
     """Tick after tick no file is read, and what is known is what another one reads: the newest ticks' rows, whole."""
     tick(ledger, 1)
@@ -74,6 +76,7 @@ def test_what_it_has_written_itself_is_not_read_back(ledger: Ledger, scans: list
         scans.clear()
 
 
+@pytest.mark.slow
 def test_another_writer_is_seen(ledger: Ledger) -> None:
     tick(ledger, 1)
     ledger.require_chain(NEWEST)
@@ -89,6 +92,7 @@ def test_another_writer_is_seen(ledger: Ledger) -> None:
     assert [row["tick"] for row in ledger.sealed("kind = 'published'")] == [1, 2, 3]
 
 
+@pytest.mark.slow
 def test_a_row_follows_another_ledgers(ledger: Ledger) -> None:
     """Two that write by turns: each row's seal follows the one before, whoever wrote that."""
     other = Ledger(ledger.warehouse, "shop")
@@ -110,6 +114,7 @@ def test_an_edit_is_noticed_after_it_was_read(ledger: Ledger) -> None:
             look()
 
 
+@pytest.mark.slow
 def test_an_older_published_tick_is_found(ledger: Ledger) -> None:
     """More ticks were pinned since than are looked at first."""
     tick(ledger, 1)

@@ -336,6 +336,7 @@ def test_the_dashboard_goes_down_to_raw_columns(column: str, raw: str) -> None:
     assert ends == set(raw.split())
 
 
+@pytest.mark.slow
 def test_a_window_decides_without_being_a_value() -> None:
     """The time of a slot is in no number of the dashboard; it decides which rows are summed up."""
     lineage = lineage_of(ROOT)

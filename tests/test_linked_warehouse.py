@@ -13,6 +13,7 @@ from sqlrun.engines.protocol import Append, Merge, Relation, StoredColumn, Table
 COLUMNS = (StoredColumn("k", "string"), StoredColumn("v", "int"))
 
 
+@pytest.mark.slow
 def test_rows_that_were_marked_stay_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """delta-rs names files by where they really lie, the others by the path that was given."""
     monkeypatch.setattr(file_layout, "COPIED", 0)

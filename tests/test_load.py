@@ -276,6 +276,7 @@ def test_no_macro_may_hide_a_function_of_templates():
     assert set(load.TEMPLATE_NAMES) == names
 
 
+@pytest.mark.slow
 def test_importing_load_stays_light():
     code = (
         "import sys, sqlrun.load; print({'sqlglot', 'jinja2', 'ruamel.yaml', 'duckdb', 'pyspark'} & set(sys.modules))"

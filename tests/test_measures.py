@@ -88,6 +88,7 @@ def test_ticks_that_were_rolled_back_are_no_past(tmp_path: Path) -> None:
     assert [(r["tick"], r["published"]) for r in measures.read(str(tmp_path))] == [(1, True), (2, False), (3, False)]
 
 
+@pytest.mark.slow
 def test_upkeep_forgets_what_is_neither_kept_nor_young(tmp_path: Path) -> None:
     for tick, weeks in ((1, 30), (2, 11), (3, 9), (4, 0)):
         measures.write(str(tmp_path), result(tick, rows(tick), as_of=AT - timedelta(weeks=weeks)), AT)

@@ -109,6 +109,7 @@ def played(tmp_path: Path) -> Callable[..., Played]:
     return play
 
 
+@pytest.mark.slow
 def test_a_first_tick_is_measured_and_nothing_is_said_of_it(played: Callable[..., Played]) -> None:
     found = {(m["subject"], m["measure"]): m for m in measures.read(played().site.warehouse)}
 
@@ -254,6 +255,7 @@ def test_an_event_of_the_future_does_not_hide_that_a_source_is_stale(played: Cal
     assert said.status == "fail" and "3 h 2 min before the tick" in said.message
 
 
+@pytest.mark.slow
 def test_a_source_without_any_event_is_stale(tmp_path: Path) -> None:
     site = Site(project(tmp_path, FRESH), DuckDBEngine())
 
@@ -425,6 +427,7 @@ def held_to(play: Played, severity: str) -> Played:
 
 
 @pytest.mark.parametrize("count", rest_slow([0, MANY // 2, MANY * 2], fast=1))
+@pytest.mark.slow
 def test_a_volume_outside_of_its_share_fails_as_declared(played: Callable[..., Played], count: int) -> None:
     play = held_to(played(), "critical")
     play.weeks()

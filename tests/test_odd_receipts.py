@@ -56,6 +56,7 @@ def test_any_receipts_give_a_prediction(found: list[Past], memory: int | None, s
 
 
 @given(st.lists(st.tuples(odd, odd)))
+@pytest.mark.slow
 def test_any_receipts_give_an_amplification_or_none(found: list[tuple[Any, Any]]) -> None:
     rate = costs.amplification(found)
 
@@ -63,6 +64,7 @@ def test_any_receipts_give_an_amplification_or_none(found: list[tuple[Any, Any]]
 
 
 @pytest.mark.parametrize("kind", FOREIGN)
+@pytest.mark.slow
 def test_a_foreign_table_of_receipts_gives_no_advice(tmp_path: Path, kind: str) -> None:
     """What a tick adds to it fails as an error that the build tells and goes on after, or fits."""
     write_deltalake(receipts.path_of(str(tmp_path)), FOREIGN[kind])
@@ -122,6 +124,7 @@ def test_receipts_of_another_version_tell_of_no_tick(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("torn", ["log", "file", "folder"])
+@pytest.mark.slow
 def test_torn_receipts_give_no_advice(tmp_path: Path, torn: str) -> None:
     receipts.write(str(tmp_path), result(1, "a"), "duckdb", AT)
     folder = Path(receipts.path_of(str(tmp_path)))

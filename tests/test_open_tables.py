@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from pathlib import Path
 
+import pytest
 from deltalake import DeltaTable
 
 from sqlrun.engines import delta_files, open_tables
@@ -31,6 +32,7 @@ def test_it_is_found_once_a_version(tmp_path: Path) -> None:
     assert open_tables.once(DeltaTable(str(tmp_path)), "x", lambda: 7) == 7
 
 
+@pytest.mark.slow
 def test_nothing_is_kept_of_a_table_that_is_gone(tmp_path: Path) -> None:
     one = table(tmp_path)
     before = len(open_tables._kept)

@@ -126,6 +126,7 @@ def ours(path: str, version: int) -> bool:
 
 
 @pytest.mark.parametrize("kind", VALUES)
+@pytest.mark.slow
 def test_every_type_is_read_alike(tmp_path: Path, kind: str) -> None:
     """By DuckDB, by delta-rs and in the change feed; rows that stay, come, change and go, NULL among them."""
     plain, edge = VALUES[kind]
@@ -157,6 +158,7 @@ PARTITIONS = {
 
 
 @pytest.mark.parametrize("kind", PARTITIONS)
+@pytest.mark.slow
 def test_every_partition_is_read_alike(tmp_path: Path, kind: str, way: str) -> None:
     """Values that folders can't hold as they are, and NULL; a row that moves from one partition to another."""
     one, two = PARTITIONS[kind]
@@ -221,6 +223,7 @@ def log_of(path: str, version: int) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", ["date", "int", "string"])
+@pytest.mark.slow
 def test_partitions_that_are_written_at_once_are_as_those_written_one_by_one(
     tmp_path: Path, kind: str, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -298,6 +301,7 @@ def test_two_rows_for_one_are_refused_and_nothing_stays(tmp_path: Path) -> None:
     assert sorted(file.name for file in (tmp_path / "t").rglob("*")) == before
 
 
+@pytest.mark.slow
 def test_of_two_writers_one_notices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A commit that came between is never replaced; what was written beside it is read by nobody."""
     engine, spec = DuckDBEngine(), spec_of(tmp_path, "int")
@@ -318,6 +322,7 @@ def test_of_two_writers_one_notices(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert not list((tmp_path / "t" / "_delta_log").glob(".*"))
 
 
+@pytest.mark.slow
 def test_a_kill_before_the_commit_leaves_files_that_nobody_reads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -382,6 +387,7 @@ def test_columns_named_like_places_are_left_to_delta_rs(tmp_path: Path, names: t
     assert not delta_commit.ours(DeltaTable(spec.path), Write(spec, 0, 1, "app", (), merging("")))
 
 
+@pytest.mark.slow
 def test_many_partitions_and_an_empty_text_are_left_to_delta_rs(tmp_path: Path) -> None:
     """An empty text is NULL to those who read it as a partition; delta-rs says what becomes of it."""
     engine = DuckDBEngine()
@@ -441,6 +447,7 @@ def test_bounds_are_exact_or_left_out(
     assert delta_stats.bounds(kind, told | {"max_is_exact": "false"}) == (None, None)
 
 
+@pytest.mark.slow
 def test_statistics_hold_every_row(tmp_path: Path) -> None:
     """A reader that goes by them finds each row, at the bounds and in between; a column of NULLs has none."""
     engine, spec = DuckDBEngine(), spec_of(tmp_path, "timestamp")

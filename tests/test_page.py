@@ -324,6 +324,7 @@ def test_links_lead_from_target_to_the_project() -> None:
 
 
 @pytest.mark.parametrize("size", [1_000, 1_000_000])
+@pytest.mark.slow
 def test_a_long_value_is_cut(size: int) -> None:
     result, about = hostile("é\0" * (size // 2))
     texts = [page.html(TEMPLATE, result, about), summaries.markdown(result, about), summaries.junit(result, about)]
@@ -355,6 +356,7 @@ def test_many_checks_are_written_quickly_and_stay_readable(count: int, bad: int)
     assert in_order(found.text, "What is wrong", "model_00.column_0", "1 of 1,234 rows", "What to do")
 
 
+@pytest.mark.slow
 def test_all_checks_are_on_the_page() -> None:
     found = read(many(500, 30))
 

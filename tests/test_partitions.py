@@ -40,6 +40,7 @@ def changes(engine: DuckDBEngine, spec: TableSpec, commit: int) -> list[tuple[st
 
 
 @pytest.mark.parametrize("kind", VALUES)
+@pytest.mark.slow
 def test_touched_partitions_hold_what_the_query_gives(tmp_path: Path, kind: str) -> None:
     """For every type of a partition column, NULL among the values; the change feed tells the difference."""
     one, two = VALUES[kind]

@@ -45,6 +45,7 @@ def both(nouns: Project, model: Model, monkeypatch: pytest.MonkeyPatch) -> list[
     return found  # type: ignore[return-value]
 
 
+@pytest.mark.slow
 def test_the_reference_project_renders_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """Most of its models need no Jinja."""
     taken = [model for model in NOUNS.models if fill(model.sql, dict.fromkeys(NAMES, anything)) is not None]

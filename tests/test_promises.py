@@ -196,6 +196,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("said", WRONG)
+@pytest.mark.slow
 def test_a_promise_that_cannot_be_held_is_a_problem_with_its_place(root: Path, said: str) -> None:
     model, column, promise = WRONG[said]
     promising(root, model, column, promise)
@@ -209,6 +210,7 @@ def test_a_promise_that_cannot_be_held_is_a_problem_with_its_place(root: Path, s
     assert {(p.place.file, p.place.line) for p in caught.value.problems} == {(f"models/{model}.yml", line)}
 
 
+@pytest.mark.slow
 def test_a_view_promises_nothing(root: Path) -> None:
     """Neither of itself, nor to others: it has no rows that change."""
     broken.write(root, {"pyproject.toml": (root / "pyproject.toml").read_text()})

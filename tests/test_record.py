@@ -142,6 +142,7 @@ def test_what_is_private_is_masked_wherever_it_was_copied_to(root: Path) -> None
     assert {row["guest"] for one in own_tests(root, "day")[0].given for row in one.rows} == {"masked_1"}
 
 
+@pytest.mark.slow
 def test_a_text_made_of_what_is_private_is_said_to_differ(root: Path) -> None:
     said, code = record(root, "shouted", "--where", "id = 3")
     (test,) = own_tests(root, "shouted")

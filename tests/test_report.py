@@ -254,6 +254,7 @@ def test_bytes_are_short(size: int, expected: str) -> None:
     assert report.byte_size(size) == expected
 
 
+@pytest.mark.slow
 def test_opening_counts_the_project() -> None:
     from tests import projects
 

@@ -34,6 +34,7 @@ def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("stage", STAGES, ids=[stage.name for stage in STAGES])
 @pytest.mark.parametrize("dialect", ["duckdb", "spark"])
+@pytest.mark.slow
 def test_it_is_the_statement_of_its_own_tick(stage: Stage, dialect: Dialect) -> None:
     """Whatever tick it was written in first."""
     some = frozenset(stage.inputs)
@@ -76,6 +77,7 @@ def test_a_query_that_names_such_a_time_is_written_anew(text: str, monkeypatch: 
     assert asked == [NOON, NOON]
 
 
+@pytest.mark.slow
 def test_the_oldest_statements_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reused, "_kept", Recent(1))
     for stage in STAGES:

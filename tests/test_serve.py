@@ -53,6 +53,7 @@ def window(asked: TestClient, which: str = "r0002", hours: int = 24, **headers: 
 
 
 @pytest.mark.parametrize("hours", [1, 24, 168])
+@pytest.mark.slow
 def test_a_window_is_the_marts_row(shown: TestClient, hours: int) -> None:
     found = window(shown, hours=hours).json()
 
@@ -93,6 +94,7 @@ def test_what_a_window_is_compared_with_is_added_up_to_the_slot(
         fast=1,
     ),
 )
+@pytest.mark.slow
 def test_a_begun_hour_counts_up_to_the_minute(warehouse: Warehouse, slots: str, counted: int) -> None:
     """Of (10:40, 11:40] the hour of 10 is taken, without its slots up to 10:40, with those from 11:00 to 11:40."""
     held = served.rows(1)
@@ -107,6 +109,7 @@ def test_a_begun_hour_counts_up_to_the_minute(warehouse: Warehouse, slots: str, 
         assert window(asked, hours=1).json()["before"]["n_orders"] == counted
 
 
+@pytest.mark.slow
 def test_facts_that_begin_later_can_not_be_compared_with(warehouse: Warehouse) -> None:
     held = served.rows(1)
     since = served.as_of_tick(1) - timedelta(hours=60)
@@ -122,6 +125,7 @@ def test_facts_that_begin_later_can_not_be_compared_with(warehouse: Warehouse) -
     assert week["before"] is None
 
 
+@pytest.mark.slow
 def test_a_restaurant_without_orders_has_zeros(warehouse: Warehouse) -> None:
     warehouse.publish({**served.rows(1, ("r0002",)), "restaurant_windows": [], "fct_restaurant_hours": []})
     site, watcher = served.site(warehouse)
@@ -141,6 +145,7 @@ def test_hours_are_those_of_a_week(shown: TestClient) -> None:
     assert set(found["n_orders"]) == {2}
 
 
+@pytest.mark.slow
 def test_ids_and_names_may_hold_anything(warehouse: Warehouse) -> None:
     strange = 'r "1"\\ é\u2028<script>😀'
     held = served.rows(1, (strange,))
@@ -229,6 +234,7 @@ def test_head_has_the_headers_alone(shown: TestClient) -> None:
     assert int(found.headers["content-length"]) > 100
 
 
+@pytest.mark.slow
 def test_answers_tell_their_tick_and_age(nouns: Project, warehouse: Warehouse) -> None:
     warehouse.publish()
     now = [served.as_of_tick(1) + timedelta(minutes=3)]
@@ -286,6 +292,7 @@ def test_pages_of_a_mart_stay_in_the_tick_that_they_began_in(warehouse: Warehous
     assert gone.status_code == 410
 
 
+@pytest.mark.slow
 def test_before_the_first_tick_answers_say_so(warehouse: Warehouse) -> None:
     site, watcher = served.site(warehouse)
     watcher.look()
@@ -302,6 +309,7 @@ def test_before_the_first_tick_answers_say_so(warehouse: Warehouse) -> None:
         assert window(asked).status_code == 200
 
 
+@pytest.mark.slow
 def test_a_warehouse_that_is_away_leaves_the_last_tick(warehouse: Warehouse, tmp_path: Path) -> None:
     warehouse.publish()
     site, watcher = served.site(warehouse)
@@ -356,6 +364,7 @@ def _until(holds: Any) -> None:
     ("table", "column"),
     [("restaurant_windows", "total_sales"), ("fct_restaurant_hours", "hour_at"), ("fct_restaurant_slots", "n_orders")],
 )
+@pytest.mark.slow
 def test_a_mart_without_a_column_is_refused_by_its_name(
     nouns: Project, tmp_path: Path, table: str, column: str
 ) -> None:
@@ -367,6 +376,7 @@ def test_a_mart_without_a_column_is_refused_by_its_name(
         watcher.look()
 
 
+@pytest.mark.slow
 def test_a_tick_without_a_table_is_refused_by_its_name(warehouse: Warehouse) -> None:
     held = served.rows(1)
     del held["fct_restaurant_slots"]
@@ -377,6 +387,7 @@ def test_a_tick_without_a_table_is_refused_by_its_name(warehouse: Warehouse) -> 
         watcher.look()
 
 
+@pytest.mark.slow
 def test_known_columns_of_a_restaurant_may_be_missing(nouns: Project, tmp_path: Path) -> None:
     missing = {("restaurants", name) for name in ("restaurant_name", "city", "currency", "time_zone")}
     warehouse = Warehouse(tmp_path / "warehouse", nouns, frozenset(missing))
@@ -451,6 +462,7 @@ def test_metrics_name_routes_and_no_ids(shown: TestClient) -> None:
     assert "r0002" not in found.text
 
 
+@pytest.mark.slow
 def test_the_log_has_no_query_and_no_token(warehouse: Warehouse) -> None:
     lines: list[dict[str, Any]] = []
     warehouse.publish()

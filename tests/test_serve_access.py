@@ -52,6 +52,7 @@ def shown(warehouse: Warehouse) -> Iterator[TestClient]:
 @pytest.mark.parametrize(
     "other", ["r0001", "r9999", "R0002", "r0002%20", "%2e%2e", "r0002%00", "*", "r0002,r0001", "' or 1=1 --"]
 )
+@pytest.mark.slow
 def test_what_is_anothers_and_what_there_is_not_are_the_same_bytes(shown: TestClient, other: str, route: str) -> None:
     found = shown.get(f"/api/v1/restaurants/{other}/{route}", headers=OWNER)
     nowhere = shown.get(f"/api/v1/restaurants/nobody/{route}", headers=OWNER)
@@ -152,6 +153,7 @@ def test_only_what_an_exposure_names_is_a_mart(shown: TestClient, name: str) -> 
     assert shown.get(f"/api/v1/marts/{name}", headers=OPERATOR).status_code == 404
 
 
+@pytest.mark.slow
 def test_events_hold_no_row_and_end_with_the_token(shown: TestClient) -> None:
     """The stream's whole text is the tick: it is the same for every caller."""
     with shown.stream("GET", "/api/v1/ticks/events", headers=bearer("r0002", seconds=1.2)) as found:
@@ -417,6 +419,7 @@ def test_path_tricks_lead_nowhere(shown: TestClient, path: str) -> None:
     assert found.content == shown.get("/nope", headers=OPERATOR).content
 
 
+@pytest.mark.slow
 def test_too_many_requests_wait_their_turn(warehouse: Warehouse) -> None:
     """Each token has its own bucket, and guesses of tokens have that of their address."""
     site, watcher = served.site(warehouse, rate=0.2)  # five at once would be 1

@@ -91,6 +91,7 @@ class TestEvents:
             assert list(item) == ["dish_id", "quantity", "unit_price"]
             assert isinstance(item["quantity"], int) and re.fullmatch(r"\d+\.\d\d", item["unit_price"])
 
+    @pytest.mark.slow
     def test_without_faults_every_event_is_a_good_placed_order_that_arrives_within_90_seconds(self):
         for minute, lines in minutes(CLEAN, MINUTE - DAY, MINUTE):
             for event in map(oracle.parse, lines):
@@ -98,17 +99,20 @@ class TestEvents:
                 assert timedelta(0) < arrived - event.ordered_at < timedelta(seconds=150)
                 assert (event.version, event.status) == (1, "placed")
 
+    @pytest.mark.slow
     def test_order_ids_sort_by_time_and_are_unique(self):
         orders = sorted((e.order_id, e.ordered_at) for e in map(oracle.parse, events(CLEAN, MINUTE - DAY, MINUTE)))
 
         assert [at for _, at in orders] == sorted(at for _, at in orders)
         assert len({order_id for order_id, _ in orders}) == len(orders)
 
+    @pytest.mark.slow
     def test_the_number_of_orders_is_as_asked(self):
         for per_day in (300, 8_000):
             lines = events(replace(CLEAN, orders_per_day=per_day), MINUTE - 3 * DAY, MINUTE)
             assert len(lines) == pytest.approx(3 * per_day, rel=0.05)
 
+    @pytest.mark.slow
     def test_other_seeds_give_other_orders_from_the_same_menus(self):
         ours, others = (events(replace(DEFAULT, seed=seed), MINUTE - DAY, MINUTE) for seed in (1, 2))
 
@@ -119,6 +123,7 @@ class TestEvents:
             for entry in menu(restaurant.restaurant_id)
         }
 
+    @pytest.mark.slow
     def test_pieces_of_any_size_make_the_whole(self):
         start = MINUTE - 2 * DAY
         whole = events(DEFAULT, start, MINUTE)
@@ -129,6 +134,7 @@ class TestEvents:
             joined = [line for piece in pieces for line in piece]
             assert joined == whole[: len(joined)] and joined
 
+    @pytest.mark.slow
     def test_two_processes_agree_to_the_byte(self):
         code = (
             "import sys; from sqlrun.simulate_orders import *; "
@@ -291,6 +297,7 @@ class TestShape:
         assert sold[dishes[0]] / sold[dishes[3]] == pytest.approx(4, rel=0.2)
 
 
+@pytest.mark.slow
 def test_every_way_of_breaking_breaks_any_line():
     """Whatever `choice` picks, the result is one line that the oracle refuses."""
     for line in events(replace(CLEAN, orders_per_day=300), MINUTE - DAY, MINUTE)[:20]:
@@ -324,6 +331,7 @@ class TestSeeds:
         assert {item.dish_id for _, event in good for item in event.items} == {row[0] for row in rows("dishes")}
         assert {event.restaurant_id for _, event in good} == {row[0] for row in rows("restaurants")}
 
+    @pytest.mark.slow
     def test_prices_differ_a_little_between_restaurants(self):
         for dish in dish_catalogue():
             sold = [e.price for r in restaurant_names() for e in menu(r.restaurant_id) if e.dish_id == dish.dish_id]
@@ -440,6 +448,7 @@ class TestLive:
                 stop.set()
         return files
 
+    @pytest.mark.slow
     def test_it_continues_the_history_without_a_seam(self, tmp_path):
         start = END - timedelta(hours=1)
         write(tmp_path / "live", start, END - timedelta(minutes=30))

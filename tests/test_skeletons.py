@@ -62,6 +62,7 @@ def statuses(root: Path) -> dict[str, str]:
     return {result.name: result.status for result in run(prepared.nouns, queries, tests)}
 
 
+@pytest.mark.slow
 def test_a_new_model_loads_and_its_test_passes(root: Path) -> None:
     told = new_model(root, "models/staging/stg_orders.sql", ("shop.orders",))
 
@@ -72,6 +73,7 @@ def test_a_new_model_loads_and_its_test_passes(root: Path) -> None:
     assert statuses(root) == {"stg_orders_example": "pass"}
 
 
+@pytest.mark.slow
 def test_a_new_model_keeps_what_its_inputs_contract_says(root: Path) -> None:
     """Types, units, and that a column is somebody's own business."""
     new_model(root, "staging/stg_orders", ("shop.orders",))
@@ -84,6 +86,7 @@ def test_a_new_model_keeps_what_its_inputs_contract_says(root: Path) -> None:
     assert model.columns[0].nullable is False
 
 
+@pytest.mark.slow
 def test_a_new_model_may_read_several_and_none(root: Path) -> None:
     new_model(root, "marts/both", ("recent", "orders_2"))
     new_model(root, "alone", ())
@@ -142,6 +145,7 @@ def test_a_model_that_would_not_hold_is_not_left_behind(root: Path, monkeypatch:
     assert everything(root) == before
 
 
+@pytest.mark.slow
 def test_a_new_test_has_a_typed_row_for_each_input_and_the_tick_s_time(root: Path) -> None:
     new_test(root, "recent", None)
     text = (root / "models/marts/recent.yml").read_text()
@@ -151,6 +155,7 @@ def test_a_new_test_has_a_typed_row_for_each_input_and_the_tick_s_time(root: Pat
     assert text.endswith("    expect:\n      rows:\n        - {id: 1}\n")
 
 
+@pytest.mark.slow
 def test_examples_are_what_descriptions_and_checks_say(root: Path) -> None:
     broken.write(root, {"expectations/staging/stg_orders.yml": CHECKS})
     broken.write(root, {"models/staging/stg_orders.sql": "select order_id, status from {{ source('shop', 'orders') }}"})

@@ -39,6 +39,7 @@ def replacing(number: int) -> str:
     return rows(f"('k{number}', -{number}, {number}, true)")
 
 
+@pytest.mark.slow
 def test_the_next_write_and_those_who_read_open_nothing(tmp_path: Path, opened: list[str]) -> None:
     engine, spec = made(tmp_path)
     opened.clear()
@@ -48,6 +49,7 @@ def test_the_next_write_and_those_who_read_open_nothing(tmp_path: Path, opened: 
     assert opened == []
 
 
+@pytest.mark.slow
 def test_now_and_then_a_table_is_opened_anew(
     tmp_path: Path, opened: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -59,6 +61,7 @@ def test_now_and_then_a_table_is_opened_anew(
     assert len(opened) == 2
 
 
+@pytest.mark.slow
 def test_what_another_hand_has_committed_is_seen(tmp_path: Path, opened: list[str]) -> None:
     engine, spec = made(tmp_path)
     DeltaTable(spec.path).delete("k = 'k9'")
@@ -67,6 +70,7 @@ def test_what_another_hand_has_committed_is_seen(tmp_path: Path, opened: list[st
     assert DeltaTable(spec.path).history(1)[0]["operation"] == "WRITE"  # nothing was there to be replaced
 
 
+@pytest.mark.slow
 def test_a_log_that_was_written_anew_is_read_anew(tmp_path: Path, opened: list[str]) -> None:
     engine, spec = made(tmp_path)
     newest = Path(spec.path) / "_delta_log" / f"{1:020d}.json"
@@ -77,6 +81,7 @@ def test_a_log_that_was_written_anew_is_read_anew(tmp_path: Path, opened: list[s
     assert [row["k"] for row in held(spec.path)] == ["k1", "other"]
 
 
+@pytest.mark.slow
 def test_a_table_that_was_not_written_to_its_end_is_opened_anew(
     tmp_path: Path, opened: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -89,6 +94,7 @@ def test_a_table_that_was_not_written_to_its_end_is_opened_anew(
     assert sorted(row["v"] for row in held(spec.path) if row["n"]) == [-8]
 
 
+@pytest.mark.slow
 def test_a_log_that_is_torn_is_told_as_ever(tmp_path: Path, opened: list[str]) -> None:
     engine, spec = made(tmp_path)
     (Path(spec.path) / "_delta_log" / f"{2:020d}.json").write_text('{"commitInfo":{"timest')
@@ -105,6 +111,7 @@ def test_readers_of_the_version_before_are_shown_that_one(tmp_path: Path, opened
     assert described(before) == described(DeltaTable(spec.path, version=1))
 
 
+@pytest.mark.slow
 def test_what_a_writer_leaves_is_what_opening_shows(
     tmp_path: Path, opened: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

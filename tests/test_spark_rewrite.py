@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from sqlrun.engines import delta_files, duckdb_rewrite, spark_rewrite
 from sqlrun.engines.duckdb import DuckDBEngine
@@ -54,6 +55,7 @@ def found(path: str, read: list[str], rows: list[tuple[str, str | None, int | No
     return spark_rewrite._placed(pa.table(arrays, names=names))
 
 
+@pytest.mark.slow
 def test_what_spark_has_found_is_committed_whole(tmp_path: Path) -> None:
     engine, spec = DuckDBEngine(), TableSpec("t", str(tmp_path / "a b"), COLUMNS, ("day",))
     engine.create(spec)

@@ -73,6 +73,7 @@ def test_a_query_is_a_check_of_its_model(root):
         ("select * from {{ ref('stg_sales') }} where sold_at > current_timestamp() + interval 1 day", "row"),
     ],
 )
+@pytest.mark.slow
 def test_what_it_sees(root, text, sees):
     write(root, "expectations/one.sql", text)
     (check,) = checks(root)
@@ -124,6 +125,7 @@ def test_a_macros_mistake_is_told_once(root):
     assert len({str(problem) for problem in caught.value.problems}) == len(caught.value.problems)
 
 
+@pytest.mark.slow
 def test_what_was_read_before_is_read_anew_after_an_edit(root):
     write(root, "expectations/free.sql", FREE)
     assert pipeline.prepare(root, Cache.of(root)).space.suites["stg_sales"].expectations[0].name == "free"

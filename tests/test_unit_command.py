@@ -12,6 +12,7 @@ from sqlrun.unit import last_run
 from tests import tested
 
 
+@pytest.mark.slow
 def test_all_tests_run_and_are_counted(tmp_path: Path) -> None:
     result = tested.run(tested.project(tmp_path))
 
@@ -35,6 +36,7 @@ def test_all_tests_run_and_are_counted(tmp_path: Path) -> None:
         (["-s", "lines totals::p*"], ["lines::a_line_is_a_line", "totals::prices_are_added"]),
     ],
 )
+@pytest.mark.slow
 def test_tests_are_chosen_by_model_and_by_name(selectors: list[str], expected: list[str], tmp_path: Path) -> None:
     result = tested.run(tested.project(tmp_path), *selectors, "--json")
 
@@ -86,6 +88,7 @@ def test_failed_runs_what_failed_until_it_passes(tmp_path: Path) -> None:
     assert tested.said(nothing) == ["No unit test failed when it last ran; nothing to run."]
 
 
+@pytest.mark.slow
 def test_a_run_of_some_keeps_what_is_known_of_others(tmp_path: Path) -> None:
     root = tested.project(tmp_path, five="6")
     tested.run(root)
@@ -94,6 +97,7 @@ def test_a_run_of_some_keeps_what_is_known_of_others(tmp_path: Path) -> None:
     assert (last_run.read(root) or {})["totals::prices_are_added"] == "fail"
 
 
+@pytest.mark.slow
 def test_a_failed_test_that_is_gone_is_dropped_with_a_word(tmp_path: Path) -> None:
     root = tested.project(tmp_path, five="6")
     tested.run(root)
@@ -107,6 +111,7 @@ def test_a_failed_test_that_is_gone_is_dropped_with_a_word(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("text", [None, "{", "[]", '{"tests": {"a": 1}}'])
+@pytest.mark.slow
 def test_failed_runs_everything_where_no_run_is_known(text: str | None, tmp_path: Path) -> None:
     root = tested.project(tmp_path)
     if text is not None:
@@ -121,6 +126,7 @@ def test_failed_runs_everything_where_no_run_is_known(text: str | None, tmp_path
     assert tested.said(result)[-1] == "Done. PASS=3 FAIL=0 ERROR=0 TOTAL=3"
 
 
+@pytest.mark.slow
 def test_what_cannot_be_remembered_is_said(tmp_path: Path) -> None:
     root = tested.project(tmp_path)
     (root / "target").write_text("a file where the folder belongs")
@@ -128,6 +134,7 @@ def test_what_cannot_be_remembered_is_said(tmp_path: Path) -> None:
     assert "can't be written, so --failed won't know" in tested.run(root).output
 
 
+@pytest.mark.slow
 def test_fail_fast_stops_and_says_how_many_did_not_run(tmp_path: Path) -> None:
     result = tested.run(tested.project(tmp_path, five="6"), "-x")
 
@@ -135,6 +142,7 @@ def test_fail_fast_stops_and_says_how_many_did_not_run(tmp_path: Path) -> None:
     assert tested.said(result)[-1] == "Done. PASS=1 FAIL=1 ERROR=0 NOT RUN=1 TOTAL=3"
 
 
+@pytest.mark.slow
 def test_quiet_prints_failures_alone(tmp_path: Path) -> None:
     assert tested.run(tested.project(tmp_path), "-q").output == ""
 
@@ -143,6 +151,7 @@ def test_quiet_prints_failures_alone(tmp_path: Path) -> None:
     assert "PASS lines" not in result.output
 
 
+@pytest.mark.slow
 def test_junit_has_a_case_for_each_test(tmp_path: Path) -> None:
     root = tested.project(tmp_path, five="6")
     tested.run(root, "--junit", str(tmp_path / "out/junit.xml"))
@@ -157,6 +166,7 @@ def test_junit_has_a_case_for_each_test(tmp_path: Path) -> None:
     assert "prices_are_added of totals" in str(failure.text)
 
 
+@pytest.mark.slow
 def test_json_stands_alone_beside_failures_and_coverage(tmp_path: Path) -> None:
     result = tested.run(tested.project(tmp_path, five="6"), "--json", "--coverage")
 

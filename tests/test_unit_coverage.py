@@ -88,6 +88,7 @@ BOTH = "{order_id: 1, price: 2}, {order_id: 2, price: -2}"
          ["filter `case when l.price > 0 then true else false end` never drops a row", "case's else never taken"]),
     ],
 )  # fmt: skip
+@pytest.mark.slow
 def test_a_branch_is_covered_where_a_row_took_it(sql: str, rows: str, expected: list[str], tmp_path: Path) -> None:
     found = measured(tmp_path, sql, rows)
 
@@ -105,6 +106,7 @@ def test_what_cannot_be_asked_is_not_measured_and_not_covered(tmp_path: Path) ->
     assert round(covered.share([found])) == 33
 
 
+@pytest.mark.slow
 def test_a_branch_has_its_place_and_a_column_that_is_not_compared_its_name(tmp_path: Path) -> None:
     root = tested.project(tmp_path)
     result = tested.run(root, "--coverage")
@@ -127,6 +129,7 @@ def test_a_branch_has_its_place_and_a_column_that_is_not_compared_its_name(tmp_p
     assert {one["status"] for one in written["models"][1]["branches"]} == {"covered", "not covered"}
 
 
+@pytest.mark.slow
 def test_a_model_without_tests_is_told_once_and_counts(tmp_path: Path) -> None:
     root = tested.project(tmp_path)
     file = root / "models/totals.yml"
@@ -138,6 +141,7 @@ def test_a_model_without_tests_is_told_once_and_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("least", "code"), [("70", 0), ("80", 1)])
+@pytest.mark.slow
 def test_too_little_coverage_fails(least: str, code: int, tmp_path: Path) -> None:
     result = tested.run(tested.project(tmp_path), "--min-coverage", least)
 
@@ -145,6 +149,7 @@ def test_too_little_coverage_fails(least: str, code: int, tmp_path: Path) -> Non
     assert ("Coverage is 77.8 %, and must be 80 % at least." in result.output) == (code == 1)
 
 
+@pytest.mark.slow
 def test_only_what_was_selected_is_measured(tmp_path: Path) -> None:
     result = tested.run(tested.project(tmp_path), "--coverage", "-s", "lines")
 

@@ -101,6 +101,7 @@ unit_tests:
 }
 
 
+@pytest.mark.slow
 def test_a_test_without_the_time_that_its_model_asks_for_says_where_it_stands(tmp_path: Path) -> None:
     result = tested.run(broken.write(tmp_path, ASKING))
 
@@ -109,6 +110,7 @@ def test_a_test_without_the_time_that_its_model_asks_for_says_where_it_stands(tm
     assert "SR121 models/asks.yml:7:5 the model asks for the tick's time: give the test an `as_of`" in told
 
 
+@pytest.mark.slow
 def test_a_test_that_does_not_end_says_where_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "LONGEST", 0.05)
     result = tested.run(broken.write(tmp_path, ENDLESS))

@@ -63,6 +63,7 @@ def test_what_passed_is_not_run_again(root: Path) -> None:
         fast=1,
     ),
 )
+@pytest.mark.slow
 def test_what_was_edited_is_run_again(root: Path, file: str, old: str, new: str) -> None:
     """A macro, the query, the rows given, a seed, a test's name: whatever a test could depend on."""
     builds(root)
@@ -73,6 +74,7 @@ def test_what_was_edited_is_run_again(root: Path, file: str, old: str, new: str)
     assert builds(root)[1]
 
 
+@pytest.mark.slow
 def test_what_failed_is_run_until_it_passes(root: Path) -> None:
     builds(root)
     (root / "macros" / "factor.sql").write_text("{% macro factor() %}3{% endmacro %}\n")

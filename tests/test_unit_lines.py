@@ -49,6 +49,7 @@ LINES = """  - name: a
 """
 
 
+@pytest.mark.slow
 def test_lines_become_rows_or_are_set_aside(tmp_path: Path) -> None:
     expect = """    expect:
       rows: [{id: 1, amount: 12.50, tags: [a]}, {id: 1, amount: 12.50, tags: [a]}]
@@ -62,12 +63,14 @@ def test_lines_become_rows_or_are_set_aside(tmp_path: Path) -> None:
     assert run(tmp_path, LINES + expect) == ["pass"]
 
 
+@pytest.mark.slow
 def test_a_line_that_should_have_been_set_aside_is_told(tmp_path: Path) -> None:
     expect = "    expect: {quarantined: [{id: 5}, {id: null}, {id: null}, {id: 7}]}\n"
 
     assert run(tmp_path, LINES + expect) == ["fail", "- 7", "+ NULL"]
 
 
+@pytest.mark.slow
 def test_no_lines_are_no_rows(tmp_path: Path) -> None:
     test = """  - name: a
     model: orders
@@ -78,6 +81,7 @@ def test_no_lines_are_no_rows(tmp_path: Path) -> None:
     assert run(tmp_path, test) == ["pass"]
 
 
+@pytest.mark.slow
 def test_a_text_of_lines_is_taken_as_a_file_would_be(tmp_path: Path) -> None:
     test = """  - name: a
     model: orders

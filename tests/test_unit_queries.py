@@ -67,6 +67,7 @@ def refusal(folder: Path, tests: str, macro_tests: str = "", files: Mapping[str,
     return str(caught.value)
 
 
+@pytest.mark.slow
 def test_rows_of_each_format_say_the_same(tmp_path: Path) -> None:
     rows = """
   - name: {0}
@@ -92,6 +93,7 @@ def test_rows_of_each_format_say_the_same(tmp_path: Path) -> None:
     assert statuses(tmp_path, tests + fixtures, "", files) == ["pass"] * 5
 
 
+@pytest.mark.slow
 def test_rows_that_differ_are_seen_in_sql_too(tmp_path: Path) -> None:
     test = """  - name: a
     model: sums
@@ -104,6 +106,7 @@ def test_rows_that_differ_are_seen_in_sql_too(tmp_path: Path) -> None:
     assert (found.missing, found.unexpected) == ((("1", "99.00"),), (("1", "100.00"),))
 
 
+@pytest.mark.slow
 def test_a_test_sees_its_own_vars_and_macros(tmp_path: Path) -> None:
     test = """  - name: a
     model: sums
@@ -136,6 +139,7 @@ def test_vars_reach_the_models_up_to_what_is_given(tmp_path: Path) -> None:
     assert seen["sums"] is queries["sums"]
 
 
+@pytest.mark.slow
 def test_a_cte_is_looked_at_alone(tmp_path: Path) -> None:
     test = """  - name: a
     model: sums
@@ -193,6 +197,7 @@ MACRO = """  - name: a
         "sql: \"select {{ twice(rate()) }} as x\", expect: {rows: [{x: 10}]}}\n",
     ],
 )  # fmt: skip
+@pytest.mark.slow
 def test_a_macro_is_tested_by_a_query_that_calls_it(tmp_path: Path, test: str) -> None:
     assert statuses(tmp_path, "", test) == ["pass"]
 
@@ -313,6 +318,7 @@ def test_the_of_models_macros_come_with_the_models_that_call_them(tmp_path: Path
         ("{name: a, model: sums, config: {enabled: maybe}, expect: {rows: []}}", "`enabled` must be true or false"),
     ],
 )
+@pytest.mark.slow
 def test_what_makes_no_sense_is_told(tmp_path: Path, test: str, told: str) -> None:
     assert told in refusal(tmp_path, f"  - {test}\n")
 
@@ -330,6 +336,7 @@ def test_words_of_dbt_that_change_nothing_are_taken(tmp_path: Path) -> None:
     assert [(test.name, test.tags) for test in every(prepared(tmp_path, test).nouns)] == [("a", ("a", "b"))]
 
 
+@pytest.mark.slow
 def test_a_changed_fixture_macro_or_seed_is_read_again(tmp_path: Path) -> None:
     """What is kept of tests is as new as all that they name."""
     test = """  - name: a

@@ -56,17 +56,20 @@ def said(scenario: str) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_the_fork_answers_the_second_half_and_what_it_found_out_is_known() -> None:
     assert said("fine") == [*MINE, *(f"t{n}, pass, the fork's" for n in (4, 5, 6)), "7", "no process is left"]
 
 
 @pytest.mark.parametrize(("scenario", "why"), [("killed", "signal SIGKILL"), ("fails", "exit code 1")])
+@pytest.mark.slow
 def test_what_a_fork_that_ended_did_not_answer_is_an_error(scenario: str, why: str) -> None:
     lost = [f"t{n}, error, the process that was to run it ended before ({why})" for n in (5, 6)]
 
     assert said(scenario) == [*MINE, "t4, pass, the fork's", *lost, "4", "no process is left"]
 
 
+@pytest.mark.slow
 def test_who_stops_listening_leaves_no_process_behind() -> None:
     """As after Ctrl-C, and after the first failure with --fail-fast."""
     assert said("hangs") == [*MINE[:2], "2", "no process is left"]

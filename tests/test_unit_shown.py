@@ -150,6 +150,7 @@ def test_a_step_has_its_own_sentence(step: int, compared: str, sentence: str) ->
     assert f"\n  {sentence}\n" in drawn(failure(("n",), [("1",)], [], step=step, compared=compared))
 
 
+@pytest.mark.slow
 def test_the_place_is_told_where_the_column_is_made(tmp_path: Path) -> None:
     result = tested.run(tested.project(tmp_path, five="6"))
 

@@ -62,6 +62,7 @@ def change(**kinds: tuple[dict[str, Any], ...]) -> Change:
     return Change(ORDERS, Place("models/x.yml", 10, 9), **kinds)
 
 
+@pytest.mark.slow
 def test_each_step_sees_what_the_one_before_left(project: Prepared) -> None:
     found = result(
         project,
@@ -78,6 +79,7 @@ def test_each_step_sees_what_the_one_before_left(project: Prepared) -> None:
     assert found.status == "pass", found
 
 
+@pytest.mark.slow
 def test_a_step_tells_what_it_expects_in_vain_by_its_number_and_place(project: Prepared) -> None:
     wrong = step(change(came=(order("o3", "4.00"),)), line=30, rows=({"n_orders": 9},))
     found = result(project, slots(step(change(came=(order("o4"),))), wrong))
@@ -87,6 +89,7 @@ def test_a_step_tells_what_it_expects_in_vain_by_its_number_and_place(project: P
     assert "models/x.yml:30:7" in found.message
 
 
+@pytest.mark.slow
 def test_what_came_and_left_is_the_change_of_the_table(project: Prepared) -> None:
     late = change(came=(order("o3", "4.00"),))
     right = step(late, came=({"n_orders": 3},), left=({"n_orders": 2},))
@@ -97,6 +100,7 @@ def test_what_came_and_left_is_the_change_of_the_table(project: Prepared) -> Non
     assert (found.status, found.compared, found.missing, found.unexpected) == ("fail", "change", (("1",),), ())
 
 
+@pytest.mark.slow
 def test_the_same_batch_again_changes_nothing(project: Prepared) -> None:
     event = {"event_id": "e1", "order_id": "o1", "order_version": 1, "order_total": 2}
     came = Change(EVENTS, PLACE, came=(event,))
@@ -106,6 +110,7 @@ def test_the_same_batch_again_changes_nothing(project: Prepared) -> None:
     assert found.status == "pass", found
 
 
+@pytest.mark.slow
 def test_windows_move_with_as_of_although_nothing_came(project: Prepared) -> None:
     first = given(stg_orders=[order("o1", customer_id="c1")])
     test = UnitTest("t", "restaurant_customers", first, Expected(), PLACE, as_of="2026-05-04 12:05:00")
@@ -115,6 +120,7 @@ def test_windows_move_with_as_of_although_nothing_came(project: Prepared) -> Non
     assert found.status == "pass", found
 
 
+@pytest.mark.slow
 def test_a_wrong_rule_is_caught_where_nothing_is_expected(project: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
     right = temporal.changes
     monkeypatch.setattr(temporal, "changes", lambda node, script: right(node, script)[:-1])
@@ -136,6 +142,7 @@ def test_a_wrong_rule_is_caught_where_nothing_is_expected(project: Prepared, mon
         (Change(SOURCE, PLACE, came=({"event_id": "e1"},)), "and fct_restaurant_slots doesn't read it"),
     ],
 )
+@pytest.mark.slow
 def test_a_change_that_can_not_be_is_an_error(project: Prepared, wrong: Change, said: str) -> None:
     found = result(project, slots(step(wrong)))
 
@@ -144,6 +151,7 @@ def test_a_change_that_can_not_be_is_an_error(project: Prepared, wrong: Change, 
     assert said in found.message
 
 
+@pytest.mark.slow
 def test_time_does_not_go_back(project: Prepared) -> None:
     found = result(project, slots(step(as_of="1999-01-01 00:00:00")))
 
@@ -168,6 +176,7 @@ def test_given_rows_that_break_their_contract_are_named_where_the_kept_table_dif
     assert "ref('stg_orders') breaks its contract" in found.message
 
 
+@pytest.mark.slow
 def test_a_text_that_says_null_is_not_null(project: Prepared) -> None:
     first = given(stg_orders=[order("o1", restaurant_id="NULL")])
     found = result(project, replace(slots(rows=({"restaurant_id": None},)), given=first))

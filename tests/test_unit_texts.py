@@ -50,6 +50,7 @@ def run(root: Path) -> tuple[TestResult, Mapping[str, int]]:
     return result, {kind: cache.made.get(kind, 0) for kind in ("statement", "whole query", "duckdb")}
 
 
+@pytest.mark.slow
 def test_the_second_run_writes_nothing(root: Path) -> None:
     first, written = run(root)
     second, again = run(root)
@@ -72,6 +73,7 @@ def test_the_second_run_writes_nothing(root: Path) -> None:
         fast=2,
     ),
 )
+@pytest.mark.slow
 def test_an_edit_of_what_a_text_comes_from_has_it_written_anew(
     root: Path, file: str, old: str, new: str, status: str
 ) -> None:
@@ -87,6 +89,7 @@ def test_an_edit_of_what_a_text_comes_from_has_it_written_anew(
     assert written["statement"] > 0
 
 
+@pytest.mark.slow
 def test_rows_that_a_test_gives_are_no_part_of_a_text(root: Path) -> None:
     run(root)
     file = root / "models/top.yml"

@@ -102,6 +102,7 @@ def test_a_file_that_is_empty_for_a_moment_is_waited_for(tmp_path: Path) -> None
     assert saves.look(tmp_path)[str(file)][1] == len("select 3 as n")
 
 
+@pytest.mark.slow
 def test_a_file_that_goes_is_told_too(tmp_path: Path) -> None:
     found, file = following(tmp_path)
     file.unlink()

@@ -135,6 +135,7 @@ def is_alive(pid: int) -> bool:
         return False
 
 
+@pytest.mark.slow
 def test_a_command_has_all_of_its_giver(served: Place) -> None:
     server = served.servers[0]
     told = served.told("a word", "ünï", given="from stdin", CANARY="a secret")
@@ -149,6 +150,7 @@ def test_a_command_has_all_of_its_giver(served: Place) -> None:
     assert told["pid"] != server.pid
 
 
+@pytest.mark.slow
 def test_nothing_is_left_for_the_next_command(served: Place) -> None:
     assert served.run("leave")[0] == 0
 
@@ -160,6 +162,7 @@ def test_nothing_is_left_for_the_next_command(served: Place) -> None:
     assert not told["left"]
 
 
+@pytest.mark.slow
 def test_no_secret_is_written_anywhere(served: Place) -> None:
     served.told("x", CANARY="hunter2-hunter2")
 
@@ -168,11 +171,13 @@ def test_no_secret_is_written_anywhere(served: Place) -> None:
     assert not any(b"hunter2" in file.read_bytes() for file in files)
 
 
+@pytest.mark.slow
 def test_exit_codes_are_the_commands(served: Place) -> None:
     for code in (0, 1, 75):
         assert served.run("exit", str(code)) == (code, "", "")
 
 
+@pytest.mark.slow
 def test_a_failure_of_its_own_ends_as_in_any_process(served: Place) -> None:
     code, _, err = served.run("raise")
 
@@ -183,6 +188,7 @@ def test_a_failure_of_its_own_ends_as_in_any_process(served: Place) -> None:
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM), (signal.SIGHUP, -1)]
 )
+@pytest.mark.slow
 def test_signals_reach_the_command(served: Place, number: int, code: int) -> None:
     with served.begin("wait") as client:
         assert client.stdout is not None
@@ -194,6 +200,7 @@ def test_signals_reach_the_command(served: Place, number: int, code: int) -> Non
     assert not is_alive(command)
 
 
+@pytest.mark.slow
 def test_what_the_giver_ignores_the_command_ignores(served: Place) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
@@ -203,6 +210,7 @@ def test_what_the_giver_ignores_the_command_ignores(served: Place) -> None:
     assert not served.told()["ignores"]
 
 
+@pytest.mark.slow
 def test_a_stopped_client_stops_its_command(served: Place) -> None:
     """As with Ctrl-Z, and `fg` after it."""
     with served.begin("wait") as client:
@@ -220,6 +228,7 @@ def test_a_stopped_client_stops_its_command(served: Place) -> None:
         assert client.wait(10) == 130
 
 
+@pytest.mark.slow
 def test_a_command_dies_with_its_giver(served: Place) -> None:
     server = served.servers[0]
     with served.begin("wait") as client:
@@ -232,6 +241,7 @@ def test_a_command_dies_with_its_giver(served: Place) -> None:
     assert served.run("exit", "0")[0] == 0
 
 
+@pytest.mark.slow
 def test_a_command_dies_with_the_server_and_its_giver_says_so(place: Place) -> None:
     server = place.serve()
     with place.begin("wait") as client:
@@ -245,6 +255,7 @@ def test_a_command_dies_with_the_server_and_its_giver_says_so(place: Place) -> N
     assert place.run("exit", "0") == (ALONE, "", "sqlrun: without the server: it is gone; `sqlrun up` starts another\n")
 
 
+@pytest.mark.slow
 def test_commands_run_beside_each_other(served: Place) -> None:
     with served.begin("wait") as first:
         assert first.stdout is not None
@@ -257,6 +268,7 @@ def test_commands_run_beside_each_other(served: Place) -> None:
     ("more", "differs"),
     [({"TZ": "Asia/Tokyo"}, "locale, time zone or libraries' variables"), ({"PYTHONWARNINGS": "error"}, "Python")],
 )
+@pytest.mark.slow
 def test_a_server_that_was_born_otherwise_is_left_alone(served: Place, more: dict[str, str], differs: str) -> None:
     code, out, err = served.run("tell", **more)
 
@@ -289,6 +301,7 @@ def test_changed_code_is_another_identity(tmp_path: Path, monkeypatch: pytest.Mo
         ("file", 0, "is not a socket"),
     ],
 )
+@pytest.mark.slow
 def test_what_others_could_have_made_is_not_used(place: Place, what: str, mode: int, why: str) -> None:
     place.serve()
     if what == "file":
@@ -335,6 +348,7 @@ def _private(folder: Path) -> Path:
 @pytest.mark.parametrize(
     "says", [b"", struct.pack(">I", 1 << 31), struct.pack(">I", 3) + b"{]}", struct.pack(">I", 2) + b"{}"]
 )
+@pytest.mark.slow
 def test_a_server_that_talks_nonsense_or_not_at_all_costs_a_moment(place: Place, says: bytes) -> None:
     place.sockets.mkdir(mode=0o700)
     with socket.socket(socket.AF_UNIX) as listener:
@@ -360,6 +374,7 @@ def _address(place: Place) -> str:
 @pytest.mark.parametrize(
     "says", [b"", b"\0", struct.pack(">I", 1 << 31), struct.pack(">I", 2) + b"[]", struct.pack(">I", 2) + b"{}"]
 )
+@pytest.mark.slow
 def test_a_client_that_talks_nonsense_or_not_at_all_holds_up_nobody(place: Place, says: bytes) -> None:
     place.serve(PATIENCE="0.2")
     with socket.socket(socket.AF_UNIX) as client:
@@ -369,6 +384,7 @@ def test_a_client_that_talks_nonsense_or_not_at_all_holds_up_nobody(place: Place
         assert place.run("exit", "0")[0] == 0
 
 
+@pytest.mark.slow
 def test_a_server_ends_when_nobody_needs_it(place: Place) -> None:
     server = place.serve(idle=0.3)
 
@@ -377,6 +393,7 @@ def test_a_server_ends_when_nobody_needs_it(place: Place) -> None:
     assert place.run("tell")[::2] == (ALONE, "")
 
 
+@pytest.mark.slow
 def test_a_server_that_is_told_to_end_lets_its_commands_finish(place: Place) -> None:
     server = place.serve()
     with place.begin("wait") as client:
@@ -393,6 +410,7 @@ def test_a_server_that_is_told_to_end_lets_its_commands_finish(place: Place) -> 
     assert server.wait(10) == 0
 
 
+@pytest.mark.slow
 def test_a_server_whose_socket_is_gone_ends(place: Place) -> None:
     server = place.serve(idle=1000)
     place.socket.unlink()
@@ -402,6 +420,7 @@ def test_a_server_whose_socket_is_gone_ends(place: Place) -> None:
         assert server.wait(10) == 0
 
 
+@pytest.mark.slow
 def test_a_terminal_is_the_clients(served: Place) -> None:
     ours, theirs = pty.openpty()
     import fcntl
@@ -415,6 +434,7 @@ def test_a_terminal_is_the_clients(served: Place) -> None:
     os.close(ours)
 
 
+@pytest.mark.slow
 def test_the_client_is_light(served: Place) -> None:
     command = [sys.executable, "-m", "tests.warm_fake", "light", "exit", "0"]
     shown = subprocess.run(

@@ -58,6 +58,7 @@ def slow(text: str) -> tuple[Any, list[Problem]]:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+@pytest.mark.slow
 def test_a_project_is_read_the_quick_way(file: Path) -> None:
     """The files of the reference project are plain, but for those that use anchors or the like on purpose."""
     text = file.read_text()
