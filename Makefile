@@ -8,11 +8,13 @@ export PIP_NO_INPUT := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Where it is set, each process compiles all modules and all tests anew: ten seconds of each run of the tests.
 unexport PYTHONDONTWRITEBYTECODE
+# What takes minutes of itself is left to `make test-all`.
+BUT := and not long
 # Those on Spark are in a folder of their own, which needn't be read for the others.
 PLAIN := $(BIN)/python -m pytest -n 2 --dist worksteal --ignore=tests/spark
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-plain test-spark test-fast mutants fuzz crash bench lint clean java again
+.PHONY: help build test test-all test-plain test-spark test-fast mutants fuzz crash bench lint clean java again
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,15 +24,18 @@ build: java $(INSTALLED) ## Install, write a week of sample orders if there are 
 	$(BIN)/sqlrun build
 	@$(BIN)/sqlrun show restaurant_windows --where "window_hours = 24" --limit 5
 
-test: java $(INSTALLED) ## Run all tests, those on Spark included
+test: java $(INSTALLED) ## Run the tests, those on Spark included, but those that take minutes
 	@$(MAKE) --no-print-directory --jobs=2 --keep-going test-spark test-plain
+
+test-all: java $(INSTALLED) ## Run all tests
+	@$(MAKE) --no-print-directory --jobs=2 --keep-going BUT= test-spark test-plain
 
 # Both at once: while Spark plans, or waits for a disk, one of two cores is idle.
 test-spark: java $(INSTALLED) ## Run those on Spark alone
-	$(BIN)/python -m pytest -m spark -o cache_dir=.pytest_cache/spark tests/spark
+	$(BIN)/python -m pytest -m "spark $(BUT)" -o cache_dir=.pytest_cache/spark tests/spark
 
 test-plain: $(INSTALLED) ## Run all but those on Spark
-	$(PLAIN) -m "not spark"
+	$(PLAIN) -m "not spark $(BUT)"
 
 test-fast: $(INSTALLED) ## Run the tests that need no Java and take no more than a moment
 	$(PLAIN) -m "not spark and not slow"

@@ -91,6 +91,7 @@ SLOW = {
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_no_query_is_too_much() -> None:
     """All of them in one child: kept, or one problem with its code; no traceback and no minutes."""
     told = hostile.run({name: {"models/m.sql": sql} for name, (sql, _) in QUERIES.items()})
@@ -104,6 +105,7 @@ def test_no_query_is_too_much() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SLOW)
+@pytest.mark.long
 def test_a_wide_query_is_kept(name: str) -> None:
     """Thousands of columns, each in the contract."""
     items = ["id", *SLOW[name]]

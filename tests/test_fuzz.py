@@ -34,6 +34,7 @@ def search_or_write(number: int, examples: int, checked, statistics: Statistics)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(SHARDS))
+@pytest.mark.long
 def test_random_queries(number: int) -> None:
     """The kept tables are true; most queries are kept by their changes, so that this says something."""
     statistics = Statistics()
@@ -49,6 +50,7 @@ def test_random_queries(number: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.long
 def test_the_same_changes_in_another_way(name: str) -> None:
     """Ticks merged, split, reordered, replayed or undone lead to the same tables."""
 

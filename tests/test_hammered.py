@@ -10,7 +10,7 @@ from tests.crash.hammer import hammer
 from tests.crash.lives import Lives, build
 from tests.crash.project import World
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 TICKS = 7
 
 

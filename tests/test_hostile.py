@@ -25,7 +25,14 @@ CASES = Path(__file__).parent / "cases" / "hostile"
 FILES = sorted(CASES.glob("*.case"))
 # What runs into its limits, and what is long, takes seconds.
 SLOW = ("files", "jinja_ways_out", "jinja_without_end", "sql_functions", "sql_statements", "sql_tables")
-EACH = [pytest.param(f, id=f.stem, marks=[pytest.mark.slow] * (f.stem in SLOW)) for f in FILES]
+EACH = [
+    pytest.param(
+        f,
+        id=f.stem,
+        marks=[pytest.mark.slow] * (f.stem in SLOW) + [pytest.mark.long] * (f.stem == "jinja_without_end"),
+    )
+    for f in FILES
+]
 # What may look dangerous and is not: comments are left out, texts stay texts.
 HARMLESS = {
     "MySQL's comment that runs", "a comment that holds a statement", "a long comment that holds a statement",

@@ -19,7 +19,7 @@ from tests.projects import ROOT, Site, copy_project
 from tests.script import FIVE, SETTINGS, START, to_minute
 from tests.whole import differences
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 BUILD = [sys.executable, "-m", "sqlrun", "build", "--profile", "duckdb", "--skip-tests", "--quiet"]
 
 

@@ -43,7 +43,7 @@ from tests.projects import Site, prepared
 from tests.script import FIVE, START
 from tests.whole import differences
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 SOURCES = """\
 sources:

@@ -117,7 +117,7 @@ def test_make_alone_shows_every_target():
     assert (
         shown
         == phony - {"java", "again"}
-        == {"help", "build", "test", "test-plain", "test-spark", "test-fast"}
+        == {"help", "build", "test", "test-all", "test-plain", "test-spark", "test-fast"}
         | {"mutants", "fuzz", "crash", "bench", "lint", "clean"}
     )
     assert told == make("help")
@@ -129,7 +129,15 @@ def test_make_alone_shows_every_target():
         ("build", [".ci/require java", "sqlrun simulate", "sqlrun build"]),
         (
             "test",
-            [".ci/require java", "pytest -m spark", 'pytest -n 2 --dist worksteal --ignore=tests/spark -m "not spark"'],
+            [
+                ".ci/require java",
+                'pytest -m "spark and not long"',
+                'pytest -n 2 --dist worksteal --ignore=tests/spark -m "not spark and not long"',
+            ],
+        ),
+        (
+            "test-all",
+            ['pytest -m "spark "', 'pytest -n 2 --dist worksteal --ignore=tests/spark -m "not spark "'],
         ),
         ("test-fast", ['pytest -n 2 --dist worksteal --ignore=tests/spark -m "not spark and not slow"']),
         ("bench", [".ci/require java", 'benchmarks.bench --sizes "20k,1m" --contenders ""', "--ticks 3"]),
@@ -159,7 +167,7 @@ def test_ci_runs_lint_and_all_tests():
     text = script.read_text(encoding="utf-8")
 
     assert os.access(script, os.X_OK) and os.access(ROOT / ".ci" / "require", os.X_OK)
-    assert re.findall(r"^make ([a-z-]+)", text, re.MULTILINE) == ["lint", "test"]
+    assert re.findall(r"^make ([a-z-]+)", text, re.MULTILINE) == ["lint", "test-all"]
     assert "export CI=true" in text
 
 

@@ -18,6 +18,7 @@ STEPS = (0, 5, 5, 60, 0, 400)
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_every_kind_of_query_is_true_on_delta_files(tmp_path: Path) -> None:
     """Rows come late, twice, corrected, leave and come back; one tick is empty, one jumps over all windows."""
     site = Site(write_project(tmp_path), DuckDBEngine())

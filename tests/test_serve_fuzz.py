@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from tests import served
 from tests.served import Warehouse, bearer
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 MANY = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), database=None)
 STREAM = "/api/v1/ticks/events"
 CALLERS = {"operator": bearer(operator=True), "owner": bearer("r0002"), "nobody": {}}

@@ -24,7 +24,7 @@ from tests.test_docs import ROOT, held
 from tests.tpch.project import play
 from tests.tpch.world import FOLDER, MODEL_GRAINS, STREAM, TIMES, World, generate, world
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 NAMES = sorted(MODEL_GRAINS)
 
 

@@ -16,6 +16,7 @@ SHARDS, EXAMPLES = 4, 10
 
 
 @pytest.mark.parametrize("number", range(SHARDS))
+@pytest.mark.long
 def test_random_queries_on_spark(small_session: Any, number: int) -> None:
     """Spark's text of the same rules, with Spark's own arithmetic, comparisons and NULLs."""
 

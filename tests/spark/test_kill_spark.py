@@ -57,6 +57,7 @@ def dies(world: World, *command: str) -> None:
     assert code == KILLED, f"the point was never reached:\n{said}"
 
 
+@pytest.mark.long
 def test_builds_are_killed_at_each_boundary_one_after_the_other(world: World) -> None:
     """Each finds what the one before has left: a batch without its mark, a published tick without receipts, a seed."""
     dies(world, STRUCK, "after Spark's batch")

@@ -26,6 +26,7 @@ NAMES = (
 )  # fmt: skip
 
 
+@pytest.mark.long
 def test_queries_are_true_on_spark(tmp_path: Path, engine: SparkEngine) -> None:
     """After the first tick, one of changes and one that jumps over a window."""
     site = Site(write_project(tmp_path, NAMES), engine)

@@ -84,6 +84,7 @@ def test_one_jvm_serves_builds_until_one_of_them_dies(shell: Shell) -> None:
     assert not jvms(shell)
 
 
+@pytest.mark.long
 def test_the_classes_that_the_first_one_has_loaded_are_mapped_by_the_next(shell: Shell) -> None:
     assert shell.run("up")[0] == 0
     (archive,) = (shell.runtime / "cache" / "sqlrun").glob("spark-*.jsa")
