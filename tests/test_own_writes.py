@@ -234,8 +234,13 @@ def test_partitions_that_are_written_at_once_are_as_those_written_one_by_one(
     for spec in by:
         engine.create(spec)
     apart: list[str] = []
-    real = duckdb_rewrite.copied_apart
-    monkeypatch.setattr(duckdb_rewrite, "copied_apart", lambda *a: apart.append(a[1].table.name) or real(*a))
+    real = duckdb_rewrite.copied
+
+    def copied(session: Any, write: Write, sql: str, below: str, values: Any, done: list[str]) -> Any:
+        apart.extend([write.table.name] if values is None else [])
+        return real(session, write, sql, below, values, done)
+
+    monkeypatch.setattr(duckdb_rewrite, "copied", copied)
     for tick in range(1, 9):
         keys = [(key, chance.choice(values)) for key in chance.sample(range(200), 60 if tick == 1 else 6)]
         merge = merging(rows(*(f"('{k}', {v}::{kind}, {tick}, {chance.choice(('true', 'false'))})" for k, v in keys)))

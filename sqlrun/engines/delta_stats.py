@@ -16,6 +16,7 @@ MOST_COLUMNS = 32
 # Longer texts bound a column by their beginning, or not at all.
 LONGEST = 64
 NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?")
+INTEGER = re.compile(r"-?\d+")
 DAY = re.compile(r"\d{4}-\d\d-\d\d")
 TIME = re.compile(r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d(?:\.\d{1,6})?)(\+00)?")
 TIGHT = re.compile(r'("tightBounds"\s*:\s*)(true|false)')
@@ -124,6 +125,16 @@ def partition_text(value: Any) -> str | None:
             return value
         case _:
             raise ValueError(f"no partition value: {value!r}")
+
+
+def is_spelled_alike(kind: str, text: str | None) -> bool:
+    """Tell whether everyone names a partition's value in one way: a whole number, or a day.
+
+    >>> [is_spelled_alike("date", text) for text in ("2026-01-02", "0044-03-15 (BC)", None)]
+    [True, False, False]
+    """
+    spelling = DAY if kind == "date" else INTEGER if kind in WHOLE else None
+    return spelling is not None and text is not None and spelling.fullmatch(text) is not None
 
 
 def folder(values: Mapping[str, str | None]) -> str:

@@ -5,16 +5,15 @@ Both are read from the session's table `_hits`, a row for each one that changes.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from sqlrun.engines import deletion_vectors, delta_stats, duckdb_files
 from sqlrun.engines.delta_commit import File
 from sqlrun.engines.duckdb_files import listed
-from sqlrun.engines.protocol import Write
-from sqlrun.incremental.sql import identifier, string, type_name
+from sqlrun.engines.protocol import StoredColumn, Write
+from sqlrun.incremental.sql import identifier, names, string, type_name
 
 # Columns of `_hits` beside the table's: what to do with a row, and where it lies.
 OP, FILE, ROW = '"_sqlrun.op"', '"_sqlrun.file"', '"_sqlrun.row"'
@@ -23,8 +22,6 @@ LAYOUT = "format parquet, compression snappy, row_group_size 40960, return_stats
 LARGEST = "file_size_bytes 134217728"
 # So many rows go to several partitions by one statement, which holds them in memory, where values have one spelling.
 MOST_AT_ONCE = 100_000
-PLAIN = {"date", "int", "bigint", "smallint", "tinyint"}
-SPELLED = re.compile(r"-?\d+|\d{4}-\d\d-\d\d")
 
 
 def old(name: str) -> str:
@@ -32,17 +29,16 @@ def old(name: str) -> str:
     return identifier(f"_sqlrun.old.{name}", "duckdb")
 
 
-def at_once(write: Write, partitions: Iterable[tuple[str | None, ...]], count: int) -> bool:
+def at_once(write: Write, partitions: Collection[tuple[str | None, ...]], count: int) -> bool:
     """Tell whether so many rows of several partitions can be written by one statement."""
-    kinds = {column.name: column.type for column in write.table.columns}
-    found = list(partitions)
-    return (
-        bool(write.table.partition_by)
-        and count <= MOST_AT_ONCE
-        and len(found) > 1
-        and all(text is not None and SPELLED.fullmatch(text) for values in found for text in values)
-        and all(kinds[name] in PLAIN for name in write.table.partition_by)
+    types = {column.name: column.type for column in write.table.columns}
+    kinds = [types[name] for name in write.table.partition_by]
+    alike = all(
+        delta_stats.is_spelled_alike(kind, text)
+        for partition in partitions
+        for kind, text in zip(kinds, partition, strict=True)
     )
+    return len(partitions) > 1 and count <= MOST_AT_ONCE and alike
 
 
 def rows(
@@ -53,8 +49,8 @@ def rows(
     `whole`: with the columns that files don't hold.
     """
     columns = write.table.columns if whole else _stored(write)
-    names = ", ".join(identifier(c.name, "duckdb") for c in columns)
-    came = f"select {names} from _hits where {OP} <> 'd' and {new}"
+    listing = duckdb_files.names(columns)
+    came = f"select {listing} from _hits where {OP} <> 'd' and {new}"
     if not files:
         return came
     items = ", ".join(_typed(identifier(c.name, "duckdb"), c) for c in columns)
@@ -68,10 +64,10 @@ def rows(
 def changes(write: Write, files: list[str], new: str, whole: bool = False) -> str:
     """Write a partition's change rows; `whole`: with the columns that files don't hold."""
     columns = write.table.columns if whole else _stored(write)
-    names = ", ".join(identifier(c.name, "duckdb") for c in columns)
+    listing = duckdb_files.names(columns)
     olds = ", ".join(f"{_typed(old(c.name), c)}" for c in columns)
     came = (
-        f"select {names}, case {OP} when 'i' then 'insert' else 'update_postimage' end as _change_type "
+        f"select {listing}, case {OP} when 'i' then 'insert' else 'update_postimage' end as _change_type "
         f"from _hits where {OP} <> 'd' and {new}"
     )
     if not files:
@@ -82,9 +78,9 @@ def changes(write: Write, files: list[str], new: str, whole: bool = False) -> st
     )
 
 
-def _stored(write: Write) -> list[Any]:
+def _stored(write: Write) -> tuple[StoredColumn, ...]:
     """List the columns that files hold: those of partitions are told by the log."""
-    return [c for c in write.table.columns if c.name not in write.table.partition_by]
+    return tuple(c for c in write.table.columns if c.name not in write.table.partition_by)
 
 
 def _typed(name: str, column: Any) -> str:
@@ -92,38 +88,27 @@ def _typed(name: str, column: Any) -> str:
 
 
 def copied(
-    session: Any, write: Write, sql: str, below: str, values: Mapping[str, str | None], done: list[str]
+    session: Any, write: Write, sql: str, below: str, values: Mapping[str, str | None] | None, done: list[str]
 ) -> list[File]:
-    """Write rows to a partition's folder; a file without rows is none."""
-    return _written(session, write, sql, f"{below}/{delta_stats.folder(values)}", LARGEST, lambda _: values, done)
+    """Write rows to a partition's folder; a file without rows is none.
 
-
-def copied_apart(session: Any, write: Write, sql: str, below: str, done: list[str]) -> list[File]:
-    """Write whole rows of several partitions, each to its folder (see `at_once`)."""
-    names = ", ".join(identifier(name, "duckdb") for name in write.table.partition_by)
-    return _written(session, write, sql, below, f"partition_by ({names})", dict, done)
-
-
-def _written(
-    session: Any,
-    write: Write,
-    sql: str,
-    below: str,
-    how: str,
-    partition: Callable[[Any], Mapping[str, str | None]],
-    done: list[str],
-) -> list[File]:
+    `values` None: whole rows of several partitions, each to its own folder (see `at_once`).
+    """
     root = Path(write.table.path)
-    folder = root / below.strip("/")
+    folder = root / below / delta_stats.folder(values or {})
     folder.mkdir(parents=True, exist_ok=True)
-    target, feed = string(str(folder), "duckdb"), below.startswith("_change_data")
-    settings = f"{LAYOUT}, {how}, filename_pattern '{'cdc' if feed else 'part'}-{{uuid}}'"
+    target = string(str(folder), "duckdb")
+    name = "cdc" if below else "part"
+    how = f"partition_by ({names(write.table.partition_by, 'duckdb')})" if values is None else LARGEST
+    settings = f"{LAYOUT}, {how}, filename_pattern '{name}-{{uuid}}'"
     files = []
-    for file, rows, size, _, found, values, *_ in session.execute(f"copy ({sql}) to {target} ({settings})").fetchall():
+    for file, rows, size, _, found, keys, *_ in session.execute(f"copy ({sql}) to {target} ({settings})").fetchall():
         done.append(file)
         if not rows:
             Path(file).unlink()
             continue
-        told = "" if feed else delta_stats.stats(rows, found, write.table.columns)
-        files.append(File(Path(file).relative_to(root).as_posix(), partition(values), size, rows, told))
+        told = "" if below else delta_stats.stats(rows, found, write.table.columns)
+        files.append(
+            File(Path(file).relative_to(root).as_posix(), keys if values is None else values, size, rows, told)
+        )
     return files

@@ -23,7 +23,7 @@ from sqlrun.engines import (
     file_layout,
 )
 from sqlrun.engines.delta_commit import Change, File, Gone, Marked
-from sqlrun.engines.duckdb_copies import FILE, OP, ROW, at_once, changes, copied, copied_apart, old, rows
+from sqlrun.engines.duckdb_copies import FILE, OP, ROW, at_once, changes, copied, old, rows
 from sqlrun.engines.duckdb_files import listed
 from sqlrun.engines.file_layout import Standing
 from sqlrun.engines.merge_text import operation, same
@@ -280,30 +280,43 @@ def _files(
 ) -> tuple[list[File], list[File]]:
     """Write the files: rows that stay with rows that come, then what has changed.
 
-    That is a statement or two for each partition, or two for all in which no file is written anew.
+    One statement writes the rows of all partitions in which no file is written anew, and one all changes, where that
+    can be; otherwise each partition has its own.
     """
-    added: list[File] = []
-    feed: list[File] = []
     leaving = (*plan.rewritten, *plan.marked)
     touched = list(dict.fromkeys([*plan.partitions, *(file.partition for file in leaving)]))
     together = at_once(write, touched, sum(plan.counts.values()))
-    for partition in touched:
-        values = dict(zip(write.table.partition_by, partition, strict=True))
-        anew = [file.file for file in plan.rewritten if file.partition == partition]
-        new = plan.partitions.get(partition)
-        if anew or (new and not together):
-            added += copied(session, write, rows(session, write, anew, gone, new or "false"), "", values, done)
-        if leaving and not together:
+    added = _rows_written(session, write, plan, gone, done, together=together)
+    feed: list[File] = []
+    if leaving and together:
+        feed = copied(session, write, changes(write, list(plan.hits), "true", whole=True), "_change_data", None, done)
+    elif leaving:
+        for partition in touched:
             hit = [file.file for file in leaving if file.partition == partition and file.file in plan.hits]
-            feed += copied(session, write, changes(write, hit, new or "false"), "_change_data", values, done)
-    if together:
-        remade = {file.partition for file in plan.rewritten}
-        if new := " or ".join(f"({where})" for each, where in plan.partitions.items() if each not in remade):
-            added += copied_apart(session, write, rows(session, write, [], gone, f"({new})", whole=True), "", done)
-        if leaving:
-            sql = changes(write, list(plan.hits), "true", whole=True)
-            feed += copied_apart(session, write, sql, "_change_data", done)
+            sql = changes(write, hit, plan.partitions.get(partition, "false"))
+            feed += copied(session, write, sql, "_change_data", _values(write, partition), done)
     return added, feed
+
+
+def _rows_written(
+    session: Any, write: Write, plan: Plan, gone: deletion_vectors.Deleted, done: list[str], *, together: bool
+) -> list[File]:
+    """Write the rows that come, with those that stay of files that are written anew."""
+    added: list[File] = []
+    remade = dict.fromkeys(file.partition for file in plan.rewritten)
+    for partition in remade if together else {**plan.partitions, **remade}:
+        anew = [file.file for file in plan.rewritten if file.partition == partition]
+        sql = rows(session, write, anew, gone, plan.partitions.get(partition, "false"))
+        added += copied(session, write, sql, "", _values(write, partition), done)
+    rest = [f"({where})" for partition, where in plan.partitions.items() if partition not in remade]
+    if together and rest:
+        sql = rows(session, write, [], gone, f"({' or '.join(rest)})", whole=True)
+        added += copied(session, write, sql, "", None, done)
+    return added
+
+
+def _values(write: Write, partition: Partition) -> dict[str, str | None]:
+    return dict(zip(write.table.partition_by, partition, strict=True))
 
 
 def _require_all(write: Write, plan: Plan, rows: int) -> None:
