@@ -10,15 +10,15 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from sqlrun import arrow_rows
+from sqlrun import advice, arrow_rows
 from sqlrun.engine_choice import LONGEST, MOST_ROWS, Past
 from sqlrun.engines import delta_files, spare_tables
 from sqlrun.engines.protocol import Receipt, StoredColumn, TableSpec
 from sqlrun.errors import EngineError, first_line
 from sqlrun.events import TickResult
+from sqlrun.recent import Recent
 from sqlrun.sharing import books
 
 if TYPE_CHECKING:
@@ -44,10 +44,6 @@ COLUMNS = (
     *(StoredColumn(name, "double" if name == "seconds" else "bigint") for name in COSTS),
 )
 COMPACT_EVERY = 100
-# So many past ticks say what the next one will cost.
-LOOK_BACK = 50
-# Older ticks say nothing of what the machine does today.
-MOST_PAST = 2_000
 
 
 def path_of(warehouse: str, env: str = "") -> str:
@@ -63,23 +59,35 @@ def write(warehouse: str, result: TickResult, engine: str, at: datetime, env: st
     rows = rows_of(result, engine, at)
     if not rows:
         return
-    append(TableSpec("receipts", path_of(warehouse, env), COLUMNS), rows, result.tick)
+    step = append(TableSpec("receipts", path_of(warehouse, env), COLUMNS), rows, result.tick)
+    known = None if step is None else _known.known(step[0])
+    if step is not None and known is not None:
+        _known.put(step[1], known.and_of(rows))
 
 
-def append(table: TableSpec, rows: list[dict[str, Any]], tick: int) -> None:
+_Step = tuple[delta_files.Entry, delta_files.Entry]
+
+
+def append(table: TableSpec, rows: list[dict[str, Any]], tick: int) -> _Step | None:
     """Append a tick's rows to a table beside the ledger in one commit; make its small files one now and then.
 
+    Gives the version before and the one made; None where another commit came between.
     Raises: EngineError if they can't be written.
     """
     try:
         delta_files.create(table)
         with spare_tables.writing(table.path) as opened:
+            before = delta_files.entry_of(table.path, opened.version())
             delta_files.append_rows(opened, rows)
+            after = delta_files.entry_of(table.path, opened.version())
         if tick % COMPACT_EVERY == 0:
             delta_files.compact(table.path)
     except Exception as error:  # a table of that name with other columns fails in its own way for each type
         told = first_line(error) or type(error).__name__
         raise EngineError(f"the {table.name} of tick {tick} can't be written to {table.path}: {told}") from error
+    if before is None or after is None or delta_files.version_of(after) != delta_files.version_of(before) + 1:
+        return None
+    return before, after
 
 
 def scan(table: TableSpec, columns: Sequence[str], predicate: str | None = None) -> pa.Table | None:
@@ -143,49 +151,30 @@ def _possible(value: object, most: float) -> float:
 
 def read_for_changes(warehouse: str, table: str, strategy: str) -> list[tuple[int | None, int | None]]:
     """List how many rows past ticks read for how many changed ones of a table's inputs, newest last."""
-    try:
-        entry = delta_files.entry_of_head(path_of(warehouse))
-    except OSError:
-        return []
-    if entry is None:
-        return []
-    with _reading:
-        return list(_reads(warehouse, entry).get((table, strategy), ()))
-
-
-# One thread reads, the others wait for what it finds.
-_reading = threading.Lock()
-_Reads = list[tuple[int | None, int | None]]
-
-
-@lru_cache(maxsize=4)
-def _reads(warehouse: str, _: delta_files.Entry) -> dict[tuple[str, str], _Reads]:
-    """Do what `read_for_changes` does, for all tables and strategies: a tick asks for each of its tables."""
-    found: dict[tuple[str, str], _Reads] = {}
-    for row in _advice(warehouse, "", ["tick", "table", "strategy", "rows_read", "rows_in"]):
-        found.setdefault((str(row["table"]), str(row["strategy"])), []).append((row["rows_read"], row["rows_in"]))
-    return {key: reads[-LOOK_BACK:] for key, reads in found.items()}
+    return _advised(warehouse, "").reads(table, strategy)
 
 
 def past(warehouse: str, env: str = "") -> tuple[Past, ...]:
     """List what tables took in past ticks, newest last, for a prediction; nothing where receipts can't be read."""
+    return _advised(warehouse, env).past()
+
+
+# One thread reads, the others wait for what it finds.
+_reading = threading.Lock()
+# A process that ticks adds its own receipts to what it has read: to read them all in each tick would take longer and
+# longer, and tables wait for it.
+_known: Recent[delta_files.Entry, advice.Advice] = Recent(4)
+
+
+def _advised(warehouse: str, env: str) -> advice.Advice:
     try:
         entry = delta_files.entry_of_head(path_of(warehouse, env))
     except OSError:
-        return ()
+        return advice.NOTHING
     if entry is None:
-        return ()
+        return advice.NOTHING
     with _reading:
-        return _past(warehouse, env, entry)
-
-
-@lru_cache(maxsize=4)
-def _past(warehouse: str, env: str, _: delta_files.Entry) -> tuple[Past, ...]:
-    """Do what `past` does: a tick asks for each of its tables, and receipts come after it."""
-    rows = _advice(warehouse, env, ["tick", "engine", "table", "rows_in", "rows_read", "seconds", "commits"])
-    newest = max((row["tick"] for row in rows), default=0)
-    rows = [row for row in rows if row["tick"] > newest - MOST_PAST and row["commits"]]
-    return tuple(Past(r["engine"], r["table"], r["rows_in"], r["rows_read"], r["seconds"]) for r in rows)
+        return _known.get(entry, lambda: advice.NOTHING.and_of(_advice(warehouse, env, list(advice.COLUMNS))))
 
 
 def _advice(warehouse: str, env: str, columns: list[str]) -> list[dict[str, Any]]:

@@ -34,6 +34,11 @@ class Recent(Generic[Key, Value]):
         self.put(key, made)
         return made
 
+    def known(self, key: Key) -> Value | None:
+        """Give what is kept; None where nothing is."""
+        with self._lock:
+            return self._kept.get(key)
+
     def put(self, key: Key, value: Value) -> None:
         """Keep a value as the newest."""
         with self._lock:

@@ -53,7 +53,7 @@ def of_table(progress: Progress, stage: Stage, tick: Tick, changed: int) -> Turn
 
 def _chosen(progress: Progress, engine: AutoEngine, work: Work) -> Chosen:
     past = receipts.past(progress.warehouse, progress.plan.env)
-    return engine_choice.choose(work, past, engine.memory(), spark_is_up=engine.spark_is_up)
+    return engine_choice.choose(work, past, engine.memory, spark_is_up=engine.spark_is_up)
 
 
 def _work(progress: Progress, stage: Stage, tick: Tick, changed: int) -> Work:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from sqlrun import check_history, doctor
+from sqlrun import check_history, doctor, receipts
 from sqlrun.cli import main
 from sqlrun.engines import delta_files
 from sqlrun.engines.protocol import Relation
@@ -22,6 +22,7 @@ from sqlrun.expectation_values import identity
 from sqlrun.ledger import Ledger
 from sqlrun.model import Expectation
 from sqlrun.readers import query
+from sqlrun.recent import Recent
 from tests.script import FIVE, START
 from tests.test_machine import EDITS, project
 
@@ -96,6 +97,49 @@ def test_what_some_checks_said_lately_is_read_alone(tmp_path: Path) -> None:
     assert sorted(row["tick"] for row in found) == [2, 3]
     assert found[0] == {"tick": found[0]["tick"], "check_id": "f00", "status": "fail", "evaluated": 9, "unexpected": 2}
     assert check_history.recent(str(tmp_path), "", 1, ["it's"]) == check_history.recent(str(tmp_path), "", 1, []) == []
+
+
+def odd_and_even(tick: int) -> TickResult:
+    """Two checks, of which one fails every other tick."""
+    made = result(tick, "warn", "fail" if tick % 2 else "pass")
+    return replace(made, checks=(made.checks[0], replace(made.checks[1], check_id="f01")))
+
+
+def test_a_process_that_ticks_reads_the_past_of_its_checks_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str | None] = []
+    real = receipts.rows
+    monkeypatch.setattr(receipts, "rows", lambda *a: asked.append(a[2]) or real(*a))
+
+    def recent(since: int, *checks: str) -> list[tuple[int, str, str]]:
+        found = check_history.recent(str(tmp_path), "", since, checks)
+        return sorted((row["tick"], row["check_id"], row["status"]) for row in found)
+
+    def read_anew(since: int, *checks: str) -> list[tuple[int, str, str]]:
+        with monkeypatch.context() as patch:
+            patch.setattr(check_history, "_known", Recent(4))
+            patch.setattr(receipts, "rows", real)
+            return recent(since, *checks)
+
+    check_history.write(str(tmp_path), odd_and_even(1), AT)
+    assert recent(1, "f00") == [(1, "f00", "warn")] and len(asked) == 1
+    for tick in (2, 3, 4):
+        check_history.write(str(tmp_path), odd_and_even(tick), AT)
+        assert recent(tick - 1, "f00") == read_anew(tick - 1, "f00") != []
+    assert len(asked) == 1
+
+    assert recent(3, "f01", "f00") == read_anew(3, "f00", "f01")  # another one fails now
+    assert len(asked) == 2
+    assert recent(3, "f01") == [(3, "f01", "fail"), (4, "f01", "pass")]
+    assert len(asked) == 2
+    assert recent(1, "f01") == read_anew(1, "f01")  # and ticks that went out of sight are asked for again
+    assert len(asked) == 3
+
+    other = delta_files.open_table(check_history.path_of(str(tmp_path)))
+    delta_files.append_rows(other, check_history.rows_of(odd_and_even(5), AT))
+    assert recent(1, "f01")[-1] == (5, "f01", "fail")
+    assert len(asked) == 4
 
 
 def test_a_torn_file_is_told_as_one(tmp_path: Path) -> None:

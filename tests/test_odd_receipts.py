@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from sqlrun import costs, receipts
 from sqlrun.engine_choice import MOST_ROWS, USUAL, Past, Work, choose
 from sqlrun.errors import EngineError
+from sqlrun.recent import Recent
 from tests.test_receipts import AT, result
 
 WORK = Work("fct", changed=5_000_000, rows=20_000_000, bytes=1 << 30)
@@ -143,20 +144,65 @@ def test_torn_receipts_give_no_advice(tmp_path: Path, torn: str) -> None:
     assert receipts.read_for_changes(str(tmp_path), "a", "merge") == []
 
 
-def test_the_past_is_read_once_until_a_tick_writes_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each of a tick's tables asks for it, in threads."""
-    asked: list[str] = []
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Note down of which environments receipts are read."""
+    found: list[str] = []
     real = receipts._advice
 
     def counted(warehouse: str, env: str, columns: list[str]) -> list[dict[str, Any]]:
-        asked.append(env)
+        found.append(env)
         return real(warehouse, env, columns)
 
     monkeypatch.setattr(receipts, "_advice", counted)
+    return found
+
+
+def read_anew(warehouse: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Past, ...]:
+    with monkeypatch.context() as patch:
+        patch.setattr(receipts, "_known", Recent(4))
+        return receipts.past(str(warehouse))
+
+
+def test_a_process_that_ticks_reads_the_past_once(
+    tmp_path: Path, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of a tick's tables asks for it, in threads, and each tick adds to it."""
     receipts.write(str(tmp_path), result(1, "a"), "duckdb", AT)
     first = receipts.past(str(tmp_path))
     assert first == receipts.past(str(tmp_path)) != ()
-    receipts.write(str(tmp_path), result(2, "a"), "duckdb", AT)
-    assert len(receipts.past(str(tmp_path))) == 2 * len(first)
+    receipts.write(str(tmp_path), result(2, "a", "b"), "duckdb", AT)
+    receipts.write(str(tmp_path), result(3, "b"), "spark", AT)
+    found = receipts.past(str(tmp_path))
     assert receipts.past(str(tmp_path), "dev") == ()
+    assert asked == [""]
+
+    assert found == read_anew(tmp_path, monkeypatch)
+    assert [(one.engine, one.table) for one in found[1:]] == [("duckdb", "a"), ("duckdb", "b"), ("spark", "b")]
+    assert receipts.read_for_changes(str(tmp_path), "b", "merge") == [(7, 0), (7, 0)]
+
+
+@pytest.mark.parametrize("other", ["before", "between"])
+def test_receipts_that_another_process_wrote_are_read(tmp_path: Path, asked: list[str], other: str) -> None:
+    receipts.write(str(tmp_path), result(1, "a"), "duckdb", AT)
+    assert len(receipts.past(str(tmp_path))) == 1
+
+    def foreign() -> None:
+        rows = DeltaTable(receipts.path_of(str(tmp_path))).to_pyarrow_table()
+        write_deltalake(receipts.path_of(str(tmp_path)), rows, mode="append")
+
+    if other == "before":
+        foreign()
+        receipts.write(str(tmp_path), result(2, "b"), "duckdb", AT)
+    else:
+        receipts.write(str(tmp_path), result(2, "b"), "duckdb", AT)
+        foreign()
+
+    assert len(receipts.past(str(tmp_path))) == (3 if other == "before" else 4)
     assert len(asked) == 2
+
+
+def test_receipts_that_were_compacted_say_the_same(tmp_path: Path) -> None:
+    for tick in (98, 99, 100, 101):
+        receipts.write(str(tmp_path), result(tick, "a"), "duckdb", AT)
+        assert len(receipts.past(str(tmp_path))) == tick - 97

@@ -126,7 +126,7 @@ def test_an_idle_tick_does_not_start_spark_for_a_model_of_its_own(site: Site) ->
 
 @pytest.mark.usefixtures("large")
 def test_what_does_not_fit_the_memory_goes_to_spark(site: Site) -> None:
-    with mock.patch.object(AutoEngine, "memory", return_value=1):
+    with mock.patch.object(AutoEngine, "memory", 1):
         result = site.tick(START)
 
     assert result.published and differences(site, START) == {}
@@ -281,7 +281,7 @@ def test_sizes_and_settings_are_parted_between_the_engines() -> None:
     """The memory that DuckDB may use is asked of DuckDB."""
     made = AutoEngine({"memory_limit": "1GiB", "spark.driver.memory": "2g"})
 
-    assert made.memory() == 1 << 30
+    assert made.memory == 1 << 30
     assert made.spark._settings == {"spark.driver.memory": "2g"}
     assert engine_choice.size_of("1.0 GiB") == 1 << 30
     made.close()

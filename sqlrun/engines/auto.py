@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -64,8 +65,9 @@ class AutoEngine:
         """Tell whether Spark has started, or is about to."""
         return self.spark.is_up or self._warming is not None
 
+    @cached_property
     def memory(self) -> int | None:
-        """Tell how many bytes DuckDB may use; None where that can't be told."""
+        """Tell how many bytes DuckDB may use, which its start has settled; None where that can't be told."""
         text = self.duckdb.query("select current_setting('memory_limit') as size", ()).to_pylist()[0]["size"]
         return size_of(text)
 

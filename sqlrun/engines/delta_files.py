@@ -75,6 +75,11 @@ def entry_of(path: str, version: int) -> Entry | None:
     return path, version, found.st_ino, found.st_mtime_ns, found.st_size
 
 
+def version_of(entry: Entry) -> int:
+    """Tell the version that an entry is of."""
+    return entry[1]
+
+
 def entry_of_head(path: str) -> Entry | None:
     """Tell the newest version of a table by its entry in the log; None where there is no table."""
     newest = head(path)
