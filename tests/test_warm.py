@@ -201,6 +201,18 @@ def test_signals_reach_the_command(served: Place, number: int, code: int) -> Non
 
 
 @pytest.mark.slow
+def test_a_command_that_does_not_catch_an_interrupt_dies_of_it(served: Place) -> None:
+    """As any Python process does, so that a shell's loop around it ends too."""
+    with served.begin("sleep") as client:
+        assert client.stdout is not None and client.stderr is not None
+        client.stdout.readline()
+        client.send_signal(signal.SIGINT)
+
+        assert client.wait(10) == -signal.SIGINT
+        assert client.stderr.read().splitlines()[-1] == "KeyboardInterrupt"
+
+
+@pytest.mark.slow
 def test_what_the_giver_ignores_the_command_ignores(served: Place) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:

@@ -41,12 +41,15 @@ def command(prog_name: str) -> None:
     elif what == "width":
         print(os.get_terminal_size(1).columns)
     elif what == "wait":
-        print(os.getpid(), flush=True)
         try:
+            print(os.getpid(), flush=True)  # in here: the signal comes as soon as this is read
             time.sleep(60)
         except KeyboardInterrupt:
             print("interrupted", flush=True)
             sys.exit(130)
+    elif what == "sleep":
+        print(os.getpid(), flush=True)
+        time.sleep(60)
     sys.exit(0)
 
 

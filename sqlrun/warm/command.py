@@ -41,9 +41,10 @@ class Command:
         code = 1
         try:
             code = self._code()
-            atexit._run_exitfuncs()
-            sys.stdout.flush()
-            sys.stderr.flush()
+            _finish()
+        except KeyboardInterrupt:
+            sys.excepthook(*sys.exc_info())
+            _die_of_interrupt()
         except BaseException:
             sys.excepthook(*sys.exc_info())
             code = code or 120
@@ -75,6 +76,19 @@ class Command:
         if answer.get("told"):
             print(f"sqlrun: Spark is started anew: {answer['told']}", file=sys.stderr)
         return None
+
+
+def _finish() -> None:
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+
+
+def _die_of_interrupt() -> None:
+    """End by the signal, as Python does where nobody catches it: shells ask how a command ended."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    _finish()
+    os.kill(os.getpid(), signal.SIGINT)
 
 
 def die_with(parent: int, number: int = signal.SIGKILL) -> None:
