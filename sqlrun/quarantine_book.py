@@ -94,7 +94,7 @@ def append(warehouse: str, env: str, rows: list[dict[str, Any]], after: int | No
         if after is not None and delta_files.head(path) != after:
             raise _overtaken() from error
         raise
-    table.update_incremental()
+    delta_files.follow(path, table)
     with delta_files.explained(f"the book of quarantined lines {path} can't be written"):
         if table.version() % COMPACT_EVERY == 0:
             delta_files.compact(path)

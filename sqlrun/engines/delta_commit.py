@@ -144,7 +144,7 @@ def commit(table: Any, write: Write, change: Change) -> None:
     now = time.time_ns() // 1_000_000
     root, version = Path(write.table.path), write.base + 1
     _put(root / "_delta_log" / f"{version:020d}.json", "\n".join(_lines(write, change, now)) + "\n", write)
-    table.update_incremental()
+    delta_files.follow(str(root), table)
     interval = int(table.metadata().configuration.get("delta.checkpointInterval", "100"))
     if table.version() == version and version % interval == 0:
         table.create_checkpoint()

@@ -75,6 +75,15 @@ def entry_of(path: str, version: int) -> Entry | None:
     return path, version, found.st_ino, found.st_mtime_ns, found.st_size
 
 
+def follow(path: str, table: DeltaTable) -> None:
+    """Bring an open table to its newest version; where the log has no next entry, that is the one that it has.
+
+    delta-rs reads the log in threads of its own, which wait their turn where all processors are busy.
+    """
+    if entry_of(path, table.version() + 1) is not None:
+        table.update_incremental()
+
+
 def version_of(entry: Entry) -> int:
     """Tell the version that an entry is of."""
     return entry[1]

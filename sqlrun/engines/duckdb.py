@@ -170,7 +170,7 @@ class DuckDBEngine:
             raise self._wrapped(error, write.table.name, _text(write)) from error
         finally:
             session.close()
-        table.update_incremental()
+        delta_files.follow(write.table.path, table)
         if table.version() != write.base + (1 if written else 0):
             raise EngineError(
                 f"{write.table.name} is at version {table.version()} after the write, expected {write.base + 1}",

@@ -54,7 +54,7 @@ def _landed(session: Callable[[], Any], landing: Landing, table: Any) -> tuple[i
     # After a loss of power the table may lack more than one.
     for number in (n for n in sorted(plans) if n > (committed or 0)):
         again, unsettled = _commit(session(), landing, table, app_id, number, _files_of(plans[number]))
-        table.update_incremental()
+        delta_files.follow(landing.table.path, table)
         rows, left = rows + again, left + unsettled
     if left:
         seen = {name: stat for name, stat in seen.items() if name not in left}
@@ -65,7 +65,7 @@ def _landed(session: Callable[[], Any], landing: Landing, table: Any) -> tuple[i
     if fresh:
         if not _plan(checkpoint, last + 1, fresh):
             raise _overtaken(landing.table.name)
-        table.update_incremental()
+        delta_files.follow(landing.table.path, table)
         more, unsettled = _commit(session(), landing, table, app_id, last + 1, fresh)
         rows, left = rows + more, left + unsettled
         _fold(checkpoint, last + 1, landing)

@@ -109,7 +109,7 @@ def _followed(path: str, spare: _Spare) -> DeltaTable | None:
         return None
     try:
         with delta_files.explained(path):
-            spare.table.update_incremental()
+            delta_files.follow(path, spare.table)
     except EngineError:
         return None  # opened anew, it says what is wrong
     return spare.table

@@ -154,7 +154,7 @@ class SparkEngine:
             with _views(session, write.relations), _transaction(session, write):
                 self._carry_out(session, table, write)
             costs = spark_receipts.costs(session, group)
-        table.update_incremental()
+        delta_files.follow(write.table.path, table)
         if table.version() not in (write.base, write.base + 1):
             raise EngineError(
                 f"{write.table.name} is at version {table.version()} after the write, expected {write.base + 1}",
@@ -216,7 +216,7 @@ def _load(table: Any, write: Write, statement: Load, started: float) -> Written:
     """Write a seed's few rows without a job: a cold Spark takes ten seconds for its first one."""
     commit = delta_files.commit(write.app_id, write.tick, write.metadata)
     rows = duckdb_merge.load(table, statement.rows, commit)
-    table.update_incremental()
+    delta_files.follow(write.table.path, table)
     receipt = Receipt(time.perf_counter() - started, rows_written=rows, jobs=0, commits=1)
     return Written(table.version(), receipt)
 
