@@ -14,12 +14,12 @@ from functools import lru_cache
 import sqlglot
 from sqlglot import exp
 
-from sqlrun import rescue, usual_lines
+from sqlrun import landing_fields, rescue, usual_lines
 from sqlrun.engines.protocol import Dialect, StoredColumn
 from sqlrun.incremental import reused, sql, types
-from sqlrun.incremental.algebra import Filter, Node, Project, Scan, Type
+from sqlrun.incremental.algebra import Filter, Node, Project, Scan
 from sqlrun.incremental.stages import Stage, collapse
-from sqlrun.model import Column, Source
+from sqlrun.model import Source
 from sqlrun.spark_sql import DIALECT
 
 REASON, RAW, FILE, LANDED_AT = "_reason", "_raw", "_file", "_landed_at"
@@ -36,17 +36,6 @@ HIDDEN = (
     StoredColumn(RESCUED, "string"),  # a JSON object of the fields that the source doesn't declare
     StoredColumn(ABSENT, "string"),  # quoted names of the declared columns that the line lacks
 )
-# What a value's text must look like before it is cast; the same strictness on every engine.
-LOOKS = {
-    "int": "^[+-]?[0-9]{1,10}$",
-    "bigint": "^[+-]?[0-9]{1,19}$",
-    "smallint": "^[+-]?[0-9]{1,5}$",
-    "tinyint": "^[+-]?[0-9]{1,3}$",
-    "boolean": "^(true|false)$",
-    "double": "^[+-]?[0-9]+([.][0-9]+)?([eE][+-]?[0-9]{1,3})?$",
-    "date": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
-    "timestamp": "^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?(Z|[+-][0-9]{2}:[0-9]{2})?$",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,118 +177,30 @@ def _typed_parts(source: Source, dialect: Dialect) -> list[tuple[str, str]]:
 
     DuckDB asks what is wrong of those lines alone of which a value is NULL: each question goes through all lists.
     """
-    items = [(c.name, typed(_text(c), _kind(c))) for c in source.columns]
+    items = [(c.name, landing_fields.value(c)) for c in source.columns]
     items += [(name, f"case when _json is not null and not _twice then {name} end") for name in (RESCUED, ABSENT)]
     values = ", ".join(f"{value} as {sql.identifier(name, 'spark')}" for name, value in items)
     if dialect == "spark":
-        return [("_typed", f"select _raw, _file, {_reasons(source)} as {REASON}, {values} from _parsed")]
-    fits = " and ".join(["_json is not null", "not _twice", *(_fits(c) for c in source.columns)])
-    reason = f"case when not coalesce({fits}, false) then {_dialect(_reasons(source), dialect)} end"
+        return [("_typed", f"select _raw, _file, {_reasons(source, dialect)} as {REASON}, {values} from _parsed")]
+    fits = " and ".join(["_json is not null", "not _twice", *map(landing_fields.fits, source.columns)])
+    reason = f"case when not coalesce({fits}, false) then {_reasons(source, dialect)} end"
     return [
         ("_valued", _dialect(f"select _raw, _file, _json, _twice, struct({values}) as _values from _parsed", dialect)),
         ("_typed", f"select _raw, _file, {reason} as {REASON}, unnest(_values) from _valued"),
     ]
 
 
-def _fits(column: Column) -> str:
-    """Write a test, in DuckDB, that a column's value is whole: then nothing is wrong with it.
-
-    A column may be NULL where it says so; the fields of a struct may not, nor those of one that is NULL.
-    """
-    whole, name = _whole(f"_values.{sql.identifier(column.name, 'duckdb')}", _kind(column)), column.name
-    may_lack = column.nullable and _kind(column).this != exp.DataType.Type.STRUCT
-    return f"(_json.{sql.identifier(name, 'duckdb')} is null or {whole})" if may_lack else whole
-
-
-def _whole(value: str, kind: exp.DataType, depth: int = 0) -> str:
-    match kind.this:
-        case exp.DataType.Type.ARRAY | exp.DataType.Type.LIST:
-            inner = _whole(f"e{depth}", kind.expressions[0], depth + 1)
-            return f"coalesce(len(list_filter({value}, lambda e{depth}: not ({inner}))) = 0, false)"
-        case exp.DataType.Type.STRUCT:
-            fields = (_whole(f'{value}."{f.name}"', f.args["kind"], depth) for f in kind.expressions)
-            return f"({' and '.join(fields)})"
-        case _:
-            return f"{value} is not null"
-
-
-def _text(column: Column) -> str:
-    return f"_json.{sql.identifier(column.name, 'spark')}"
-
-
-def _kind(column: Column) -> exp.DataType:
-    kind = types.parse(column.type)
-    assert kind is not None
-    return kind
-
-
-def _reasons(source: Source) -> str:
-    """Write what is wrong with a line, in Spark SQL; NULL where nothing is."""
+def _reasons(source: Source, dialect: Dialect) -> str:
+    """Write what is wrong with a line; NULL where nothing is."""
     reasons = [
         f"when _json is null then '{NO_OBJECT}'",
         # Readers of JSON disagree about which of the two counts.
         "when _twice then 'a key is there twice'",
     ]
     for column in source.columns:
-        if not column.nullable:
-            reasons.append(f"when {_text(column)} is null then '{column.name}: missing'")
-        for path, wrong in _wrong(_text(column), _kind(column), column.name):
-            reasons.append(f"when {wrong} then '{path}'")
+        for reason, wrong in landing_fields.faults(column, dialect):
+            reasons.append(f"when {wrong} then {sql.string(reason, dialect)}")
     return f"case {' '.join(reasons)} end"
-
-
-def typed(text: str, kind: exp.DataType, depth: int = 0) -> str:
-    """Write the typed value of a text field, NULL where the text doesn't look like its type."""
-    name = types.text(kind)
-    match kind.this:
-        case exp.DataType.Type.ARRAY | exp.DataType.Type.LIST:
-            element = f"e{depth}"
-            return f"transform({text}, {element} -> {typed(element, kind.expressions[0], depth + 1)})"
-        case exp.DataType.Type.STRUCT:
-            fields = ", ".join(
-                f"{typed(f'{text}.`{f.name}`', f.args['kind'], depth)} as `{f.name}`" for f in kind.expressions
-            )
-            return f"struct({fields})"
-        case _ if name in ("string", "varchar"):
-            return text
-        case _:
-            return f"case when {text} rlike '{_looks(kind)}' then try_cast({text} as {name}) end"
-
-
-def _looks(kind: exp.DataType) -> str:
-    size = types.decimal(Type(types.text(kind)))
-    if kind.this == exp.DataType.Type.DECIMAL and size is not None:
-        fraction = f"([.][0-9]{{1,{size[1]}}})?" if size[1] else ""
-        return f"^[+-]?[0-9]{{1,{max(1, size[0] - size[1])}}}{fraction}$"
-    return LOOKS.get(types.text(kind), "^.*$")
-
-
-def _wrong(text: str, kind: exp.DataType, path: str, depth: int = 0) -> list[tuple[str, str]]:
-    """List (reason, condition) for the ways in which a field doesn't fit its type."""
-    name = types.text(kind)
-    match kind.this:
-        case exp.DataType.Type.ARRAY | exp.DataType.Type.LIST:
-            element, inner = f"e{depth}", kind.expressions[0]
-            found = [(f"{path}: an element is missing", f"exists({text}, {element} -> {element} is null)")]
-            for reason, condition in _wrong_element(element, inner, f"{path}[]", depth + 1):
-                found.append((reason, f"exists({text}, {element} -> {condition})"))
-            return found
-        case exp.DataType.Type.STRUCT:
-            return [
-                pair
-                for f in kind.expressions
-                for pair in _wrong_element(f"{text}.`{f.name}`", f.args["kind"], f"{path}.{f.name}", depth)
-            ]
-        case _ if name in ("string", "varchar"):
-            return []
-        case _:
-            return [(f"{path}: not of type {name}", f"{text} is not null and {typed(text, kind)} is null")]
-
-
-def _wrong_element(text: str, kind: exp.DataType, path: str, depth: int) -> list[tuple[str, str]]:
-    if kind.this == exp.DataType.Type.STRUCT:
-        return _wrong(text, kind, path, depth)
-    return [(f"{path}: missing", f"{text} is null"), *_wrong(text, kind, path, depth)]
 
 
 def _modelled(stage: Stage, dialect: Dialect) -> str:

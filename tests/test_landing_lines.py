@@ -16,7 +16,7 @@ from sqlrun.engines import duckdb_landing
 from sqlrun.engines.duckdb import DuckDBEngine
 from sqlrun.incremental import sql
 from sqlrun.model import Column
-from tests import projects, rescue_lines
+from tests import nested_lines, projects, rescue_lines
 from tests.landing_lines import LINES
 
 # Where a line is taken for usual, where for plain, and where its values are taken for whole.
@@ -83,6 +83,13 @@ def test_a_plain_line_rescues_what_any_other_does() -> None:
     assert short == long
     assert short["in another order"]["_reason"] is None
     assert short["an unknown field inside, all outside declared"]["_rescued"] == '{"size": {"w": 1, "x": 2}}'
+
+
+@pytest.mark.parametrize("way", [str, lambda text: long_way(text, SHORT_CUTS)], ids=["asked where it must be", "asked"])
+def test_what_is_wrong_inside_of_arrays_and_structs_is_told(way: Any) -> None:
+    found = {name: row[landing.REASON] for name, row in rows(way(nested_lines.judged("duckdb"))).items()}
+
+    assert found == {name: reason for name, (_, reason) in nested_lines.LINES.items()}
 
 
 # A line, and whether it has the usual form of `rescue_lines.SOURCE`.

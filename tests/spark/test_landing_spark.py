@@ -16,7 +16,7 @@ from sqlrun.engines.protocol import Landing, Relation, StoredColumn, TableSpec
 from sqlrun.engines.spark import SparkEngine
 from sqlrun.errors import EngineError
 from sqlrun.pipeline import prepare
-from tests import rescue_lines
+from tests import nested_lines, rescue_lines
 from tests.landing_lines import LINES
 from tests.projects import ROOT
 
@@ -78,14 +78,26 @@ def test_what_follows_an_object_is_not_lost(answers: dict[str, dict[str, list[An
     assert answers["spark"]["good"][0]["_reason"] is None
 
 
-def test_rescued_fields_are_cut_out_alike(engine: SparkEngine) -> None:
-    """The text of unknown fields, as it was written; a long line doesn't overflow Java's stack."""
+def asked(engine: SparkEngine, query: str) -> dict[str, str | None]:
+    """Run a query for files and a column beside them, as lines are landed."""
     with engine._session() as session:
         session.conf.set("spark.sql.ansi.enabled", "false")
-        found = {row["_file"]: row["kept"] for row in session.sql(rescue_lines.rescued("spark")).toArrow().to_pylist()}
+        found = [tuple(row.values()) for row in session.sql(query).toArrow().to_pylist()]
         session.conf.unset("spark.sql.ansi.enabled")
+    return dict(found)
+
+
+def test_rescued_fields_are_cut_out_alike(engine: SparkEngine) -> None:
+    """The text of unknown fields, as it was written; a long line doesn't overflow Java's stack."""
+    found = asked(engine, rescue_lines.rescued("spark"))
 
     assert found == {name: kept for name, (_, kept) in rescue_lines.HOSTILE.items()}
+
+
+def test_what_is_wrong_inside_of_arrays_and_structs_is_told_alike(engine: SparkEngine) -> None:
+    found = asked(engine, nested_lines.judged("spark"))
+
+    assert found == {name: reason for name, (_, reason) in nested_lines.LINES.items()}
 
 
 def test_a_stream_tells_of_changed_files_and_goes_on_without_lost_ones(engine: SparkEngine, tmp_path: Path) -> None:
