@@ -83,7 +83,7 @@ def look_after(ledger: Ledger, keep: int, clock: datetime, holder: str, tell: Ca
             continue
         path = f"{ledger.warehouse}/{state.path}"
         still()
-        states[name] = replace(state, version=_put_together(path, done))
+        states[name] = replace(state, version=_put_together(path, done, state.version))
         still()
         _delete_old(path, wanted[state.path], clock, done)
         tell(name)
@@ -136,9 +136,12 @@ def _require_whole(ledger: Ledger, newest: Published, mine: Iterable[str]) -> No
             )
 
 
-def _put_together(path: str, done: Done) -> int:
-    """Put a table's small files together; give the version that it is at then."""
-    merged, made = delta_files.compact(path)
+def _put_together(path: str, done: Done, version: int | None = None) -> int:
+    """Put a table's small files together; give the version that it is at then.
+
+    `version`: only where it is still at that one, for who has stood still before this may have been overtaken.
+    """
+    merged, made = delta_files.compact(path, version)
     done.merged += merged
     done.made += made
     head = delta_files.head(path)

@@ -6,6 +6,7 @@ import os
 import shutil
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -15,9 +16,10 @@ from sqlrun.cli import main
 from sqlrun.console import Console
 from sqlrun.engines import delta_files, delta_vacuum
 from sqlrun.engines.duckdb import DuckDBEngine
-from sqlrun.errors import UsageError
+from sqlrun.errors import EngineError, UsageError
 from sqlrun.ledger import Ledger
 from sqlrun.readers import tick_of
+from sqlrun.ticks import TableState
 from tests.delta_logs import commit_as_of
 from tests.projects import Site, copy_project, prepared
 from tests.script import FIVE, START, order
@@ -236,6 +238,36 @@ def test_a_crash_before_the_tick_is_published_costs_nothing(site: Site, monkeypa
     site.write("more.jsonl", [order("1-1", START, restaurant="r9002", version=3)])
     assert site.tick(START + (TICKS + 1) * FIVE).published
     assert differences(site, START + (TICKS + 1) * FIVE) == {}
+
+
+def test_no_files_are_put_together_of_a_table_that_another_build_has_written_to(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it is for who has stood still right before: what the other one has published stays the newest version."""
+    name, end, other = "stg_order_events", START + (TICKS + 1) * FIVE, Site(site.root, DuckDBEngine())
+    site.write("more.jsonl", [order("1-1", START, restaurant="r9002", version=3)])
+    real = delta_files.compact
+
+    def overtaken(path: str, *rest: Any) -> Any:
+        if path.endswith(published(site)[name].path):
+            monkeypatch.setattr(delta_files, "compact", real)
+            assert other.tick(end).published
+        return real(path, *rest)
+
+    monkeypatch.setattr(delta_files, "compact", overtaken)
+    with pytest.raises(EngineError, match="another writer was here"):
+        maintained(site, 1)
+
+    now = published(site)
+    assert delta_files.compact is real
+    assert delta_files.head(f"{site.warehouse}/{now[name].path}") == now[name].version
+    assert differences(site, end) == {}
+
+
+def published(site: Site) -> dict[str, TableState]:
+    found = Ledger(site.warehouse, site.ledger.project).read().published
+    assert found is not None
+    return dict(found.tables)
 
 
 def test_before_the_first_tick_there_is_nothing_to_maintain(tmp_path: Path) -> None:

@@ -404,9 +404,15 @@ def runs(commits: tuple[int, ...]) -> list[tuple[int, int]]:
     return found
 
 
-def compact(path: str) -> tuple[int, int]:
-    """Put a table's small files together; its rows stay. Give how many files there were, and how many they became."""
-    metrics = open_table(path).optimize.compact(post_commithook_properties=hooks())
+def compact(path: str, head: int | None = None) -> tuple[int, int]:
+    """Put a table's small files together; its rows stay. Give how many files there were, and how many they became.
+
+    With `head`, only where that is the newest version; a commit that comes while it is at work delta-rs doesn't mind.
+    Raises: EngineError where there was another writer.
+    """
+    table = open_table(path)
+    require_head(path, head, table)
+    metrics = table.optimize.compact(post_commithook_properties=hooks())
     return int(metrics["numFilesRemoved"]), int(metrics["numFilesAdded"])
 
 
