@@ -15,6 +15,8 @@ from sqlrun.events import CheckResult, Event, NodeResult, Started, TickResult, T
 from sqlrun.run_results import Invocation, check_result, document, json_of, node_result
 
 NAME = "run_results.json"
+# What is told with the checks that follow it.
+WELL = ("pass", "success", "no-op")
 
 
 class Artifacts:
@@ -30,6 +32,7 @@ class Artifacts:
         self._what: dict[int, str] = {}
         self._results: list[str] = []
         self._follow = 0  # so many checks of the step that was told last are still to be told
+        self._owed = False  # what was added since the last write isn't all of passes
         self._numbers: Counter[tuple[str, str]] = Counter()
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -57,13 +60,15 @@ class Artifacts:
                     number = self._numbers[event.model, event.type]
                     self._follow -= 1
                     self._add(check_result(self._run.project, event, number, now))
-            if isinstance(event, CheckResult) and event.status == "pass" and self._follow > 0:
+            # A kill needs no fsync, a power cut does; passes come by the dozen and can be had again.
+            self._owed = self._owed or event.status != "pass"
+            if event.status in WELL and self._follow > 0:
                 return  # the next one is told in the same breath
             try:
-                # A kill needs no fsync, a power cut does; passes come by the dozen and can be had again.
-                self._write(synced=event.status != "pass")
+                self._write(synced=self._owed)
             except OSError:
                 return
+            self._owed = False
 
     def finish(self, result: TickResult) -> None:
         """Write the file a last time, with what became of the tick.

@@ -109,7 +109,7 @@ def test_every_result_is_there_as_soon_as_it_is_told(tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["run_results.json"]
 
 
-def test_the_checks_of_a_step_are_written_together(tmp_path: Path) -> None:
+def test_a_step_is_written_with_its_checks(tmp_path: Path) -> None:
     """They are told in one breath; what isn't a pass doesn't wait for the rest of them."""
     artifacts = Artifacts(tmp_path, "shop", Clock())
     events = (NodeResult(1, 1, "orders", "merge", "success", 0.8, follow=4), check(), check("warn", 3), check())
@@ -118,7 +118,21 @@ def test_the_checks_of_a_step_are_written_together(tmp_path: Path) -> None:
         artifacts.tell(event)
         counts.append(len(read(tmp_path)["results"]))
 
-    assert counts == [1, 1, 3, 3, 5, 6]
+    assert counts == [0, 0, 3, 3, 5, 6]
+
+
+def test_what_a_step_has_written_outlives_a_power_cut_though_its_checks_are_not_worth_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    artifacts = Artifacts(tmp_path, "shop", Clock())
+    monkeypatch.setattr("os.fsync", synced.append)
+    counts = []
+    for event in (NodeResult(1, 1, "orders", "merge", "success", 0.8, follow=2), check(), check(), check()):
+        artifacts.tell(event)
+        counts.append(len(synced))
+
+    assert counts == [0, 0, 2, 2]  # the file and its folder
 
 
 def test_a_folder_that_cannot_be_written_is_told_first(tmp_path: Path) -> None:
