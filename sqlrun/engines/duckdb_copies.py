@@ -46,7 +46,7 @@ def rows(
 ) -> str:
     """Write the rows of a partition's new files: those that come, and those of `files` that stay.
 
-    `whole`: with the columns that files don't hold.
+    `whole`: of several partitions, with the columns that files don't hold.
     """
     columns = write.table.columns if whole else _stored(write)
     listing = duckdb_files.names(columns)
@@ -56,13 +56,17 @@ def rows(
     items = ", ".join(_typed(identifier(c.name, "duckdb"), c) for c in columns)
     hit = f"select {FILE}, {ROW} from _hits where {FILE} in ({listed(files)})"
     where = f"h.{ROW} = t.file_row_number" + (f" and h.{FILE} = t.filename" if len(files) > 1 else "")
-    sources = duckdb_files.live(session, files, [], write.table.columns, gone, "_copied")
+    partition_by = list(write.table.partition_by) if whole else []
+    sources = duckdb_files.live(session, files, partition_by, write.table.columns, gone, "_copied")
     kept = (f"select {items} from {source} anti join ({hit}) as h on {where}" for source in sources)
     return " union all ".join([*kept, came])
 
 
 def changes(write: Write, files: list[str], new: str, whole: bool = False) -> str:
-    """Write a partition's change rows; `whole`: with the columns that files don't hold."""
+    """Write the change rows of a partition in whose `files` rows leave, or of a merge.
+
+    `whole`: of all partitions, with the columns that files don't hold.
+    """
     columns = write.table.columns if whole else _stored(write)
     listing = duckdb_files.names(columns)
     olds = ", ".join(f"{_typed(old(c.name), c)}" for c in columns)
@@ -72,9 +76,11 @@ def changes(write: Write, files: list[str], new: str, whole: bool = False) -> st
     )
     if not files:
         return came
+    # To plan a list of paths takes longer than to read the rows.
+    left = f"{FILE} is not null" if whole else f"{FILE} in ({listed(files)})"
     return (
         f"{came} union all select {olds}, case {OP} when 'd' then 'delete' else 'update_preimage' end "
-        f"from _hits where {FILE} in ({listed(files)})"
+        f"from _hits where {left}"
     )
 
 

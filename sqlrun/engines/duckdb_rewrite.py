@@ -23,7 +23,7 @@ from sqlrun.engines import (
     file_layout,
 )
 from sqlrun.engines.delta_commit import Change, File, Gone, Marked
-from sqlrun.engines.duckdb_copies import FILE, OP, ROW, at_once, changes, copied, old, rows
+from sqlrun.engines.duckdb_copies import FILE, MOST_AT_ONCE, OP, ROW, at_once, changes, copied, old, rows
 from sqlrun.engines.duckdb_files import listed
 from sqlrun.engines.file_layout import Standing
 from sqlrun.engines.merge_text import operation, same
@@ -257,7 +257,8 @@ def _dead(session: Any, plan: Plan, gone: deletion_vectors.Deleted) -> dict[str,
 
     if not plan.marked:
         return {}
-    where = f"where {FILE} in ({listed(file.file for file in plan.marked)})"
+    files = [file.file for file in plan.marked]
+    where = f"where {FILE} " + (f"in ({listed(files)})" if len(files) < len(plan.hits) else "is not null")
     found = session.execute(f"select {FILE}, list({ROW}) from _hits {where} group by all").fetchall()
     before = {file: gone[file].to_pylist() if file in gone else [] for file, _ in found}
     return {file: pa.array(sorted([*before[file], *numbers]), pa.int64()) for file, numbers in found}
@@ -280,8 +281,8 @@ def _files(
 ) -> tuple[list[File], list[File]]:
     """Write the files: rows that stay with rows that come, then what has changed.
 
-    One statement writes the rows of all partitions in which no file is written anew, and one all changes, where that
-    can be; otherwise each partition has its own.
+    One statement writes the rows of several partitions, and one all changes, where that can be; otherwise each
+    partition has its own.
     """
     leaving = (*plan.rewritten, *plan.marked)
     touched = list(dict.fromkeys([*plan.partitions, *(file.partition for file in leaving)]))
@@ -304,13 +305,19 @@ def _rows_written(
     """Write the rows that come, with those that stay of files that are written anew."""
     added: list[File] = []
     remade = dict.fromkeys(file.partition for file in plan.rewritten)
-    for partition in remade if together else {**plan.partitions, **remade}:
+    alone = {**plan.partitions, **remade}
+    if together:
+        counted = all(file.rows is not None for file in plan.rewritten)
+        few = counted and _staying(plan) + sum(plan.counts.values()) <= MOST_AT_ONCE
+        alone = {} if few else remade
+    for partition in alone:
         anew = [file.file for file in plan.rewritten if file.partition == partition]
         sql = rows(session, write, anew, gone, plan.partitions.get(partition, "false"))
         added += copied(session, write, sql, "", _values(write, partition), done)
-    rest = [f"({where})" for partition, where in plan.partitions.items() if partition not in remade]
-    if together and rest:
-        sql = rows(session, write, [], gone, f"({' or '.join(rest)})", whole=True)
+    rest = [f"({where})" for partition, where in plan.partitions.items() if partition not in alone]
+    anew = [file.file for file in plan.rewritten if file.partition not in alone]
+    if together and (rest or anew):
+        sql = rows(session, write, anew, gone, f"({' or '.join(rest) or 'false'})", whole=True)
         added += copied(session, write, sql, "", None, done)
     return added
 
@@ -319,12 +326,16 @@ def _values(write: Write, partition: Partition) -> dict[str, str | None]:
     return dict(zip(write.table.partition_by, partition, strict=True))
 
 
+def _staying(plan: Plan) -> int:
+    """Count the rows that stay of files that are written anew, as far as anybody has counted them."""
+    return sum((file.rows or 0) - file.gone - plan.hits.get(file.file, 0) for file in plan.rewritten)
+
+
 def _require_all(write: Write, plan: Plan, rows: int) -> None:
     """Make sure that no row of a rewritten file got lost, and none came twice."""
     if any(file.rows is None for file in plan.rewritten):
         return
-    stay = sum((file.rows or 0) - file.gone - plan.hits.get(file.file, 0) for file in plan.rewritten)
-    left = stay + plan.counts.get("i", 0) + plan.counts.get("u", 0)
+    left = _staying(plan) + plan.counts.get("i", 0) + plan.counts.get("u", 0)
     if rows != left:
         raise EngineError(
             f"{write.table.name}: {rows:,} rows were written where {left:,} were to be; nothing is committed",
