@@ -95,6 +95,29 @@ def test_a_table_that_was_not_written_to_its_end_is_opened_anew(
 
 
 @pytest.mark.slow
+def test_where_a_commit_could_not_be_read_the_table_is_opened_anew(
+    tmp_path: Path, opened: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By those who read what was written, and by the next writer."""
+    engine, spec = made(tmp_path)
+
+    def broken(*_: object) -> None:
+        raise OSError("the disk is gone for a moment")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(delta_files, "follow", broken)
+        write(engine, spec, 2, merging(replacing(7)))
+        left = delta_files.open_table(spec.path, 2)
+        with pytest.raises(OSError, match="for a moment"):
+            left._coming.result()
+    opened.clear()
+    assert described(left) == described(DeltaTable(spec.path))
+    write(engine, spec, 3, merging(replacing(8)))
+    assert opened == [spec.path, spec.path]
+    assert sorted(row["v"] for row in held(spec.path) if row["n"]) == [-8, -7]
+
+
+@pytest.mark.slow
 def test_a_log_that_is_torn_is_told_as_ever(tmp_path: Path, opened: list[str]) -> None:
     engine, spec = made(tmp_path)
     (Path(spec.path) / "_delta_log" / f"{2:020d}.json").write_text('{"commitInfo":{"timest')

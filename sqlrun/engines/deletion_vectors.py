@@ -56,9 +56,9 @@ def deleted(table: DeltaTable) -> Deleted:
     return open_tables.once(table, FEATURE, lambda: _read(table))
 
 
-def keep(table: DeltaTable, found: Deleted) -> None:
-    """Remember the deleted rows of an open table at the version that it has."""
-    open_tables.note(table, FEATURE, found)
+def keep(table: DeltaTable, found: Deleted, version: int) -> None:
+    """Remember the deleted rows of an open table at a version that it has, or will have when it follows its log."""
+    open_tables.note_of(table, version, FEATURE, found)
 
 
 def hand_on(table: DeltaTable, other: DeltaTable) -> None:

@@ -137,17 +137,18 @@ def _known(kind: Any) -> bool:
 
 
 def commit(table: Any, write: Write, change: Change) -> None:
-    """Make a change the version after `write.base`, and the open table that version.
+    """Make a change the version after `write.base`; the open table follows its log when it is next used.
 
     Raises: EngineError if another commit has taken that number.
     """
     now = time.time_ns() // 1_000_000
     root, version = Path(write.table.path), write.base + 1
     _put(root / "_delta_log" / f"{version:020d}.json", "\n".join(_lines(write, change, now)) + "\n", write)
-    delta_files.follow(str(root), table)
     interval = int(table.metadata().configuration.get("delta.checkpointInterval", "100"))
-    if table.version() == version and version % interval == 0:
-        table.create_checkpoint()
+    if version % interval == 0:
+        delta_files.follow(str(root), table)
+        if table.version() == version:
+            table.create_checkpoint()
 
 
 def _lines(write: Write, change: Change, now: int) -> Iterable[str]:

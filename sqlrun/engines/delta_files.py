@@ -69,7 +69,7 @@ _read: Recent[Entry, list[dict[str, Any]]] = Recent(OPEN)
 def entry_of(path: str, version: int) -> Entry | None:
     """Tell a version by its entry in the log: one that was set aside and written anew is another."""
     try:
-        found = (Path(path) / "_delta_log" / f"{version:020d}.json").stat()
+        found = Path(f"{path}/_delta_log/{version:020d}.json").stat()
     except OSError:
         return None
     return path, version, found.st_ino, found.st_mtime_ns, found.st_size
@@ -82,6 +82,14 @@ def follow(path: str, table: DeltaTable) -> None:
     """
     if entry_of(path, table.version() + 1) is not None:
         table.update_incremental()
+
+
+def newest(path: str, table: DeltaTable) -> int:
+    """Tell a table's newest version by its log, from the one on that an open table has."""
+    version = table.version()
+    while entry_of(path, version + 1) is not None:
+        version += 1
+    return version
 
 
 def version_of(entry: Entry) -> int:

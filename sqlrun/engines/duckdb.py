@@ -170,10 +170,10 @@ class DuckDBEngine:
             raise self._wrapped(error, write.table.name, _text(write)) from error
         finally:
             session.close()
-        delta_files.follow(write.table.path, table)
-        if table.version() != write.base + (1 if written else 0):
+        version = delta_files.newest(write.table.path, table)
+        if version != write.base + (1 if written else 0):
             raise EngineError(
-                f"{write.table.name} is at version {table.version()} after the write, expected {write.base + 1}",
+                f"{write.table.name} is at version {version} after the write, expected {write.base + 1}",
                 model=write.table.name,
             )
         receipt = Receipt(
@@ -184,7 +184,7 @@ class DuckDBEngine:
             rows_written=written,
             commits=1 if written else 0,
         )
-        return Written(table.version(), receipt)
+        return Written(version, receipt)
 
     def _carry_out(self, session: Any, table: Any, write: Write, reads: duckdb_files.Reads) -> int:
         """Run the statement; give the number of rows written, 0 for no commit."""

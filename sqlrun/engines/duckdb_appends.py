@@ -66,7 +66,7 @@ class Coming:
         # Whatever happens from here on, a commit may name them.
         self.paths.clear()
         delta_commit.commit(self._table, write, change)
-        deletion_vectors.keep(self._table, gone)
+        deletion_vectors.keep(self._table, gone, write.base + 1)
         return self._rows
 
 

@@ -231,8 +231,7 @@ def _changes(session: Any, relation: Relation, reads: Reads) -> str:
             files[weight].extend(changed[kind])
     if any("deletionVector" in file for found in files.values() for file in found):
         return _fed(session, relation, reads)
-    newest = max(relation.commits, default=0)
-    partition_by = list(delta_files.open_table(relation.path, newest).metadata().partition_columns)
+    partition_by = _partitions(relation, [file for found in files.values() for file in found])
     condition = f" where {relation.where}" if relation.where else ""
     pieces = []
     for weight, found in files.items():
@@ -244,6 +243,15 @@ def _changes(session: Any, relation: Relation, reads: Reads) -> str:
             items = f'{names(relation.columns)}, cast({weight} as bigint) as "_weight"'
             pieces.append(f"select {items} from {source}{condition}")
     return " union all ".join(pieces) or empty((*relation.columns, StoredColumn("_weight", "bigint")))
+
+
+def _partitions(relation: Relation, files: list[dict[str, Any]]) -> list[str]:
+    """Name the partition columns, as files' entries do; where none does, the table itself is asked."""
+    named = next((file["partitionValues"] for file in files if file.get("partitionValues") is not None), None)
+    if named is not None:
+        return list(named)
+    newest = max(relation.commits, default=0)
+    return list(delta_files.open_table(relation.path, newest).metadata().partition_columns)
 
 
 def _fed(session: Any, relation: Relation, reads: Reads) -> str:

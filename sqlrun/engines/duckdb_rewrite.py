@@ -125,7 +125,8 @@ def carry_out(session: Any, table: Any, write: Write, statement: Merge, plan: Pl
         _require_all(write, plan, sum(file.rows for file in added))
     delta_commit.commit(table, write, _told(statement, plan, added, feed, dead, started))
     left = {file.file for file in plan.rewritten}
-    deletion_vectors.keep(table, {file: rows for file, rows in gone.items() if file not in left} | dead)
+    stay = {file: rows for file, rows in gone.items() if file not in left}
+    deletion_vectors.keep(table, stay | dead, write.base + 1)
     return sum(plan.counts.values())
 
 

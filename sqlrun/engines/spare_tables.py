@@ -1,15 +1,17 @@
 """Tables that stay open between writes: each for one writer at a time, and as it left them for readers. Shell: threads.
 
 Opening a table reads its log since the last checkpoint, following it reads the commits that came since it was read.
+Where a writer's commit hasn't been read yet, that is done beside whatever comes next.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from threading import Lock
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, cast
 
 from sqlrun.engines import deletion_vectors, delta_files
@@ -23,12 +25,26 @@ WRITES = 16
 
 
 @dataclass(frozen=True, slots=True)
+class _Noted:
+    """What readers of a version ask for: its schema, metadata, protocol, and the log's entries of its files."""
+
+    schema: Any
+    metadata: Any
+    protocol: Any
+    files: Any
+
+
+@dataclass(frozen=True, slots=True)
 class _Spare:
-    """An open table that nobody uses, the entry of its version in the log, and how often it was written to."""
+    """An open table that nobody uses, the entry of its newest version in the log, and how often it was written to.
+
+    `noted`: until that is done, the table is still following its log.
+    """
 
     table: DeltaTable
     entry: delta_files.Entry
     writes: int
+    noted: Future[_Noted]
 
 
 # By path; whoever writes takes it out.
@@ -43,12 +59,9 @@ class AsWritten:
     opened.
     """
 
-    def __init__(self, path: str, table: DeltaTable) -> None:
-        self._path = path
-        self.table_uri = table.table_uri
-        self._version, self._schema = table.version(), table.schema()
-        self._metadata, self._protocol = table.metadata(), table.protocol()
-        self._files = delta_files.entries(table)
+    def __init__(self, path: str, uri: str, version: int, coming: Future[_Noted]) -> None:
+        self._path, self._version, self._coming = path, version, coming
+        self.table_uri = uri
 
     def version(self) -> int:
         """Tell the version."""
@@ -56,23 +69,28 @@ class AsWritten:
 
     def schema(self) -> Any:
         """Give the schema."""
-        return self._schema
+        return self._noted.schema
 
     def metadata(self) -> Any:
         """Give the metadata."""
-        return self._metadata
+        return self._noted.metadata
 
     def protocol(self) -> Any:
         """Give the protocol."""
-        return self._protocol
+        return self._noted.protocol
 
     def get_add_actions(self, flatten: bool = False) -> Any:
         """Give the log's entries of the files."""
-        return self._files if flatten else self._opened.get_add_actions()
+        return self._noted.files if flatten else self._opened.get_add_actions()
 
     def __getattr__(self, name: str) -> Any:
         """Ask the table, opened for it."""
         return getattr(self._opened, name)
+
+    @cached_property
+    def _noted(self) -> _Noted:
+        # Where the log couldn't be followed, opening it says what is wrong.
+        return _note_down(self._opened) if self._coming.exception() else self._coming.result()
 
     @cached_property
     def _opened(self) -> DeltaTable:
@@ -92,20 +110,42 @@ def writing(path: str) -> Iterator[DeltaTable]:
     table = table or delta_files.open_table(path)
     before = table.version()
     yield table
-    entry = delta_files.entry_of(path, table.version())
+    version = delta_files.newest(path, table)
+    entry = delta_files.entry_of(path, version)
     if entry is None:
         return
-    shown = cast("DeltaTable", AsWritten(path, table))
+    noted = Future[_Noted]()
+    shown = cast("DeltaTable", AsWritten(path, table.table_uri, version, noted))
     deletion_vectors.hand_on(table, shown)
     delta_files.keep_open(path, shown)
+    if version == table.version():
+        _catch_up(path, table, version, noted)
+    else:
+        # Nobody else has the table until that is done.
+        Thread(target=_catch_up, args=(path, table, version, noted), name="sqlrun-log").start()
     if writes < WRITES:
         with _keeping:
-            _spare[path] = _Spare(table, entry, writes + (table.version() != before))
+            _spare[path] = _Spare(table, entry, writes + (version != before), noted)
+
+
+def _catch_up(path: str, table: DeltaTable, version: int, noted: Future[_Noted]) -> None:
+    """Bring a table to a version of its log, and note down what it says then."""
+    try:
+        delta_files.follow(path, table)
+        if table.version() != version:
+            raise EngineError(f"{path} is at version {table.version()}, not {version}: another writer was here")
+        noted.set_result(_note_down(table))
+    except BaseException as error:  # a panic of delta-rs, too: who needs the table opens it anew
+        noted.set_exception(error)
+
+
+def _note_down(table: DeltaTable) -> _Noted:
+    return _Noted(table.schema(), table.metadata(), table.protocol(), delta_files.entries(table))
 
 
 def _followed(path: str, spare: _Spare) -> DeltaTable | None:
     """Bring a table up to date; None where the log that it has read is no longer there."""
-    if delta_files.entry_of(path, spare.table.version()) != spare.entry:
+    if spare.noted.exception() or delta_files.entry_of(path, spare.table.version()) != spare.entry:
         return None
     try:
         with delta_files.explained(path):
