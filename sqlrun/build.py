@@ -95,9 +95,8 @@ def tick(
             if model.source is not None:
                 nodes.land(model, request.clock())
         if not nodes.failed:
-            request.still()
-            pinned = ledger.pin(number, request.as_of, progress.states, request.clock(), request.holder)
             nodes.add_models()
+            pinned = _pinned(progress, nodes, ledger, request)
         nodes.run_all()
     if not nodes.failed:
         request.still()
@@ -107,6 +106,20 @@ def tick(
     return TickResult(
         number, request.as_of, not nodes.failed, seconds, tuple(nodes.done), tuple(nodes.checks), tuple(nodes.measures)
     )
+
+
+def _pinned(progress: Progress, nodes: Nodes, ledger: Ledger, request: Request) -> int:
+    """Pin what a tick reads, while the first models are worked out; none of them is committed before."""
+    request.still()
+    number, read = progress.plan.number, dict(progress.states)
+    try:
+        nodes.begin()
+        pinned = ledger.pin(number, request.as_of, read, request.clock(), request.holder)
+    except BaseException as error:
+        progress.pinned.set_exception(error)
+        raise
+    progress.pinned.set_result(pinned)
+    return pinned
 
 
 def _progress(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from sqlrun import costs, fingerprint, receipts, turns
@@ -33,6 +33,7 @@ class Progress:
     Threads share it; `states` is written under the lock, each table by one thread. `reader` fetches the changed rows
     that are checked: they are few, and a Spark job for them would cost more than the checks. `bases` has the version
     that each table was at when the tick began: the tick's one write begins there, or another build has been at work.
+    `pinned` is the ledger's version at the tick's pin, as soon as there is one; no model is committed before.
     """
 
     space: Workspace
@@ -45,6 +46,7 @@ class Progress:
     still: Callable[[], None]
     accept_lost: bool = False  # land although files of the source are gone
     check_timeout: int = 60
+    pinned: Future[int] = field(default_factory=Future)
     lock: threading.Lock = field(default_factory=threading.Lock)
     history: History = field(init=False)
 
@@ -61,6 +63,10 @@ class Progress:
         """List the commits of a table that count between two versions."""
         path = self.plan.tables[name].spec.path
         return delta_files.effective_commits(path, after, until)
+
+    def await_pin(self) -> None:
+        """Wait until what the tick reads is on record. Raises: what has kept it from being so."""
+        self.pinned.result()
 
     def metadata(self) -> Mapping[str, str]:
         """Say in a commit which tick it belongs to."""
@@ -191,7 +197,8 @@ def _write(
 ) -> Write:
     app_id = progress.plan.app_id(progress.space.project.name, table.path)
     number = progress.plan.number
-    return Write(table.spec, base, number, app_id, relations, prepared.statement, progress.metadata())
+    statement, metadata = prepared.statement, progress.metadata()
+    return Write(table.spec, base, number, app_id, relations, statement, metadata, may_commit=progress.await_pin)
 
 
 def _facts(progress: Progress, stage: Stage, table: TablePlan) -> tuple[Tick, dict[str, tuple[int, ...]]]:

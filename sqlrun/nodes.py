@@ -124,7 +124,7 @@ class Nodes:
                 self._check(node)
 
     def add_models(self) -> None:
-        """Have all models maintained in graph order, independent ones at once."""
+        """Take in all models, to be maintained in graph order, independent ones at once."""
         models = [m for m in self.progress.plan.models if m.source is None]
         owners = {s.name: m.name for m in (*models, *(n.model for n in self._nodes.values())) for s in m.stages}
         for model in models:
@@ -145,13 +145,18 @@ class Nodes:
             if waiting:
                 wait(waiting, return_when=FIRST_COMPLETED)
 
-    def _advance(self) -> None:
+    def begin(self) -> None:
+        """Have those models maintained of which all above are, and that aren't yet."""
         for node in self._nodes.values():
             if node.kept is None and not node.told and self._may_begin(node):
                 node.index = self._start(f"{node.kind} model {node.model.name}")
                 node.kept = self._workers.submit(
                     _guarded, node.kind, partial(maintain, self.progress, node.model, partial(self._sum, node))
                 )
+
+    def _advance(self) -> None:
+        self.begin()
+        for node in self._nodes.values():
             if node.kept is not None and node.kept.done() and node.checked is None and self._may_be_checked(node):
                 self._check(node)
         self._settle()

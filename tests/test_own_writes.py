@@ -25,7 +25,7 @@ from sqlrun.engines import (
 )
 from sqlrun.engines.duckdb import DuckDBEngine
 from sqlrun.engines.protocol import Append, Merge, Relation, Statement, StoredColumn, TableSpec, Write, Written
-from sqlrun.errors import EngineError
+from sqlrun.errors import EngineError, LockedError
 
 # A value of each type that a contract allows, as DuckDB writes it: an ordinary one, and one at the edge.
 VALUES = {
@@ -250,7 +250,7 @@ def test_partitions_that_are_written_at_once_are_as_those_written_one_by_one(
                     # Of what one statement may write in rows that change, and in rows that stay with them.
                     patched.setattr(duckdb_copies if spec.name == "one by one" else duckdb_rewrite, "MOST_AT_ONCE", 0)
                 write(engine, spec, tick, merge)
-        once, each = (spec.path for spec in by)
+        once, *others = (spec.path for spec in by)
         head = engine.head(once)
         for each in others:
             assert held(once) == held(each) and head == engine.head(each) is not None
@@ -342,6 +342,22 @@ def test_a_kill_before_the_commit_leaves_files_that_nobody_reads(
 
     write(engine, spec, 3, merging(rows("('a', 3, 3, true)")))
     assert [row["n"] for row in held(spec.path)] == [3]
+
+
+def test_nothing_is_committed_and_nothing_stays_where_it_may_not_be(tmp_path: Path) -> None:
+    engine, spec = DuckDBEngine(), spec_of(tmp_path, "int", ("n",))
+    made(engine, spec, Append("select 'a' as k, 1 as v, 1 as n"))
+    before = sorted((tmp_path / "t").rglob("*.parquet"))
+
+    def overtaken() -> None:
+        raise LockedError("another build was here")
+
+    statements = (merging(rows("('a', 2, 1, true)", "('b', 2, 2, true)")), Append("select 'b' as k, 1 as v, 1 as n"))
+    for statement in statements:
+        with pytest.raises(LockedError):
+            engine.write(Write(spec, 1, 2, "app", (), statement, may_commit=overtaken))
+        assert engine.head(spec.path) == 1
+        assert sorted((tmp_path / "t").rglob("*.parquet")) == before
 
 
 def test_files_that_could_not_all_be_written_go_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

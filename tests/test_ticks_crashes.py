@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from datetime import datetime, timezone
@@ -15,7 +17,7 @@ import pytest
 
 from sqlrun import ledger as ledger_module
 from sqlrun import lock
-from sqlrun.engines import delta_files
+from sqlrun.engines import delta_files, duckdb_rewrite
 from sqlrun.errors import LockedError
 from sqlrun.ledger import Ledger
 from tests.projects import ROOT, Site
@@ -63,6 +65,50 @@ def heads(site: Site) -> dict[str, int]:
     assert published is not None
     paths = {name: f"{site.warehouse}/{state.path}" for name, state in published.tables.items()}
     return {name: site.engine.head(path) or 0 for name, path in paths.items()}
+
+
+def files(site: Site) -> set[Path]:
+    """Name the files of rows of all tables but those that land."""
+    found = Path(site.warehouse).glob("[!_]*/*/**/*.parquet")
+    return {file for file in found if "_delta_log" not in file.parts and file.parts[-3] != "stg_order_events"}
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_no_model_is_committed_before_its_tick_is_pinned(
+    site: Site, refused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first one is worked out meanwhile; where the tick is another build's by then, nothing of that is left."""
+    site.tick(START)
+    before, there = heads(site), files(site)
+    site.write("more.jsonl", [order("77", START)])
+    real, worked_out, seen = Ledger.pin, threading.Event(), list[dict[str, int]]()
+    staying = duckdb_rewrite._require_all
+
+    def written(write: Any, *rest: Any) -> None:
+        staying(write, *rest)
+        worked_out.set()
+
+    def pinning(self: Ledger, *args: Any) -> int:
+        assert worked_out.wait(20)
+        time.sleep(0.1)  # what didn't wait would be committed by now
+        seen.append(heads(site))
+        if refused:
+            raise LockedError("taken by another build")
+        return real(self, *args)
+
+    monkeypatch.setattr(duckdb_rewrite, "_require_all", written)
+    monkeypatch.setattr(Ledger, "pin", pinning)
+    if refused:
+        with pytest.raises(LockedError, match="taken by another build"):
+            site.tick(START + FIVE)
+        assert heads(site) == {**before, "stg_order_events": before["stg_order_events"] + 1}
+        assert files(site) == there
+        monkeypatch.setattr(Ledger, "pin", real)
+    assert site.tick(START + FIVE).published
+    assert {name: head for name, head in seen[0].items() if name != "stg_order_events"} == {
+        name: head for name, head in before.items() if name != "stg_order_events"
+    }
+    assert differences(site, START + FIVE) == {}
 
 
 @pytest.mark.slow

@@ -189,6 +189,8 @@ class DuckDBEngine:
     def _carry_out(self, session: Any, table: Any, write: Write, reads: duckdb_files.Reads) -> int:
         """Run the statement; give the number of rows written, 0 for no commit."""
         commit = delta_files.commit(write.app_id, write.tick, write.metadata)
+        if not isinstance(write.statement, Merge):
+            write.may_commit()  # delta-rs commits what it has written at once
         match write.statement:
             case Append(sql=sql):
                 return duckdb_merge.append(session, table, sql, commit)

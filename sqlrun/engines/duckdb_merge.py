@@ -89,6 +89,7 @@ def merge(session: Any, table: Any, write: Write, statement: Merge, commit: Any,
     kinds = dict(session.execute("select _op, count(*) from _apply group by _op").fetchall())
     if not kinds:
         return 0
+    write.may_commit()
     if set(kinds) == {"i"}:
         _write(table, _reader(session, "select * exclude (_op) from _apply"), "append", commit)
         return int(kinds["i"])

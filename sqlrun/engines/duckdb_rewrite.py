@@ -123,6 +123,7 @@ def carry_out(session: Any, table: Any, write: Write, statement: Merge, plan: Pl
     with _written() as done:
         added, feed = _files(session, write, plan, gone, done)
         _require_all(write, plan, sum(file.rows for file in added))
+        write.may_commit()
     delta_commit.commit(table, write, _told(statement, plan, added, feed, dead, started))
     left = {file.file for file in plan.rewritten}
     stay = {file: rows for file, rows in gone.items() if file not in left}

@@ -127,12 +127,17 @@ class Merge:
 Statement = Append | Replace | Overwrite | Load | Merge
 
 
+def at_once() -> None:
+    """Have nothing to wait for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Write:
     """One statement on one table in one tick: at most one Delta commit, which must be `base` + 1.
 
     The commit carries the transaction id (`app_id`, `tick`) and the metadata. Nothing to change: no commit.
-    `lenient`: an expression that fails is NULL, as it is while files land.
+    `lenient`: an expression that fails is NULL, as it is while files land. `may_commit` returns as soon as it may be
+    committed; it is asked before that is begun.
     """
 
     table: TableSpec
@@ -143,6 +148,7 @@ class Write:
     statement: Statement
     metadata: Mapping[str, str] = field(default_factory=dict)
     lenient: bool = False
+    may_commit: Callable[[], None] = at_once
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,6 +132,7 @@ class SparkEngine:
 
     def write(self, write: Write) -> Written:
         """Carry out one statement and assert that its commit is the one after `base`."""
+        write.may_commit()  # Spark commits what it has written at once
         with spare_tables.writing(write.table.path) as table:
             return self._written(table, write)
 
