@@ -16,8 +16,11 @@ from sqlrun import examination
 from sqlrun.engines import delta_files
 from sqlrun.errors import EngineError
 from sqlrun.examination import Finding, Log, commit_name
+from sqlrun.recent import Recent
 
 NEWEST = 20
+# The first and last bytes of so many files that were looked at last.
+_ends: Recent[tuple[str, int, int, int], tuple[bytes, bytes]] = Recent(1024)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +118,7 @@ class Table:
                     fault = "" if path in later else self._data_fault(path, size)
                     if fault:
                         self._damaged(version, path, fault)
-            later |= {a["remove"]["path"] for a in map(json.loads, text.splitlines()) if "remove" in a}
+            later |= {a["remove"]["path"] for a in examination.actions_of(text) if "remove" in a}
         if self.deep and self.subject.shown >= 0 and not self.found.refused:
             self._all_data()
 
@@ -204,12 +207,18 @@ class Table:
 
 
 def parquet_fault(file: Path, size: int | None) -> str:
-    """Say what is wrong with a Parquet file, by its size and its ends."""
+    """Say what is wrong with a Parquet file, by its size and its ends; it is opened once while it is the same."""
     try:
-        with file.open("rb") as data:
-            first = data.read(4)
-            length = data.seek(0, os.SEEK_END)
-            data.seek(max(0, length - 4))
-            return examination.parquet_fault(length, size, (first, data.read(4)))
+        found = file.stat()
+        same = (str(file), found.st_ino, found.st_mtime_ns, found.st_size)
+        ends = _ends.get(same, lambda: _ends_of(file))
     except FileNotFoundError:
         return "is missing"
+    return examination.parquet_fault(found.st_size, size, ends)
+
+
+def _ends_of(file: Path) -> tuple[bytes, bytes]:
+    with file.open("rb") as data:
+        first = data.read(4)
+        data.seek(max(0, data.seek(0, os.SEEK_END) - 4))
+        return first, data.read(4)
