@@ -42,12 +42,14 @@ Partition = tuple[str | None, ...]
 class Plan:
     """What a merge does: rows by kind; the files that it writes anew and those in which it marks rows; partitions.
 
-    `hits`: how many rows of each file change. `partitions` are those that rows come to, each with its condition.
-    `fits`: few partitions, each of a value that can be written, so that `carry_out` may write it.
+    `hits`: how many rows of each file change, and `places` which, where those are few. `partitions` are those that rows
+    come to, each with its condition. `fits`: few partitions, each of a value that can be written, so that `carry_out`
+    may write it.
     """
 
     counts: Mapping[str, int]
     hits: Mapping[str, int]
+    places: Mapping[str, list[int]]
     partitions: Mapping[Partition, str]
     fits: bool
     rewritten: tuple[Held, ...] = ()
@@ -93,8 +95,8 @@ def prepare(session: Any, table: Any, write: Write, statement: Merge, files: lis
     except ValueError:
         return None
     target = _target(session, write, list(held), gone)
-    session.execute(f"create or replace temp table _hits as {_hits(write, statement, target)}")
-    return _found(session, table, write, held, MOST_PARTITIONS)
+    made = session.execute(f"create or replace temp table _hits as {_hits(write, statement, target)}").fetchall()
+    return _found(session, table, write, held, MOST_PARTITIONS, few=made[0][0] <= MOST_AT_ONCE)
 
 
 def planned(session: Any, table: Any, write: Write, files: list[dict[str, Any]], most: int) -> Plan | None:
@@ -106,7 +108,7 @@ def planned(session: Any, table: Any, write: Write, files: list[dict[str, Any]],
         held = {file.file: file for file in _held(table, write, files, deletion_vectors.deleted(table))}
     except ValueError:
         return None
-    return _found(session, table, write, held, most)
+    return _found(session, table, write, held, most, few=False)
 
 
 def carry_out(session: Any, table: Any, write: Write, statement: Merge, plan: Plan) -> int:
@@ -176,18 +178,22 @@ def _target(session: Any, write: Write, files: list[str], gone: deletion_vectors
     return " union all ".join(f"select {items} from {source}" for source in sources)
 
 
-def _found(session: Any, table: Any, write: Write, held: Mapping[str, Held], most: int) -> Plan:
-    """Count what changes, and say what becomes of the files."""
+def _found(session: Any, table: Any, write: Write, held: Mapping[str, Held], most: int, *, few: bool) -> Plan:
+    """Count what changes, and say what becomes of the files; `few`: note also where each row lies."""
     names = [identifier(name, "duckdb") for name in write.table.partition_by]
     grouped = ", ".join([OP, FILE, *names])
     counts: dict[str, int] = {}
     hits: dict[str, int] = {}
+    places: dict[str, list[int]] = {}
     news: dict[Partition, int] = {}
     fits = True
-    for op, file, *values, count in session.execute(f"select {grouped}, count(*) from _hits group by all").fetchall():
+    listing = f"list({ROW}) filter ({FILE} is not null)" if few else "null"
+    sql = f"select {grouped}, count(*), {listing} from _hits group by all"
+    for op, file, *values, count, numbers in session.execute(sql).fetchall():
         counts[op] = counts.get(op, 0) + count
         if file is not None:
             hits[file] = hits.get(file, 0) + count
+            places.setdefault(file, []).extend(numbers or ())
         if op != "d":
             try:
                 texts = tuple(map(delta_stats.partition_text, values))
@@ -202,7 +208,7 @@ def _found(session: Any, table: Any, write: Write, held: Mapping[str, Held], mos
     copies = sum(counts.values()) + sum(file.rows or 0 for file in anew)
     most = max(most, copies // FEW_ROWS)
     touched = {*partitions, *(held[file].partition for file in hits), *(file.partition for file in anew)}
-    return Plan(counts, hits, partitions, fits and known and len(touched) <= most, anew, marked)
+    return Plan(counts, hits, places, partitions, fits and known and len(touched) <= most, anew, marked)
 
 
 def _laid_out(
@@ -260,10 +266,12 @@ def _dead(session: Any, plan: Plan, gone: deletion_vectors.Deleted) -> dict[str,
     if not plan.marked:
         return {}
     files = [file.file for file in plan.marked]
-    where = f"where {FILE} " + (f"in ({listed(files)})" if len(files) < len(plan.hits) else "is not null")
-    found = session.execute(f"select {FILE}, list({ROW}) from _hits {where} group by all").fetchall()
-    before = {file: gone[file].to_pylist() if file in gone else [] for file, _ in found}
-    return {file: pa.array(sorted([*before[file], *numbers]), pa.int64()) for file, numbers in found}
+    found = {file: plan.places[file] for file in files}
+    if not all(found.values()):
+        where = f"where {FILE} in ({listed(files)})"
+        found = dict(session.execute(f"select {FILE}, list({ROW}) from _hits {where} group by all").fetchall())
+    before = {file: gone[file].to_pylist() if file in gone else [] for file in found}
+    return {file: pa.array(sorted([*before[file], *numbers]), pa.int64()) for file, numbers in found.items()}
 
 
 @contextmanager
