@@ -34,8 +34,8 @@ def test_it_is_found_once_a_version(tmp_path: Path) -> None:
 
 def test_what_is_known_of_the_next_version_counts_from_then_on(tmp_path: Path) -> None:
     one = table(tmp_path)
-    open_tables.note_of(one, 1, "x", "next")
-    open_tables.note_of(one, 0, "y", "now")
+    open_tables.note(one, 1, "x", "next")
+    open_tables.note(one, 0, "y", "now")
     assert [open_tables.once(one, what, lambda: "looked for") for what in "xy"] == ["looked for", "now"]
     delta_files.append_rows(DeltaTable(str(tmp_path)), [{"a": 1}])
     one.update_incremental()
@@ -44,7 +44,7 @@ def test_what_is_known_of_the_next_version_counts_from_then_on(tmp_path: Path) -
 
 def test_what_was_known_of_another_version_is_forgotten(tmp_path: Path) -> None:
     one = table(tmp_path)
-    open_tables.note_of(one, 1, "x", "of the first")
+    open_tables.note(one, 1, "x", "of the first")
     for _ in range(2):
         delta_files.append_rows(DeltaTable(str(tmp_path)), [{"a": 1}])
     one.update_incremental()
@@ -54,13 +54,13 @@ def test_what_was_known_of_another_version_is_forgotten(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_nothing_is_kept_of_a_table_that_is_gone(tmp_path: Path) -> None:
     one = table(tmp_path)
-    before = len(open_tables._kept), len(open_tables._coming)
-    open_tables.note(one, "x", 1)
-    open_tables.note_of(one, 1, "x", 1)
-    assert (len(open_tables._kept), len(open_tables._coming)) == (before[0] + 1, before[1] + 1)
+    before = len(open_tables._kept)
+    for version in (0, 1):
+        open_tables.note(one, version, "x", 1)
+    assert len(open_tables._kept) == before + 1
     del one
     gc.collect()
-    assert len(open_tables._kept) <= before[0] and len(open_tables._coming) <= before[1]
+    assert len(open_tables._kept) <= before
 
 
 def test_who_changes_a_list_of_files_changes_his_own(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def deleted(table: DeltaTable) -> Deleted:
 
 def keep(table: DeltaTable, found: Deleted, version: int) -> None:
     """Remember the deleted rows of an open table at a version that it has, or will have when it follows its log."""
-    open_tables.note_of(table, version, FEATURE, found)
+    open_tables.note(table, version, FEATURE, found)
 
 
 def hand_on(table: DeltaTable, other: DeltaTable) -> None:

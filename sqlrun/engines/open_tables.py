@@ -11,10 +11,8 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 Found = TypeVar("Found")
-# By the object's number: an open table has no hash to be a key by.
-_kept: dict[int, tuple[ref[DeltaTable], int, dict[Hashable, Any]]] = {}
-# What is known of the version that an open table is about to follow to.
-_coming: dict[int, tuple[int, dict[Hashable, Any]]] = {}
+# By the object's number: an open table has no hash to be a key by. What is known of each version, from its own one on.
+_kept: dict[int, tuple[ref[DeltaTable], dict[int, dict[Hashable, Any]]]] = {}
 _keeping = threading.Lock()
 
 
@@ -23,7 +21,7 @@ def once(table: DeltaTable, what: Hashable, find: Callable[[], Found]) -> Found:
 
     Two threads may both find it; it must not be changed by those who get it.
     """
-    known = _known(table)
+    known = _known(table, table.version())
     if what not in known:
         known[what] = find()
     found: Found = known[what]
@@ -31,43 +29,26 @@ def once(table: DeltaTable, what: Hashable, find: Callable[[], Found]) -> Found:
 
 
 def handed_on(table: DeltaTable, other: DeltaTable, what: Hashable) -> None:
-    """Note of another object, of this one's version or its next, what has been found of that, if it has."""
-    known = _known(table) if other.version() == table.version() else _of_next(table, other.version())
+    """Note of another object what is known of its version by this one, which has that version or is about to."""
+    known = _known(table, other.version())
     if what in known:
-        note(other, what, known[what])
+        note(other, other.version(), what, known[what])
 
 
-def note(table: DeltaTable, what: Hashable, found: object) -> None:
-    """Keep what is known without looking, of the version that an open table has."""
-    _known(table)[what] = found
+def note(table: DeltaTable, version: int, what: Hashable, found: object) -> None:
+    """Keep what is known without looking, of a version that an open table has, or will have when it follows its log."""
+    _known(table, version)[what] = found
 
 
-def note_of(table: DeltaTable, version: int, what: Hashable, found: object) -> None:
-    """Keep what is known of a version that an open table has, or will have when it follows its log."""
-    (_known(table) if version == table.version() else _of_next(table, version))[what] = found
-
-
-def _of_next(table: DeltaTable, version: int) -> dict[Hashable, Any]:
-    _known(table)  # so that what is kept goes when the table does
-    with _keeping:
-        coming = _coming.get(id(table))
-        if coming is None or coming[0] != version:
-            coming = _coming[id(table)] = (version, {})
-        return coming[1]
-
-
-def _known(table: DeltaTable) -> dict[Hashable, Any]:
-    number, version = id(table), table.version()
+def _known(table: DeltaTable, version: int) -> dict[Hashable, Any]:
+    number, now = id(table), table.version()
     with _keeping:
         kept = _kept.get(number)
-        if kept is None or kept[0]() is not table or kept[1] != version:
-            coming = _coming.pop(number, None)
-            known = (
-                {} if coming is None or coming[0] != version or kept is None or kept[0]() is not table else coming[1]
-            )
-            kept = (ref(table, lambda gone: _forget(number, gone)), version, known)
-            _kept[number] = kept
-        return kept[2]
+        if kept is None or kept[0]() is not table:
+            kept = _kept[number] = (ref(table, lambda gone: _forget(number, gone)), {})
+        for gone in [each for each in kept[1] if each < now]:
+            del kept[1][gone]
+        return kept[1].setdefault(version, {})
 
 
 def _forget(number: int, gone: object) -> None:
@@ -75,4 +56,3 @@ def _forget(number: int, gone: object) -> None:
     kept = _kept.get(number)
     if kept is not None and kept[0] is gone:
         _kept.pop(number, None)
-        _coming.pop(number, None)
