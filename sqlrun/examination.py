@@ -107,12 +107,14 @@ def orphan_checksums(names: Collection[str]) -> list[str]:
 
 def actions_of(text: str) -> list[Any]:
     """Read a commit's lines; they are for reading alone. Raises: ValueError where one is no JSON."""
-    return _read(text) if len(text) <= SMALL else _read.__wrapped__(text)
+    return _kept(text) if len(text) <= SMALL else _parsed(text)
 
 
-@functools.lru_cache(256)
-def _read(text: str) -> list[Any]:
+def _parsed(text: str) -> list[Any]:
     return [json.loads(line) for line in text.splitlines() if line.strip()]
+
+
+_kept = functools.lru_cache(256)(_parsed)
 
 
 def commit_fault(text: str, *, transaction: bool) -> str:

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from sqlglot import exp
 
-from sqlrun import arrow_rows
+from sqlrun import arrow_rows, examination
 from sqlrun.engines import deletion_vectors, open_tables
 from sqlrun.engines.protocol import StoredColumn, TableSpec
 from sqlrun.errors import EngineError, first_line
@@ -234,7 +234,7 @@ def actions(path: str, version: int) -> list[dict[str, Any]]:
 def _actions(path: str, version: int) -> list[dict[str, Any]]:
     file = Path(path) / "_delta_log" / f"{version:020d}.json"
     try:
-        found = [json.loads(line) for line in file.read_text().splitlines() if line.strip()]
+        found = examination.actions_of(file.read_text())
     except FileNotFoundError as error:
         raise EngineError(f"commit {version} of {path} is gone from its log") from error
     except ValueError as error:
