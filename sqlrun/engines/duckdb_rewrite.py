@@ -42,9 +42,9 @@ Partition = tuple[str | None, ...]
 class Plan:
     """What a merge does: rows by kind; the files that it writes anew and those in which it marks rows; partitions.
 
-    `hits`: how many rows of each file change, and `places` which, where those are few. `partitions` are those that rows
-    come to, each with its condition. `fits`: few partitions, each of a value that can be written, so that `carry_out`
-    may write it.
+    `hits`: how many rows of each file change; `places`: which ones, where they are few, else nothing. `partitions` are
+    those that rows come to, each with its condition. `fits`: few partitions, each of a value that can be written, so
+    that `carry_out` may write it.
     """
 
     counts: Mapping[str, int]
@@ -193,7 +193,8 @@ def _found(session: Any, table: Any, write: Write, held: Mapping[str, Held], mos
         counts[op] = counts.get(op, 0) + count
         if file is not None:
             hits[file] = hits.get(file, 0) + count
-            places.setdefault(file, []).extend(numbers or ())
+            if few:
+                places.setdefault(file, []).extend(numbers)
         if op != "d":
             try:
                 texts = tuple(map(delta_stats.partition_text, values))
@@ -265,13 +266,12 @@ def _dead(session: Any, plan: Plan, gone: deletion_vectors.Deleted) -> dict[str,
 
     if not plan.marked:
         return {}
-    files = [file.file for file in plan.marked]
-    found = {file: plan.places[file] for file in files}
-    if not all(found.values()):
-        where = f"where {FILE} in ({listed(files)})"
-        found = dict(session.execute(f"select {FILE}, list({ROW}) from _hits {where} group by all").fetchall())
-    before = {file: gone[file].to_pylist() if file in gone else [] for file in found}
-    return {file: pa.array(sorted([*before[file], *numbers]), pa.int64()) for file, numbers in found.items()}
+    places = plan.places
+    if not places:
+        where = f"where {FILE} in ({listed(file.file for file in plan.marked)})"
+        places = dict(session.execute(f"select {FILE}, list({ROW}) from _hits {where} group by all").fetchall())
+    before = {file.file: gone[file.file].to_pylist() if file.file in gone else [] for file in plan.marked}
+    return {file: pa.array(sorted([*numbers, *places[file]]), pa.int64()) for file, numbers in before.items()}
 
 
 @contextmanager
@@ -317,8 +317,8 @@ def _rows_written(
     remade = dict.fromkeys(file.partition for file in plan.rewritten)
     alone = {**plan.partitions, **remade}
     if together:
-        counted = all(file.rows is not None for file in plan.rewritten)
-        few = counted and _staying(plan) + sum(plan.counts.values()) <= MOST_AT_ONCE
+        stay = _staying(plan)
+        few = stay is not None and stay + sum(plan.counts.values()) <= MOST_AT_ONCE
         alone = {} if few else remade
     for partition in alone:
         anew = [file.file for file in plan.rewritten if file.partition == partition]
@@ -336,16 +336,19 @@ def _values(write: Write, partition: Partition) -> dict[str, str | None]:
     return dict(zip(write.table.partition_by, partition, strict=True))
 
 
-def _staying(plan: Plan) -> int:
-    """Count the rows that stay of files that are written anew, as far as anybody has counted them."""
+def _staying(plan: Plan) -> int | None:
+    """Count the rows that stay of files that are written anew; None where nobody has counted those of one."""
+    if any(file.rows is None for file in plan.rewritten):
+        return None
     return sum((file.rows or 0) - file.gone - plan.hits.get(file.file, 0) for file in plan.rewritten)
 
 
 def _require_all(write: Write, plan: Plan, rows: int) -> None:
     """Make sure that no row of a rewritten file got lost, and none came twice."""
-    if any(file.rows is None for file in plan.rewritten):
+    stay = _staying(plan)
+    if stay is None:
         return
-    left = _staying(plan) + plan.counts.get("i", 0) + plan.counts.get("u", 0)
+    left = stay + plan.counts.get("i", 0) + plan.counts.get("u", 0)
     if rows != left:
         raise EngineError(
             f"{write.table.name}: {rows:,} rows were written where {left:,} were to be; nothing is committed",
