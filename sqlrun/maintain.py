@@ -64,10 +64,6 @@ class Progress:
         path = self.plan.tables[name].spec.path
         return delta_files.effective_commits(path, after, until)
 
-    def await_pin(self) -> None:
-        """Wait until what the tick reads is on record. Raises: what has kept it from being so."""
-        self.pinned.result()
-
     def metadata(self) -> Mapping[str, str]:
         """Say in a commit which tick it belongs to."""
         return {"sqlrun.as_of": self.plan.as_of.isoformat()}
@@ -198,7 +194,7 @@ def _write(
     app_id = progress.plan.app_id(progress.space.project.name, table.path)
     number = progress.plan.number
     statement, metadata = prepared.statement, progress.metadata()
-    return Write(table.spec, base, number, app_id, relations, statement, metadata, may_commit=progress.await_pin)
+    return Write(table.spec, base, number, app_id, relations, statement, metadata, may_commit=progress.pinned.result)
 
 
 def _facts(progress: Progress, stage: Stage, table: TablePlan) -> tuple[Tick, dict[str, tuple[int, ...]]]:

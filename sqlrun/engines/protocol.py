@@ -127,8 +127,8 @@ class Merge:
 Statement = Append | Replace | Overwrite | Load | Merge
 
 
-def at_once() -> None:
-    """Have nothing to wait for."""
+def need_not_wait() -> None:
+    """Let a commit begin: where nothing else could stand before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ class Write:
     statement: Statement
     metadata: Mapping[str, str] = field(default_factory=dict)
     lenient: bool = False
-    may_commit: Callable[[], None] = at_once
+    may_commit: Callable[[], object] = need_not_wait
 
 
 @dataclass(frozen=True, slots=True)
