@@ -19,7 +19,6 @@ from sqlrun.engines.duckdb import DuckDBEngine
 from sqlrun.errors import EngineError, UsageError
 from sqlrun.ledger import Ledger
 from sqlrun.readers import tick_of
-from sqlrun.ticks import TableState
 from tests.delta_logs import commit_as_of
 from tests.projects import Site, copy_project, prepared
 from tests.script import FIVE, START, order
@@ -249,7 +248,7 @@ def test_no_files_are_put_together_of_a_table_that_another_build_has_written_to(
     real = delta_files.compact
 
     def overtaken(path: str, *rest: Any) -> Any:
-        if path.endswith(published(site)[name].path):
+        if path.endswith(tick_of(site.ledger).tables[name].path):
             monkeypatch.setattr(delta_files, "compact", real)
             assert other.tick(end).published
         return real(path, *rest)
@@ -258,16 +257,10 @@ def test_no_files_are_put_together_of_a_table_that_another_build_has_written_to(
     with pytest.raises(EngineError, match="another writer was here"):
         maintained(site, 1)
 
-    now = published(site)
+    now = tick_of(other.ledger).tables[name]
     assert delta_files.compact is real
-    assert delta_files.head(f"{site.warehouse}/{now[name].path}") == now[name].version
+    assert delta_files.head(f"{site.warehouse}/{now.path}") == now.version
     assert differences(site, end) == {}
-
-
-def published(site: Site) -> dict[str, TableState]:
-    found = Ledger(site.warehouse, site.ledger.project).read().published
-    assert found is not None
-    return dict(found.tables)
 
 
 def test_before_the_first_tick_there_is_nothing_to_maintain(tmp_path: Path) -> None:
