@@ -82,6 +82,7 @@ def test_a_tick_that_changes_most_rows_computes_tables_whole(
     console = Console()
     for event in site.events:
         console.tell(event)
+    console.close()  # else a thread prints what waits, after the test
     assert "stg_orders is computed whole in this tick (SR548)" in capsys.readouterr().out
 
     quiet = site.tick(START + 2 * FIVE)
