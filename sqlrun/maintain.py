@@ -166,12 +166,16 @@ def _choice(progress: Progress, stage: Stage, table: TablePlan, changed: int) ->
     if table.state is None or not costs.has_choice(stage) or changed * MOST_AMPLIFIED < costs.FEW:
         return None
     read = receipts.read_for_changes(progress.warehouse, stage.name, stage.strategy)
+    own = delta_files.rows_at(table.spec.path, table.state.version)
+    facts = costs.Facts(changed, 0, own, costs.amplification(read))
+    # To count the inputs' rows is to wait until what was committed to them is read back: only where they can matter.
+    if costs.choose(stage, facts).way == "change":
+        return None
     inputs = sum(
         delta_files.rows_at(progress.plan.tables[name].spec.path, progress.states[name].version)
         for name in stage.inputs
     )
-    own = delta_files.rows_at(table.spec.path, table.state.version)
-    return costs.choose(stage, costs.Facts(changed, inputs, own, costs.amplification(read)))
+    return costs.choose(stage, replace(facts, inputs=inputs))
 
 
 def _hold(model: Compiled, receipt: StageReceipt) -> None:

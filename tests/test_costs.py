@@ -49,6 +49,28 @@ def test_a_table_that_only_grows_has_no_choice() -> None:
 
 
 @pytest.mark.slow
+def test_inputs_are_counted_only_where_they_can_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a tick has committed would have to be read back for that, and the table would wait."""
+    monkeypatch.setattr(costs, "FEW", 1)
+    site = site_of_orders(tmp_path)
+    site.write("more.jsonl", [order(f"m{n}", START - FIVE) for n in range(20)])
+    site.tick(START)
+    counted: list[str] = []
+    really = delta_files.rows_at
+
+    def rows_at(path: str, version: int) -> int:
+        counted.append(Path(path).parent.name)
+        return really(path, version)
+
+    monkeypatch.setattr(delta_files, "rows_at", rows_at)
+    site.write("1.jsonl", [order("1", START - FIVE, version=2, status="cancelled", restaurant="r9001")])
+    site.tick(START + FIVE)
+
+    assert "stg_orders" in counted
+    assert "stg_order_events" not in counted
+
+
+@pytest.mark.slow
 def test_commits_count_their_rows(tmp_path: Path) -> None:
     """Appends by added rows, merges by what they inserted, updated and deleted."""
     site = site_of_orders(tmp_path)

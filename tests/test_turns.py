@@ -150,6 +150,27 @@ def test_receipts_of_the_warehouse_decide(site: Site) -> None:
     assert second.published and differences(site, START + FIVE) == {}
 
 
+def test_a_table_is_sized_without_what_was_just_committed(site: Site, large: None) -> None:
+    """How large a row is, its input's files of before the tick say, which needn't be read back."""
+    site.tick(START)
+    before = site.ledger.read().published
+    assert before is not None
+    known = {(f"{site.warehouse}/{state.path}", state.version) for state in before.tables.values()}
+    asked: set[tuple[str, int]] = set()
+    really = turns.size
+
+    def size(path: str, version: int) -> tuple[int, int]:
+        asked.add((path, version))
+        return really(path, version)
+
+    site.write("1.jsonl", [LINE % "c"])
+    with mock.patch.object(turns, "size", size):
+        site.tick(START + FIVE)
+
+    assert asked
+    assert asked <= known
+
+
 def test_receipts_keep_the_engine_of_each_table(site: Site) -> None:
     engine_of(site).alone = {"mart_best": WHY}
     receipts.write(site.warehouse, site.tick(START), "duckdb", now())
