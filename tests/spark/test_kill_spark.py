@@ -80,6 +80,7 @@ def test_builds_are_killed_at_each_boundary_one_after_the_other(world: World) ->
     world.check()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("world", ["auto"], indirect=True)
 def test_builds_whose_engines_alternate_are_killed(world: World) -> None:
     """After a merge of either engine; the next build takes back what both have written, and goes on by both."""

@@ -39,6 +39,11 @@ COLUMNS = (
     StoredColumn("x", "double"),
 )
 NAMES = [column.name for column in COLUMNS]
+LAYOUTS = [
+    pytest.param((), id="whole"),
+    pytest.param(("day",), id="day", marks=pytest.mark.long),
+    pytest.param(("day", "city"), id="day and city"),
+]
 FIRST = """
     ('a', '2026-01-01', 'Bad Ems', 1.50, '2026-01-01 10:00:00.123456', 1), ('b', '2026-01-01', 'A/B=%C', 2.00, null, 2),
     ('c', '2026-01-02', null, -3.25, '2026-01-02 10:00:00', null), ('gone', '2026-01-02', null, 4, null, 4),
@@ -110,7 +115,7 @@ def by_delta(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spark_rewrite, "merge", lambda *_: False)
 
 
-@pytest.mark.parametrize("partition_by", [(), ("day",), ("day", "city")], ids=["whole", "day", "day and city"])
+@pytest.mark.parametrize("partition_by", LAYOUTS)
 @pytest.mark.parametrize("one_task", [50_000, 0], ids=["one task", "tasks"])
 def test_does_what_deltas_merge_does(
     engine: SparkEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, partition_by: tuple[str, ...], one_task: int
@@ -222,7 +227,7 @@ def by_spark(engine: SparkEngine, spec: TableSpec, version: int) -> list[str]:
     return sorted(map(str, frame.select(*NAMES).toArrow().to_pylist()))
 
 
-@pytest.mark.parametrize("partition_by", [(), ("day",), ("day", "city")], ids=["whole", "day", "day and city"])
+@pytest.mark.parametrize("partition_by", LAYOUTS)
 @pytest.mark.parametrize("one_task", [300_000, 0], ids=["one task", "tasks"])
 def test_marks_what_it_replaces(
     engine: SparkEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, marking: None, partition_by: tuple[str, ...],

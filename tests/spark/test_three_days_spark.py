@@ -25,6 +25,7 @@ def test_every_tick_is_true_on_spark(tmp_path: Path, engine: SparkEngine) -> Non
     assert play(site, 4) == 5
 
 
+@pytest.mark.long
 def test_every_tick_is_true_with_engines_that_alternate(tmp_path: Path, engine: SparkEngine) -> None:
     """All two hours of it: each table of each tick is one engine's, which is drawn; Spark's is one in twelve."""
     site = Site(copy_project(tmp_path), auto(engine))

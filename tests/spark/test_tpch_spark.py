@@ -18,6 +18,7 @@ pytestmark = [
 NAMES = ["q03", "q04", "q13", "q21"]
 
 
+@pytest.mark.long
 def test_queries_are_true_on_spark(tmp_path: Path, engine: SparkEngine) -> None:
     """After the load and a tick in which all changes at once."""
     assert play(tmp_path, engine, NAMES, (0, 5)) == {}

@@ -49,6 +49,7 @@ def state(shell: Shell) -> str:
     return shown[1]
 
 
+@pytest.mark.long
 def test_one_jvm_serves_builds_until_one_of_them_dies(shell: Shell) -> None:
     code, said = shell.run("up")
     assert (code, "free" in state(shell)) == (0, True), said
