@@ -88,5 +88,5 @@ def told(name: str, choice: Choice) -> str:
     """Say in words why a table is computed whole in this tick."""
     return (
         f"{name} is computed whole in this tick (SR548): keeping it by its changes would read about "
-        f"{choice.change:,} rows, the whole query reads {choice.whole:,}"
+        f"{choice.change:,} rows, the whole query reads about {choice.whole:,}"
     )

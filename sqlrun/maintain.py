@@ -64,6 +64,14 @@ class Progress:
         path = self.plan.tables[name].spec.path
         return delta_files.effective_commits(path, after, until)
 
+    def before(self, name: str) -> tuple[str, int]:
+        """Tell where a table is and its version before this tick, for estimates; its version now, where it is new.
+
+        What the tick itself has committed would first have to be read back.
+        """
+        table = self.plan.tables[name]
+        return table.spec.path, (table.state or self.states[name]).version
+
     def metadata(self) -> Mapping[str, str]:
         """Say in a commit which tick it belongs to."""
         return {"sqlrun.as_of": self.plan.as_of.isoformat()}
@@ -167,14 +175,10 @@ def _choice(progress: Progress, stage: Stage, table: TablePlan, changed: int) ->
         return None
     read = receipts.read_for_changes(progress.warehouse, stage.name, stage.strategy)
     own = delta_files.rows_at(table.spec.path, table.state.version)
-    facts = costs.Facts(changed, 0, own, costs.amplification(read))
-    # To count the inputs' rows is to wait until what was committed to them is read back: only where they can matter.
+    facts = costs.Facts(changed, changed, own, costs.amplification(read))
     if costs.choose(stage, facts).way == "change":
-        return None
-    inputs = sum(
-        delta_files.rows_at(progress.plan.tables[name].spec.path, progress.states[name].version)
-        for name in stage.inputs
-    )
+        return None  # the inputs' rows can't matter
+    inputs = changed + sum(delta_files.rows_at(*progress.before(name)) for name in stage.inputs)
     return costs.choose(stage, replace(facts, inputs=inputs))
 
 

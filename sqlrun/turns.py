@@ -62,21 +62,19 @@ def _work(progress: Progress, stage: Stage, tick: Tick, changed: int) -> Work:
     rows = round(changed * max(USUAL[stage.method], 1.0))
     if not whole and rows < FEW:
         return Work(stage.name, changed, rows)
-    held = [size(*_sized(progress, name, now=whole)) for name in stage.inputs]
-    inputs, volume = sum(rows for rows, _ in held), sum(volume for _, volume in held)
+    inputs, volume = _held(progress, stage, changed)
     if whole:
         return Work(stage.name, changed, inputs, volume, whole=True)
     return Work(stage.name, changed, rows, round(volume * min(1.0, rows / max(inputs, 1))))
 
 
-def _sized(progress: Progress, name: str, *, now: bool) -> tuple[str, int]:
-    """Name a table and the version to size it by: how large a row is, the one before this tick tells as well.
-
-    That one needn't be read back first, as what this tick has committed.
-    """
-    table = progress.plan.tables[name]
-    before = None if now else table.state
-    return table.spec.path, (before or progress.states[name]).version
+def _held(progress: Progress, stage: Stage, changed: int) -> tuple[int, int]:
+    """Add up the inputs' rows and bytes: as they were before this tick, unless it changed most of them."""
+    held = [size(*progress.before(name)) for name in stage.inputs]
+    if sum(rows for rows, _ in held) < 2 * changed:
+        tables, states = progress.plan.tables, progress.states
+        held = [size(tables[name].spec.path, states[name].version) for name in stage.inputs]
+    return sum(rows for rows, _ in held), sum(volume for _, volume in held)
 
 
 def size(path: str, version: int) -> tuple[int, int]:

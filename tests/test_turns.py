@@ -151,24 +151,29 @@ def test_receipts_of_the_warehouse_decide(site: Site) -> None:
 
 
 def test_a_table_is_sized_without_what_was_just_committed(site: Site, large: None) -> None:
-    """How large a row is, its input's files of before the tick say, which needn't be read back."""
+    """As long as that is little: what its input's files were before the tick needn't be read back."""
+    site.write("more.jsonl", [LINE % f"m{n}" for n in range(9)])
     site.tick(START)
-    before = site.ledger.read().published
-    assert before is not None
-    known = {(f"{site.warehouse}/{state.path}", state.version) for state in before.tables.values()}
-    asked: set[tuple[str, int]] = set()
+    progress = site.published[-1]
+    landing = next(model.name for model in progress.plan.models if model.source is not None)
+    path, before = progress.plan.tables[landing].spec.path, progress.states[landing].version
+    asked: list[int] = []
     really = turns.size
 
-    def size(path: str, version: int) -> tuple[int, int]:
-        asked.add((path, version))
-        return really(path, version)
+    def size(where: str, version: int) -> tuple[int, int]:
+        asked.extend([version] * (where == path))
+        return really(where, version)
 
-    site.write("1.jsonl", [LINE % "c"])
     with mock.patch.object(turns, "size", size):
+        site.write("1.jsonl", [LINE % "c"])
         site.tick(START + FIVE)
+        few = list(asked)
+        site.write("2.jsonl", [LINE % f"n{n}" for n in range(99)])
+        site.tick(START + 2 * FIVE)
 
-    assert asked
-    assert asked <= known
+    assert few
+    assert set(few) == {before}
+    assert asked[-1] == before + 2
 
 
 def test_receipts_keep_the_engine_of_each_table(site: Site) -> None:
