@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 MAGIC = b"PAR1"
+# What a checksum of Hadoop's begins with.
+SUMS = b"crc\0"
 VERSION = re.compile(r"\.?(\d{20})\.")
 COMMIT = re.compile(r"(\d{20})\.json")
 CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\..+")
@@ -189,13 +191,20 @@ def parquet_fault(size: int, told: int | None, ends: tuple[bytes, bytes]) -> str
 
 def checksum_fits(data: bytes, checksum: bytes) -> bool:
     """Tell whether a file is what Hadoop's checksum beside it says: a sum for each chunk."""
-    if checksum[:4] != b"crc\0" or len(checksum) < 8:
+    if checksum[:4] != SUMS or len(checksum) < 8:
         return False
     chunk = int.from_bytes(checksum[4:8], "big")
-    if chunk <= 0:
-        return False
-    sums = b"".join(zlib.crc32(data[at : at + chunk]).to_bytes(4, "big") for at in range(0, len(data), chunk))
-    return checksum[8:] == sums
+    return chunk > 0 and checksum == checksum_of(data, chunk)
+
+
+def checksum_of(data: bytes, chunk: int = 512) -> bytes:
+    """Write the checksum that Hadoop keeps beside a file: a mark, a chunk's length, the CRC-32 of each chunk.
+
+    >>> checksum_of(b"")
+    b'crc\\x00\\x00\\x00\\x02\\x00'
+    """
+    sums = (zlib.crc32(data[at : at + chunk]).to_bytes(4, "big") for at in range(0, len(data), chunk))
+    return SUMS + chunk.to_bytes(4, "big") + b"".join(sums)
 
 
 def stream_fault(text: str, least: int) -> str:

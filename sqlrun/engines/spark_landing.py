@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlrun import durable
-from sqlrun.engines import delta_files, source_files, spark_modes
+from sqlrun.engines import delta_files, source_files, spark_modes, spark_moved
 from sqlrun.engines.protocol import Landing
 from sqlrun.errors import EngineError
 from sqlrun.landed import IDENTITY, numbers
@@ -126,12 +126,21 @@ def _new_rows(known: Known) -> int:
     return sum(known.present[name][0] or 0 for name in known.fresh) // LINE_BYTES
 
 
+def _spelled(session: Any, folder: str) -> str:
+    """Write a folder as Spark's log does."""
+    path = session._jvm.org.apache.hadoop.fs.Path(folder)
+    spelled: str = path.getFileSystem(session._jsc.hadoopConfiguration()).makeQualified(path).toUri().toString()
+    return spelled
+
+
 def stream(session: Any, landing: Landing, known: Known) -> None:
     """Run the landing query over every file that is new, then stop."""
     # A row whose expression fails is set aside with its reason; it must not end the stream.
     session.conf.set("spark.sql.ansi.enabled", "false")
     session.conf.set("spark.sql.files.ignoreMissingFiles", str(landing.accept_lost).lower())
     spark_modes.choose(session, _new_rows(known))
+    if known.log:
+        spark_moved.follow(Path(landing.checkpoint) / "sources" / "0", _spelled(session, landing.source))
     try:
         reader = session.readStream.format("text").option("pathGlobFilter", "*.{json,jsonl,ndjson}")
         lines = reader.option("maxFilesPerTrigger", 100000).load(landing.source)
