@@ -14,6 +14,7 @@ from sqlrun.unit.names import Fixture, Input, Known
 from sqlrun.yaml_values import Reader
 
 FIXTURES = "tests/fixtures"
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +37,9 @@ def read(folder: Folder, nouns: Project, files: Iterable[Written]) -> tuple[Unit
         vars=_vars(nouns) if any("overrides" in written.text for written in files) else (),
     )
     tests: list[UnitTest] = []
+    named = {key: frozenset(_WORD.findall(key)[1:]) for key in known.inputs}
     for written in files:
-        source: list[object] = [written.file, written.text, _asked(written.text, known)]
+        source: list[object] = [written.file, written.text, _asked(written.text, known, named)]
         if written.of_macros:
             source += [[[macro.name, macro.text] for macro in nouns.macros], nouns.vars]
         make = partial(_tests, folder, written, known, nouns)
@@ -77,14 +79,13 @@ def _fixtures(folder: Folder, files: tuple[Written, ...]) -> dict[str, tuple[Fix
 
 
 def _words(text: str) -> set[str]:
-    return set(re.findall(r"\w+", text))
+    return set(_WORD.findall(text))
 
 
-def _asked(text: str, known: Known) -> list[object]:
+def _asked(text: str, known: Known, named: Mapping[str, frozenset[str]]) -> list[object]:
     """List what a file's tests can ask of others: all that it names, everything if it has escapes."""
     words, escapes = _words(text), "\\" in text
-    named = (key for key in known.inputs if escapes or set(re.findall(r"\w+", key)[1:]) <= words)
-    inputs = [[key, _facts(known.inputs[key])] for key in named]
+    inputs = [[key, _facts(known.inputs[key])] for key, parts in named.items() if escapes or parts <= words]
     fixtures = [
         [name, [[one.file, one.text] for one in found]]
         for name, found in known.fixtures.items()
