@@ -166,12 +166,23 @@ def end(session: SparkSession) -> None:
 def _merged(settings: dict[str, str]) -> dict[str, str]:
     folder = Path(tempfile.gettempdir()) / f"sqlrun-spark-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
-    options = JAVA_OPTIONS.format(log4j=Path(__file__).with_name("log4j2.properties"), home=folder)
+    # Log4j parts a list of files at commas, Spark's launcher options at blanks: an address has neither.
+    log4j = Path(__file__).with_name("log4j2.properties").as_uri()
+    options = JAVA_OPTIONS.format(log4j=log4j, home=_quoted(str(folder)))
     merged = {**SETTINGS, "spark.sql.warehouse.dir": str(folder / "warehouse"), **_jars(), **settings}
     # Else a text such as '${spark.hadoop.fs.s3a.secret.key}' in a model would be that setting, '${env:X}' a variable.
     merged["spark.sql.variable.substitute"] = "false"
     merged["spark.driver.extraJavaOptions"] = f"{options} {settings.get('spark.driver.extraJavaOptions', '')}".strip()
     return merged
+
+
+def _quoted(text: str) -> str:
+    r"""Write a text so that Spark's launcher takes it for a part of one option.
+
+    >>> print(_quoted('My "own"'))
+    "My \"own\""
+    """
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _jars() -> dict[str, str]:
