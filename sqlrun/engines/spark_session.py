@@ -105,6 +105,7 @@ def session_of(settings: dict[str, str], *, record: bool = False) -> SparkSessio
 
     `record`: the JVM remembers for `keep_classes` what it loads.
     """
+    _without_connect()
     # It prints every error that a query makes, values and Java's stack included; the engine tells what is of use.
     logging.getLogger("SQLQueryContextLogger").disabled = True
     with _interrupts_kept():
@@ -119,10 +120,10 @@ def session_of(settings: dict[str, str], *, record: bool = False) -> SparkSessio
     merged = _merged(settings)
     # Not among the settings: a JVM that has loaded its classes itself may stand in for one that hasn't.
     merged["spark.driver.extraJavaOptions"] += f" {class_data.options_for(_classes(), record=record)}"
-    builder = SparkSession.builder
-    for key, value in merged.items():
-        builder = builder.config(key, value)
     with _own_settings(), _interrupts_kept(), _launched_apart() as said:
+        builder = SparkSession.builder
+        for key, value in merged.items():
+            builder = builder.config(key, value)
         try:
             session = builder.getOrCreate()
         except Exception as error:
@@ -194,12 +195,17 @@ def _jars() -> dict[str, str]:
     return {"spark.jars.packages": DELTA}
 
 
+def _without_connect() -> None:
+    """Forget a Spark Connect server for good: PySpark asks for it at every step, and a process has one or the other."""
+    for name in [name for name in os.environ if re.fullmatch(r"SPARK_(REMOTE|API_MODE|CONNECT_\w+)", name)]:
+        del os.environ[name]
+
+
 @contextmanager
 def _own_settings() -> Iterator[None]:
-    """Keep a foreign SPARK_HOME, SPARK_REMOTE and their like from PySpark; no other variable is touched."""
-    foreign = re.compile(r"SPARK_\w+|MASTER")
+    """Keep a foreign SPARK_HOME, PYSPARK_SUBMIT_ARGS and their like from PySpark; no other variable is touched."""
+    foreign = re.compile(r"SPARK_(?!LOCAL_)\w+|MASTER|PYSPARK_SUBMIT_ARGS|PYSPARK_GATEWAY_\w+")
     taken = {name: os.environ.pop(name) for name in list(os.environ) if foreign.fullmatch(name)}
-    os.environ.update({name: value for name, value in taken.items() if PASSED.fullmatch(name)})
     try:
         yield
     finally:

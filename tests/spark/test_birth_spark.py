@@ -1,4 +1,4 @@
-"""Folders whose names have blanks and quotes: the project's, the tool's own, Spark's, that of temporary files."""
+"""A JVM of sqlrun's is born wherever all lies, and whatever other Sparks have left in the environment."""
 
 from __future__ import annotations
 
@@ -13,9 +13,21 @@ from tests import shops
 from tests.test_warm_builds import Shell, put
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
+FOREIGN = {
+    "MASTER": "yarn",
+    "PYSPARK_GATEWAY_PORT": "1",
+    "PYSPARK_GATEWAY_SECRET": "none",
+    "PYSPARK_SUBMIT_ARGS": "--master yarn pyspark-shell",
+    "SPARK_API_MODE": "connect",
+    "SPARK_CONF_DIR": "/nonexistent",
+    "SPARK_CONNECT_MODE": "1",
+    "SPARK_CONNECT_MODE_ENABLED": "1",
+    "SPARK_HOME": "/nonexistent",
+    "SPARK_REMOTE": "sc://nowhere",
+}
 
 
-def test_a_jvm_is_born_wherever_all_lies(tmp_path: Path) -> None:
+def test_folders_have_blanks_and_quotes_and_another_spark_is_set_up(tmp_path: Path) -> None:
     place = tmp_path / 'Ann\'s "own" place, 100% höher'
     temporary = place / "tmp $HOME;"
     temporary.mkdir(parents=True)
@@ -26,5 +38,5 @@ def test_a_jvm_is_born_wherever_all_lies(tmp_path: Path) -> None:
     (shell.root / "profiles" / "local.yml").write_text(profile)
     put(shell.root, "a")
     for command in (["build", "--skip-tests"], ["verify"]):
-        code, said = shell.run(*command, alone=True, PYTHONPATH=str(place), TMPDIR=str(temporary))
+        code, said = shell.run(*command, alone=True, PYTHONPATH=str(place), TMPDIR=str(temporary), **FOREIGN)
         assert code == 0, said
