@@ -228,6 +228,9 @@ def _launched_apart() -> Iterator[Path]:
     def launch(command: list[str], **given: Any) -> subprocess.Popen[bytes]:
         # What this process hasn't is PySpark's own word to the JVM.
         passed = {n: value for n, value in given["env"].items() if n not in os.environ or PASSED.fullmatch(n)}
+        # There Java would know no names of files but those in ASCII; Python takes UTF-8 too (PEP 540).
+        if passed.get("LC_ALL") in ("C", "POSIX"):
+            passed["LC_ALL"] = "C.UTF-8"
         started: subprocess.Popen[bytes] = real(command, stdout=handle, stderr=handle, **given | {"env": passed})
         return started
 

@@ -13,7 +13,8 @@ from tests import shops
 from tests.test_warm_builds import Shell, put
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
-FOREIGN = {
+VARIABLES = {
+    "LC_ALL": "C",
     "MASTER": "yarn",
     "PYSPARK_GATEWAY_PORT": "1",
     "PYSPARK_GATEWAY_SECRET": "none",
@@ -38,5 +39,5 @@ def test_folders_have_blanks_and_quotes_and_another_spark_is_set_up(tmp_path: Pa
     (shell.root / "profiles" / "local.yml").write_text(profile)
     put(shell.root, "a")
     for command in (["build", "--skip-tests"], ["verify"]):
-        code, said = shell.run(*command, alone=True, PYTHONPATH=str(place), TMPDIR=str(temporary), **FOREIGN)
+        code, said = shell.run(*command, alone=True, PYTHONPATH=str(place), TMPDIR=str(temporary), **VARIABLES)
         assert code == 0, said
