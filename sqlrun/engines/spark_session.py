@@ -38,6 +38,8 @@ PASSED = re.compile(
 SETTINGS = {
     "spark.master": "local[2]",
     "spark.app.name": "sqlrun",
+    # A warehouse is a folder; where a cluster is set up, Hadoop would look for it there.
+    "spark.hadoop.fs.defaultFS": "file:///",
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.sql.session.timeZone": "UTC",

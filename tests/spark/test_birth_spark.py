@@ -38,6 +38,9 @@ def test_folders_have_blanks_and_quotes_and_another_spark_is_set_up(tmp_path: Pa
     profile = "engine: spark\nwarehouse: the warehouse\nsettings:\n  spark.driver.memory: 1g\n"
     (shell.root / "profiles" / "local.yml").write_text(profile)
     put(shell.root, "a")
+    elsewhere = "<property><name>fs.defaultFS</name><value>hdfs://nowhere:9000</value></property>"
+    (place / "core-site.xml").write_text(f"<configuration>{elsewhere}</configuration>")
+    more = VARIABLES | {"PYTHONPATH": str(place), "TMPDIR": str(temporary), "HADOOP_CONF_DIR": str(place)}
     for command in (["build", "--skip-tests"], ["verify"]):
-        code, said = shell.run(*command, alone=True, PYTHONPATH=str(place), TMPDIR=str(temporary), **VARIABLES)
+        code, said = shell.run(*command, alone=True, **more)
         assert code == 0, said
