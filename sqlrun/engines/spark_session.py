@@ -122,10 +122,10 @@ def session_of(settings: dict[str, str], *, record: bool = False) -> SparkSessio
     merged = _merged(settings)
     # Not among the settings: a JVM that has loaded its classes itself may stand in for one that hasn't.
     merged["spark.driver.extraJavaOptions"] += f" {class_data.options_for(_classes(), record=record)}"
+    builder = SparkSession.builder
+    for key, value in merged.items():
+        builder = builder.config(key, value)
     with _own_settings(), _interrupts_kept(), _launched_apart() as said:
-        builder = SparkSession.builder
-        for key, value in merged.items():
-            builder = builder.config(key, value)
         try:
             session = builder.getOrCreate()
         except Exception as error:
