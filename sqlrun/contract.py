@@ -9,11 +9,13 @@ from typing import Any
 
 from sqlrun import freshness
 from sqlrun.errors import Place
-from sqlrun.model import Column, Config, Freshness, Source
-from sqlrun.promises import promises
+from sqlrun.model import Column, Config, Freshness, Said, Source
+from sqlrun.promises import of_tables, promises
 from sqlrun.yaml_values import Reader, did_you_mean
 
 MODEL_KEYS = ("name", "description", "config", "grain", "repeats", "event_time", "freshness", "columns")
+GROUP_KEYS = ("name", "description", "tables")
+SOURCE_KEYS = ("name", "description", "format", "path", "on_schema_change", "columns")
 SEED_KEYS = ("name", "description", "grain", "columns")
 COLUMN_KEYS = ("name", "data_type", "description", "unit", "nulls", "tags", "constraints", "data_tests")
 CONFIG_KEYS = (
@@ -46,6 +48,7 @@ class Contract:
     config: Mapping[str, object]
     event_time: str = ""
     freshness: Freshness | None = None
+    said: tuple[Said, ...] = ()
 
 
 def contract(reader: Reader, node: Any) -> Contract:
@@ -59,7 +62,8 @@ def contract(reader: Reader, node: Any) -> Contract:
     _known_columns(reader, node.get("config"), "partition_by", partition_by, found, name)
     repeats = reader.flag(node, "repeats", False)
     at, fresh = freshness.event_time(reader, node, found, name), freshness.freshness(reader, node)
-    return Contract(name, reader.text(node, "description"), grain, repeats, found, config, at, fresh)
+    said = of_tables(reader, node)
+    return Contract(name, reader.text(node, "description"), grain, repeats, found, config, at, fresh, said)
 
 
 def _known_columns(
@@ -171,11 +175,10 @@ def sources(reader: Reader) -> tuple[Source, ...]:
     found = []
     root = reader.mapping(reader.root, Place(reader.file), "a sources file", ("version", "sources"), ("sources",))
     for group, place in reader.items(root, "sources", "the file"):
-        group = reader.mapping(group, place, "a source", ("name", "description", "tables"), ("name", "tables"))
+        group = reader.mapping(group, place, "a source", GROUP_KEYS, ("name", "tables"))
         check_name(reader, group, "a source")
         for table, at in reader.items(group, "tables", "a source"):
-            known = ("name", "description", "format", "path", "on_schema_change", "columns")
-            table = reader.mapping(table, at, "a source's table", known, ("name", "path", "columns"))
+            table = reader.mapping(table, at, "a source's table", SOURCE_KEYS, ("name", "path", "columns"))
             check_name(reader, table, "a source's table")
             kind = reader.choice(table, "format", ("json",), "json")
             one, two = reader.text(group, "name"), reader.text(table, "name")

@@ -269,6 +269,7 @@ def _model(folder: Folder, file: Path, found: Settings, written: _Written | None
         unit_tests=(),
         event_time=made.event_time,
         freshness=made.freshness,
+        said=made.said,
     )
 
 

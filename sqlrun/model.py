@@ -48,6 +48,14 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
+class Said:
+    """Something that a contract says of a model's rows or of how they are kept: its key, and where it stands."""
+
+    words: str
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """How a model is kept: folder settings from pyproject.toml, then its YAML, then `config()` in its SQL."""
 
@@ -157,7 +165,8 @@ class Model:
     """One SELECT and its contract. `sql` is the analyst's text; `grain` names the columns that are unique together.
 
     `repeats` says that rows equal in the grain are exact copies of each other (a source that sends twice).
-    `event_time` names the column that says when a row's event happened; "" for none.
+    `event_time` names the column that says when a row's event happened; "" for none. `said` lists what the contract
+    says that means something of a table alone.
     """
 
     name: str
@@ -172,6 +181,7 @@ class Model:
     unit_tests: tuple[UnitTest, ...]
     event_time: str = ""
     freshness: Freshness | None = None
+    said: tuple[Said, ...] = ()
 
     def column(self, name: str) -> Column | None:
         """Find a column by name; None where there is none."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sqlrun.errors import Place
-from sqlrun.model import Expectation
+from sqlrun.model import Expectation, Said
 from sqlrun.yaml_values import Reader, plain
 
 ACCEPTED = "expect_column_values_to_be_in_set"
@@ -23,6 +23,9 @@ KNOWN = {
     "constraints": "not_null, unique and foreign_key",
     "data_tests": "not_null, unique, accepted_values and relationships",
 }
+# What means something only where rows are stored, and would be passed over in silence on a view.
+OF_TABLES = ("grain", "repeats", "event_time", "freshness")
+CONFIG_OF_TABLES = ("partition_by", "at_worst", "max_read_amplification", "anomalies", "checks")
 REF = re.compile(r"""ref\(\s*(['"])(\w+)\1\s*\)""")
 
 
@@ -48,6 +51,33 @@ def promises(
                 reader.problem("SR110", place, f"`{word}` is not for `{key}` of a contract", hint)
             words.add("not_null" if word == "primary_key" else word)
     return frozenset(words), tuple(checks)
+
+
+def of_tables(reader: Reader, node: Any) -> tuple[Said, ...]:
+    """List what a contract says that only a table can be held to, in the order of its file."""
+    found = [Said(f"`{key}`", reader.place(node, key)) for key in OF_TABLES if node.get(key)]
+    config = node.get("config")
+    for key in CONFIG_OF_TABLES if isinstance(config, Mapping) else ():
+        if config.get(key) is not None:
+            found.append(Said(f"`{key}`", reader.place(config, key)))
+    listed = node.get("columns")
+    for item in listed if isinstance(listed, list) else ():
+        if isinstance(item, Mapping):
+            found += _of_column(reader, item)
+    return tuple(sorted(found, key=lambda said: said.place))
+
+
+def _of_column(reader: Reader, item: Any) -> Iterator[Said]:
+    name = item.get("name")
+    if item.get("nulls") is False:
+        yield Said(f"`nulls: false` of column `{name}`", reader.place(item, "nulls"))
+    for key in ARGUMENTS:
+        value = item.get(key)
+        if isinstance(value, str):
+            yield Said(f"`{value}` of column `{name}`", reader.value_place(item, key))
+        for index, entry in enumerate(value if isinstance(value, list) else ()):
+            word = entry.get("type", next(iter(entry), "")) if isinstance(entry, Mapping) else entry
+            yield Said(f"`{word}` of column `{name}`", reader.place(value, index))
 
 
 def _entries(reader: Reader, item: Any, key: str, column: str) -> list[tuple[Any, Place]]:

@@ -34,10 +34,7 @@ def problems(nouns: Project, graph: Graph, views: tuple[str, ...]) -> tuple[Prob
         promised = [(column, one) for column in model.columns for one in column.promises]
         below = _below(graph, model.name) if promised else set()
         for column, one in promised:
-            if model.name in views:
-                message = f"{model.name} is a view, which has no rows of its own to check"
-                found.append(Problem("SR715", one.place, message, "Put the check on a table that reads it."))
-            elif one.type != RELATIONSHIPS:
+            if one.type != RELATIONSHIPS:
                 found.extend(expectations.promised_problems(one, model))
             else:
                 found.extend(_related(one, column, known, views, below))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -12,6 +12,7 @@ from sqlrun.errors import Place, Problem, ProjectError
 from sqlrun.line_marks import unmarked
 from sqlrun.model import Config, Model, Project, Rendered
 from sqlrun.plain_templates import fill
+from sqlrun.promises import CONFIG_OF_TABLES
 from sqlrun.sandbox import MOST_TEXT, SHORTEN, Budget, environment
 from sqlrun.template_calls import CHECK_CHOICES, Calls, Chain, Known, Mistake
 from sqlrun.yaml_values import did_you_mean
@@ -176,12 +177,25 @@ class _Engine:
             return Rendered(model, sql, tuple(refs), tuple(sources), lines, model.config)
         before = {one.name: getattr(model.config, one.name) for one in fields(Config)}
         config = configured(before, self._calls.config)
-        if model.freshness is not None and config.materialized == "view":
-            # No tick looks at a view, so it would never be told that it is old.
-            message, hint = f"{model.name} has `freshness`, and is a view", "Only tables are looked at in each tick."
-            self.problems.append(Problem("SR110", model.freshness.place, message, hint))
-            return None
+        if config.materialized == "view" and sources:
+            message = f"{model.name} is a view and reads a source, whose lines land in a table"
+            hint = "Leave out materialized: view, or read the source in another model."
+            self.problems.append(self._at("SR715", _line_of(model, "source("), "source", message, hint))
+        elif config.materialized == "view":
+            self.problems.extend(self._of_a_table(model))
+        elif model.repeats and model.grain and not sources:
+            self.problems.extend(_repeating(model))
         return Rendered(model, sql, tuple(refs), tuple(sources), lines, config)
+
+    def _of_a_table(self, model: Model) -> Iterator[Problem]:
+        """Refuse what a view says and no tick would look at: nothing of it is stored."""
+        hint = "Write it on the tables that read the view, or keep the model as a table: materialized: table."
+        for said in model.said:
+            yield Problem("SR715", said.place, f"{said.words}: {model.name} is a view, and no tick looks at it", hint)
+        for key in CONFIG_OF_TABLES:
+            if key in self._calls.config:
+                message = f"`{key}`: {model.name} is a view, and no tick looks at it"
+                yield self._at("SR715", _line_of(model, "config("), key, message, hint)
 
     def _whole(self, pieces: Iterable[str]) -> str:
         """Put a model's text together, as long as it is a query's length."""
@@ -276,6 +290,20 @@ class _Engine:
         if caller and place.file not in self._models:
             hint = f"{hint} Called from {caller[0]}:{caller[1]}.".strip()
         return Problem(code, place, message, hint, excerpt)
+
+
+def _line_of(model: Model, call: str) -> Chain:
+    return ((model.file, model.sql.count("\n", 0, max(model.sql.find(call), 0)) + 1),)
+
+
+def _repeating(model: Model) -> Iterator[Problem]:
+    """Refuse copies of rows where no source sends them twice: nothing would see that they are copies."""
+    for said in model.said:
+        if said.words == "`repeats`":
+            message = f"`repeats` is for lines that a source sends twice, and {model.name} reads no source"
+            yield Problem(
+                "SR110", said.place, message, "Leave it out: rows are then unique by the grain, or drop both."
+            )
 
 
 def _giving(value: object) -> Callable[..., object]:

@@ -100,14 +100,19 @@ def _fits(record: tuple[Field, ...], columns: tuple[Column, ...], sheet: _Sheet)
 
 def _unique(found: list[tuple[Field, ...]], columns: tuple[Column, ...], grain: tuple[str, ...], sheet: _Sheet) -> None:
     indexes = [index for index, column in enumerate(columns) if column.name in grain]
-    first: dict[tuple[str | None, ...], int] = {}
+    first: dict[tuple[object, ...], int] = {}
     for record in found if indexes else ():
-        key = tuple(record[index].text for index in indexes)
+        key = tuple(_value(record[index].text, columns[index]) for index in indexes)
         line = first.setdefault(key, record[0].line)
         if line != record[0].line:
             at = record[indexes[0]]
             message = f"the grain ({', '.join(map(str, key))}) is also that of line {line}"
             sheet.wrong(at.line, at.column, message, f"Rows are unique by {', '.join(grain)}.")
+
+
+def _value(text: str | None, column: Column) -> object:
+    """Give what a field means, so that 1 and 01 are one key; the text itself where it is no value of its type."""
+    return typed(text, column.type) if text is not None and fits(text, column.type) else text
 
 
 def _header_fits(record: tuple[Field, ...], columns: tuple[Column, ...], sheet: _Sheet) -> bool:

@@ -47,10 +47,10 @@ SMALL = {
 """,
     "models/many.sql": "select * from {{ ref('landed') }} where n >= {{ var('least') }}\n",
     "models/many.yml": """models:
-  - {name: many, description: d, config: {materialized: view}, grain: [id], columns: [
-      {name: id, data_type: string, description: d, nulls: false},
-      {name: dish, data_type: string, description: d, nulls: false},
-      {name: n, data_type: int, description: d, nulls: false}]}
+  - {name: many, description: d, config: {materialized: view}, columns: [
+      {name: id, data_type: string, description: d},
+      {name: dish, data_type: string, description: d},
+      {name: n, data_type: int, description: d}]}
 unit_tests:
   - name: few_are_left_out
     model: many

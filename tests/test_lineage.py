@@ -169,7 +169,7 @@ SMALL = {
         "select id, struct(price as paid, city as place) as sale\nfrom {{ ref('raw') }} where price > 0"
     ),
     "models/packed.yml": contract(
-        "packed", "id", "sale struct<paid:int,place:string>", extra="    grain: [id]\n    config: {materialized: view}"
+        "packed", "id", "sale struct<paid:int,place:string>", extra="    config: {materialized: view}"
     ),
     "models/totals.sql": (
         "select c.country, sum(p.sale.paid) as total\nfrom {{ ref('packed') }} as p\n"

@@ -166,12 +166,12 @@ def test_a_ref_in_a_macro_names_its_caller() -> None:
 
 def test_config_wins_over_folder_and_contract() -> None:
     """Tags add up, other settings are replaced."""
-    base = Config("table", ("id",), "merge", ("daily",))
-    sql = "{{ config(materialized='view', partition_by='id', tags=['daily', 'hot']) }}select 1"
+    base = Config("view", ("id",), "merge", ("daily",))
+    sql = "{{ config(materialized='table', partition_by='id', tags=['daily', 'hot']) }}select 1"
     found = render.project(nouns(model(sql, config=base)))[0]
 
     assert found.sql == "select 1"
-    assert found.config == Config("view", ("id",), "merge", ("daily", "hot"))
+    assert found.config == Config("table", ("id",), "merge", ("daily", "hot"))
 
 
 @pytest.mark.parametrize(
