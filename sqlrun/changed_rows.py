@@ -58,6 +58,11 @@ class Change:
         """Count the lines that were set aside."""
         return sum(count for _, count in self.aside)
 
+    @property
+    def lines(self) -> int:
+        """Count the lines of a source that came, those that were set aside among them."""
+        return self.count + self.quarantined
+
 
 def feed(progress: Progress, model: Compiled, commits: tuple[int, ...], where: str) -> Relation:
     """Bind `feed` to the changes of a model's own table."""

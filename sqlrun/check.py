@@ -59,7 +59,7 @@ def check(progress: Progress, model: Compiled) -> Checked:
     expectations = tuple(e for e in expectations_of(progress.space, model) if e.type not in (RELATIONSHIPS, VOLUME))
     change = changed_rows.read(progress, model, commits)
     results = _run(progress, model, expectations, change) if change.count and expectations else ()
-    limited = quarantine_limit.judged(progress, model, commits)
+    limited = quarantine_limit.judged(progress, model, change)
     measured, told = measure(progress, model, change)
     return Checked(change.count, change.aside, (*results, *related, *limited, *told), measured, change.added)
 

@@ -67,7 +67,7 @@ def test_lines_are_shown_with_their_place(made: Site) -> None:
 def test_text_that_may_hold_pii_is_hidden(tmp_path: Path) -> None:
     """The tagged column shows ***, the text nothing, unless both are asked for."""
     made = site(tmp_path, pii=True)
-    send(made, "0.jsonl", sale("1", "eve", guest="Mallory"), '{"guest": "Mallory')
+    send(made, "0.jsonl", sale("1", "eve", guest="Mallory"), '{"guest": "Mallory', sale("2"))
     assert made.tick(START).published
 
     assert "Mallory" not in run(made, "quarantine", "show", NAME)

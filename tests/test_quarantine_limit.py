@@ -99,3 +99,48 @@ def test_what_is_no_limit_is_a_problem(text: str) -> None:
 
     assert suite.max_quarantined is None
     assert [(p.code, p.place.line) for p in problems][-1] == ("SR717", 1)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "limit", "status"),
+    [
+        (9, 1, None, None),  # a handful of lines, one of them bad
+        (1, 9, None, None),
+        (0, 1, None, "fail"),  # nothing has ever come in
+        (0, 2, None, "fail"),
+        (50, 50, None, None),
+        (49, 51, None, "fail"),
+        (0, 2, "20", "fail"),
+        (0, 2, "100%", "pass"),
+        (0, 0, None, None),
+    ],
+)
+@pytest.mark.slow
+def test_a_limit_that_nobody_wrote(
+    tmp_path: Path, unchecked: None, good: int, bad: int, limit: str | None, status: str | None
+) -> None:
+    """More than half of a hundred lines or more, and all lines, keep a tick from being published."""
+    made = limited(tmp_path, limit) if limit else Site(project(tmp_path), DuckDBEngine())
+    lines = (*(sale(str(n)) for n in range(good)), *(sale(f"x{n}", "eve") for n in range(bad)))
+    send(made, "0.jsonl", *lines)
+    result = made.tick(START)
+
+    assert [check.status for check in result.checks if check.type == "max_quarantined"] == ([status] if status else [])
+    assert result.published is (status != "fail")
+
+
+@pytest.mark.slow
+def test_a_line_that_comes_alone_and_is_broken_stops_nothing(tmp_path: Path, unchecked: None) -> None:
+    """It is a warning, never a success; two of them that come alone are a failure until a good one comes."""
+    made = Site(project(tmp_path), DuckDBEngine())
+    send(made, "0.jsonl", sale("1"))
+    made.tick(START)
+    send(made, "1.jsonl", "broken")
+    result = made.tick(START + FIVE)
+    assert result.published and verdict(result).status == "warn"
+    send(made, "2.jsonl", "broken", "[")
+    result = made.tick(START + 2 * FIVE)
+    assert not result.published and "none has come in" in verdict(result).message
+    assert not made.tick(START + 2 * FIVE).published
+    send(made, "3.jsonl", sale("2"))
+    assert made.tick(START + 3 * FIVE).published
