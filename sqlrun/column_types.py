@@ -29,6 +29,8 @@ Tables = Mapping[str, Mapping[str, Mapping[str, str]]]
 Bound = Mapping[str, Kind | None]
 DAYS = {"DAY", "DAYS", "WEEK", "WEEKS", "MONTH", "MONTHS", "YEAR", "YEARS"}
 LONGEST = 60
+# Calls that compute as an operator does.
+CALCULATED: Mapping[str, type[exp.Expr]] = {"pmod": exp.Mod, "try_divide": exp.Div}
 
 
 def infer(tree: exp.Query, tables: Tables) -> tuple[Kind | None, ...]:
@@ -37,7 +39,7 @@ def infer(tree: exp.Query, tables: Tables) -> tuple[Kind | None, ...]:
     `tables` holds the type texts of what is read: database, table, column.
     """
     try:
-        walk = _Walk(tree, tables)
+        walk = Walk(tree, tables)
         return walk.outputs(walk.scopes.root)
     except RecursionError:  # an expression of a thousand terms
         return tuple(None for _ in tree.selects)
@@ -76,13 +78,14 @@ def declared_type(text: str) -> Kind | None:
         return None
 
 
-class _Walk:
-    """One query's types, each SELECT looked at once."""
+class Walk:
+    """One query's types, each SELECT and each expression looked at once; the tree must stay as it is meanwhile."""
 
     def __init__(self, tree: exp.Query, tables: Tables) -> None:
         self.scopes = scopes_of(tree)
         self.tables = tables
         self._done: dict[int, tuple[Kind | None, ...]] = {}
+        self._kinds: dict[int, Kind | None] = {}
 
     def outputs(self, scope: Scope) -> tuple[Kind | None, ...]:
         """List the types of a query's output columns, those of a union widened position by position."""
@@ -97,6 +100,9 @@ class _Walk:
 
     def column(self, scope: Scope, column: exp.Column) -> Kind | None:
         """Tell the type of a column of a table, of another query, or of a lateral view."""
+        own = scope.expression.named_selects if isinstance(scope.expression, exp.Query) and not column.table else []
+        if column.name in own:  # ORDER BY names what the query gives
+            return self.outputs(scope)[own.index(column.name)]
         source = source_of(scope, column.table)
         match source:
             case exp.Table():
@@ -126,7 +132,42 @@ class _Walk:
         return added[names.index(name)] if len(added) == len(names) else None
 
     def of(self, node: exp.Expr, scope: Scope, bound: Bound) -> Kind | None:
-        """Tell the type of an expression."""
+        """Return the type of an expression."""
+        key = id(node)
+        if key not in self._kinds:
+            self._kinds[key] = self._of(node, scope, bound)
+        return self._kinds[key]
+
+    def anywhere(self, node: exp.Expr) -> Kind | None:
+        """Return the type of an expression at any place of the query, inside a lambda too."""
+        lambdas: list[exp.Lambda] = []
+        above = node.parent
+        while above is not None and id(above) not in self.scopes.inner:
+            if isinstance(above, exp.Lambda):
+                lambdas.append(above)
+            above = above.parent
+        if above is None:
+            return None
+        scope, bound = self.scopes.inner[id(above)], dict[str, Kind | None]()
+        for one in reversed(lambdas):
+            bound |= self._parameters(one, scope, bound)
+        return self.of(node, scope, bound)
+
+    def _parameters(self, one: exp.Lambda, scope: Scope, bound: Bound) -> dict[str, Kind | None]:
+        """Return the types of a lambda's parameters."""
+        names, owner = [e.name for e in one.expressions], one.parent
+        array = self.of(owner.this, scope, bound) if owner is not None and isinstance(owner.this, exp.Expr) else None
+        element = array.parts[0] if array is not None and array.name == "array" else None
+        if isinstance(owner, exp.Reduce):
+            # What is carried along has the type of what comes first, or Spark refuses the call.
+            kinds = [self.of(owner.args["initial"], scope, bound), element if one.arg_key == "merge" else None]
+        elif isinstance(owner, exp.Transform | exp.ArrayFilter):
+            kinds = [element, spark.INT]
+        else:
+            kinds = [element] if len(names) == 1 else []
+        return {name: kinds[at] if at < len(kinds) else None for at, name in enumerate(names)}
+
+    def _of(self, node: exp.Expr, scope: Scope, bound: Bound) -> Kind | None:
         match node:
             case exp.Column():
                 return self.column(scope, node)
@@ -148,6 +189,9 @@ class _Walk:
                 return _element(self.of(node.this, scope, bound))
             case exp.Subquery() if id(node.this) in self.scopes.inner:
                 return self.outputs(self.scopes.inner[id(node.this)])[0]
+            case exp.Anonymous() if node.name.lower() in CALCULATED and len(node.expressions) == 2:
+                left, right = node.expressions
+                return self._computed(CALCULATED[node.name.lower()], left, right, scope, bound)
             case exp.Anonymous():
                 return FIXED_NAMES.get(node.name.lower())
             case exp.Transform() | exp.Reduce() | exp.ArrayFilter():
@@ -205,21 +249,22 @@ class _Walk:
 
     def _arithmetic(self, node: exp.Expr, scope: Scope, bound: Bound) -> Kind | None:
         left, right = node.this, node.args["expression"]
-        one, other = self.of(left, scope, bound), self.of(right, scope, bound)
         if isinstance(node, exp.Add | exp.Sub) and isinstance(right, exp.Interval):
-            return _moved(one, right)
+            return _moved(self.of(left, scope, bound), right)
+        return self._computed(type(node), left, right, scope, bound)
+
+    def _computed(
+        self, operator: type[exp.Expr], left: exp.Expr, right: exp.Expr, scope: Scope, bound: Bound
+    ) -> Kind | None:
+        one, other = self.of(left, scope, bound), self.of(right, scope, bound)
         if one is None or other is None:
             return None
-        one, other = _literal_beside(left, one, other), _literal_beside(right, other, one)
-        match node:
-            case exp.Mul():
-                return spark.multiply(one, other)
-            case exp.Div():
-                return spark.divide(one, other)
-            case exp.Mod():
-                return spark.remainder(one, other)
-            case _:
-                return spark.add(one, other)
+        one, other = literal_beside(left, one, other), literal_beside(right, other, one)
+        if operator is exp.Mul:
+            return spark.multiply(one, other)
+        if operator is exp.Div:
+            return spark.divide(one, other)
+        return spark.remainder(one, other) if operator is exp.Mod else spark.add(one, other)
 
     def _lambda(self, node: exp.Expr, scope: Scope, bound: Bound) -> Kind | None:
         """Tell the type of transform(), filter() and aggregate(), whose bodies name an array's elements."""
@@ -259,7 +304,7 @@ def _values(node: exp.Expr) -> list[exp.Expr]:
             return [node.this, *node.expressions]
 
 
-def _counted(node: exp.Expr, walk: _Walk, scope: Scope, bound: Bound) -> Kind | None:
+def _counted(node: exp.Expr, walk: Walk, scope: Scope, bound: Bound) -> Kind | None:
     """Tell the type of what an aggregate takes, DISTINCT or not."""
     value = node.this
     if isinstance(value, exp.Distinct):
@@ -290,8 +335,8 @@ def _digits(value: Decimal) -> Kind:
     return spark.decimal(max(len(digits), scale), scale)
 
 
-def _literal_beside(node: exp.Expr, kind: Kind, other: Kind) -> Kind:
-    """Give a whole number that stands beside a decimal only the digits that it has, as Spark does."""
+def literal_beside(node: exp.Expr, kind: Kind, other: Kind) -> Kind:
+    """Return an operand's type; a constant whole number beside a decimal has only the digits that it needs."""
     value = _whole(node)
     return _digits(Decimal(value)) if value is not None and other.name == "decimal" else kind
 

@@ -120,21 +120,17 @@ ORDER_DEPENDENT = frozenset({
 })  # fmt: skip
 # Where both engines agree but for what is said here; DuckDB gives another value, or an error where there is one.
 NOTES: Mapping[str, str] = {
-    "avg": "of decimals: a double on DuckDB, a decimal of four more digits on Spark",
     "get_json_object": "malformed JSON is an error on DuckDB; Spark reads what it can, or gives NULL",
     "initcap": "letters that become two, as ß, stay one on DuckDB",
     "json_array_length": "malformed JSON is an error on DuckDB, NULL on Spark",
     "json_object_keys": "malformed JSON is an error on DuckDB, NULL on Spark",
-    "round": "of a column of doubles, a 5 that is cut off: Spark rounds what is shown, DuckDB the binary number",
     "sum": "of whole numbers beyond a bigint: an error on Spark, on DuckDB only when it is stored",
-    "try_divide": "of decimals: a double on DuckDB, a decimal on Spark",
     "ucase": "letters that become two, as ß, stay one on DuckDB",
     "upper": "letters that become two, as ß, stay one on DuckDB",
 }
 
 # As above, of operators by the names that their examples have.
 OPERATORS: Mapping[str, str] = {
-    "divided": "a division of decimals is a double on DuckDB",
     "plus": "a column of dates and an interval make a time on DuckDB",
     "equal": "DuckDB compares a text with a number as decimals",
 }

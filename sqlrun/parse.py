@@ -16,7 +16,7 @@ from sqlglot.errors import OptimizeError, ParseError, SqlglotError, TokenError
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
-from sqlrun import constructs
+from sqlrun import constructs, exact
 from sqlrun.column_types import misfits
 from sqlrun.errors import Place, Problem, ProjectError
 from sqlrun.functions import function_name, refusal
@@ -123,7 +123,7 @@ def query(rendered: Rendered, schema: Schema, admitted: tuple[str, ...] = ()) ->
         problems = list(misfits(rendered, tree, schema))
     if problems:
         raise ProjectError(problems)
-    return Query(rendered, cast(exp.Expression, tree), columns)
+    return Query(rendered, cast(exp.Expression, exact.typed(tree, schema)), columns)
 
 
 def check(rendered: Rendered, schema: Schema, admitted: tuple[str, ...] = ()) -> exp.Query:

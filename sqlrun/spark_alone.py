@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import cast
 
 from sqlglot import exp
 
+from sqlrun import exact
 from sqlrun.errors import Problem
 from sqlrun.functions import unlike
 from sqlrun.incremental.algebra import place_of
@@ -23,10 +24,16 @@ def problems(queries: Iterable[Query], admitted: Collection[str] = (), advice: s
     """
     found: list[Problem] = []
     for query in queries:
-        for node, why, instead in unlike(query.tree, admitted):
+        for node, why, instead in (*unlike(query.tree, admitted), *_unsettled(query)):
             line, column = place_of(cast(exp.Expression, node))
             place, excerpt = source_place(query.rendered, line or 1, column or 1)
             problem = Problem("SR310", place, why, f"{instead} {advice}".strip(), excerpt)
             if problem not in found:
                 found.append(problem)
     return tuple(found)
+
+
+def _unsettled(query: Query) -> Iterator[tuple[exp.Expr, str, str]]:
+    for node, what in exact.unsettled(query.tree):
+        why = f"{what} of values whose type isn't known runs on Spark alone; DuckDB: it may give other digits"
+        yield node, why, "Cast what is divided or averaged, as cast(x as decimal(18, 2)) or cast(x as double)."

@@ -13,6 +13,7 @@ from typing import Any
 import duckdb
 from sqlglot import exp
 
+from sqlrun import exact
 from sqlrun.costs import has_choice
 from sqlrun.engines.protocol import Append, Dialect, Merge, Overwrite, Replace
 from sqlrun.errors import Place
@@ -160,7 +161,8 @@ class Memory:
         from sqlrun.parse import _parse, _qualify
 
         rendered = Rendered(model, model.sql, (), (), tuple(range(1, model.sql.count("\n") + 2)), model.config)
-        tree = _qualify(_parse(rendered), rendered, schema_of(self._nouns(models)))
+        schema = schema_of(self._nouns(models))
+        tree = exact.typed(_qualify(_parse(rendered), rendered, schema), schema)
         bare = Query(rendered, tree, ())
         views = [v.name for v in self.views]  # the tables of models above are not there yet
         text = compiler.whole_query({**queries, model.name: bare}, model.name, views, Moment(START, None), "duckdb")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import cast
 
 from sqlglot import exp
 
+from sqlrun.incremental import duckdb_decimals
 from sqlrun.incremental.duckdb_pieces import UnlikeSparkError, call, piece
 
 _LISTS = (exp.ArrayAgg, exp.ArrayUniqueAgg)
@@ -14,6 +16,8 @@ _LISTS = (exp.ArrayAgg, exp.ArrayUniqueAgg)
 def aggregate(node: exp.Expr) -> exp.Expr:
     """Mend an aggregate with what stands around it (WITHIN GROUP, FILTER); leave the others as they are."""
     match node:
+        case exp.Window() | exp.Filter() | exp.Avg() if not _is_wrapped(node) and _is_mean(_inner(node)):
+            return duckdb_decimals.mean(node, cast(exp.Avg, _inner(node)))
         case exp.Window() if isinstance(_inner(node), _LISTS):
             return _window_of_list(node)
         case exp.Filter() if not isinstance(node.parent, exp.Window):
@@ -21,6 +25,8 @@ def aggregate(node: exp.Expr) -> exp.Expr:
         case exp.WithinGroup() if not isinstance(node.parent, exp.Filter | exp.Window):
             return _filtered(node, _inner(node), [])
         case exp.ArrayAgg() | exp.ArrayUniqueAgg() | exp.CountIf() | exp.Count() | exp.Corr() if not _is_wrapped(node):
+            return _filtered(node, node, [])
+        case exp.RegrSlope() if not _is_wrapped(node):
             return _filtered(node, node, [])
         case exp.AnonymousAggFunc() | exp.FirstValue() | exp.LastValue() if not _is_wrapped(node):
             return _filtered(node, node, [])
@@ -30,6 +36,10 @@ def aggregate(node: exp.Expr) -> exp.Expr:
             return call(name, node.this, node.expression)
         case _:
             return node
+
+
+def _is_mean(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Avg) and bool(duckdb_decimals.operands(node))
 
 
 def _inner(node: exp.Expr) -> exp.Expr:
@@ -62,6 +72,13 @@ def _filtered(node: exp.Expr, inner: exp.Expr, conditions: list[exp.Expr]) -> ex
             counted = call("regr_count", inner.this, inner.expression)
             correlated = call("corr", inner.this, inner.expression)
             return piece(template, n=_where(counted, conditions), c=_where(correlated, conditions))
+        case exp.RegrSlope():
+            # DuckDB divides zero by zero where x is the same in all rows.
+            return piece(
+                "case when arg_v = 0 then null else arg_s end",
+                v=_where(call("regr_sxx", inner.this, inner.expression), conditions),
+                s=_where(call("regr_slope", inner.this, inner.expression), conditions),
+            )
         case exp.AnonymousAggFunc():
             return _percentile(node, inner, conditions)
         case _:

@@ -10,12 +10,13 @@ from sqlglot import exp
 from sqlrun.incremental import (
     duckdb_aggregates,
     duckdb_casts,
+    duckdb_decimals,
     duckdb_nested,
     duckdb_numbers,
     duckdb_text,
     duckdb_times,
 )
-from sqlrun.incremental.duckdb_pieces import UnlikeSparkError, call
+from sqlrun.incremental.duckdb_pieces import UnlikeSparkError, call, repeating
 
 CALLS: Mapping[str, Callable[[list[exp.Expr]], exp.Expr]] = {
     **duckdb_text.CALLS,
@@ -65,8 +66,10 @@ CLASSES: Mapping[type[exp.Expr], Callable[[Any], exp.Expr]] = {
 
 def mended(tree: exp.Expr) -> exp.Expr:
     """Write every call as DuckDB makes it, inner ones first; the tree is changed. Raises: UnlikeSparkError."""
+    duckdb_decimals.note(tree)
     for node in _inner_first(tree):
-        made = _mended(node)
+        with repeating(isinstance(node.find_ancestor(exp.Having, exp.Qualify, exp.Select), exp.Having | exp.Qualify)):
+            made = _mended(node)
         if made is node:
             continue
         if node is tree:
@@ -93,27 +96,38 @@ def _mended(node: exp.Expr) -> exp.Expr:
     match node:
         case exp.AnonymousAggFunc():
             return duckdb_aggregates.aggregate(node)
+        case exp.Anonymous() if duckdb_decimals.operands(node):
+            made = duckdb_decimals.computed(node, *node.expressions)
+            return made if made is not None else duckdb_decimals.positive(node, CALLS["pmod"](node.expressions))
+        case exp.Div() | exp.Mod() | exp.IntDiv() | exp.Mul() | exp.Add() | exp.Sub():
+            return duckdb_decimals.computed(node, node.this, node.expression) or _mended_operator(node)
         case exp.Anonymous():
             mend = CALLS.get(node.name.lower())
             return mend(node.expressions) if mend is not None else node
         case exp.Like() | exp.ILike():
             return duckdb_text.like(node)
-        case exp.Div():
-            return duckdb_numbers.divided(node)
-        case exp.Mod():
-            return duckdb_numbers.remainder(node)
-        case exp.Add() | exp.Sub():
-            return duckdb_casts.moved(node)
         case exp.Cast():
             return duckdb_casts.cast(node)
-        case exp.IntDiv():
-            return duckdb_casts.whole_part(node)
         case exp.Func():
             return _mended_class(node)
         case exp.Bracket():
             return duckdb_casts.element(node)
         case exp.Window() | exp.Filter() | exp.WithinGroup():
             return duckdb_aggregates.aggregate(node)
+        case _:
+            return node
+
+
+def _mended_operator(node: exp.Binary) -> exp.Expr:
+    match node:
+        case exp.Div():
+            return duckdb_numbers.divided(node)
+        case exp.Mod():
+            return duckdb_numbers.remainder(node)
+        case exp.IntDiv():
+            return duckdb_casts.whole_part(node)
+        case exp.Add() | exp.Sub():
+            return duckdb_casts.moved(node)
         case _:
             return node
 

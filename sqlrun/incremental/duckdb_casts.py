@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from sqlrun.incremental import duckdb_decimals
 from sqlrun.incremental.duckdb_pieces import number, piece, text
 
 _WHOLE = exp.DataType.SIGNED_INTEGER_TYPES
@@ -82,8 +83,10 @@ def is_double(node: exp.Expr) -> bool:
             return is_double(node.this) or is_double(node.expression)
         case exp.Bracket() if isinstance(node.this, exp.Anonymous) and node.this.name == "list_transform":
             return is_double(node.this.expressions[1].this)
+        case exp.Div() | exp.Avg():
+            return not duckdb_decimals.operands(node)
         case _:
-            return isinstance(node, exp.Div | exp.Avg | exp.Sqrt | exp.Stddev | exp.Variance)
+            return isinstance(node, exp.Sqrt | exp.Stddev | exp.Variance)
 
 
 def is_date(node: exp.Expr) -> bool:
@@ -120,10 +123,11 @@ def moved(node: exp.Add | exp.Sub) -> exp.Expr:
 
 def whole_part(node: exp.IntDiv) -> exp.Expr:
     """Mend div: DuckDB's gives a fraction for decimals."""
-    if is_whole(node.this) and is_whole(node.expression):
+    if is_whole(node.this) and is_whole(node.expression) and number(node.expression):
         return node
     template = (
-        "case when typeof(arg_a) like 'DECIMAL%' or typeof(arg_b) like 'DECIMAL%' "
+        "case when arg_a is not null and arg_b = 0 then error('div: division by zero') "
+        "when typeof(arg_a) like 'DECIMAL%' or typeof(arg_b) like 'DECIMAL%' "
         "then error('div: of decimals it is another number on DuckDB; cast both to bigint') else arg_a // arg_b end"
     )
     return piece(template, a=node.this.unnest(), b=node.expression.unnest())

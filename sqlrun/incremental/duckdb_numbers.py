@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-from sqlrun.incremental.duckdb_pieces import Mend, number, of, piece
+from sqlrun.incremental import duckdb_decimals
+from sqlrun.incremental.duckdb_pieces import Mend, UnlikeSparkError, number, of, piece
 
 
 def remainder(node: exp.Mod) -> exp.Expr:
@@ -28,7 +29,10 @@ def divided(node: exp.Div) -> exp.Expr:
 def whole(node: exp.Ceil | exp.Floor) -> exp.Expr:
     """Mend ceil and floor: Spark's give whole numbers."""
     if node.args.get("decimals") is not None:
-        return node
+        digits = number(node.args["decimals"])
+        if digits is None or not duckdb_decimals.operands(node):
+            raise UnlikeSparkError("the number's type has to be known, and the digits have to be written out")
+        return duckdb_decimals.ceiled(node, digits)
     name = "ceil" if isinstance(node, exp.Ceil) else "floor"
     return piece(f"cast({name}(arg_x) as bigint)", x=node.this)
 

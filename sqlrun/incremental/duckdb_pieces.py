@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 import sqlglot
 from sqlglot import exp
@@ -12,6 +14,7 @@ Mend = Callable[[list[exp.Expr]], exp.Expr]
 PREFIX = "arg_"
 # Larger arguments that a piece uses more than once are bound to a name, so that nested calls don't double the text.
 MOST_REPEATED = 3
+_repeating: ContextVar[bool] = ContextVar("repeating", default=False)
 
 
 class UnlikeSparkError(Exception):
@@ -34,10 +37,7 @@ def piece(template: str, **arguments: exp.Expr) -> exp.Expr:
     for column in tree.find_all(exp.Column):
         if column.name.startswith(PREFIX):
             uses.setdefault(column.name.removeprefix(PREFIX), []).append(column)
-    bound = {name: arguments[name] for name, places in uses.items() if len(places) > 1 and _is_large(arguments[name])}
-    if bound:
-        # What stands inside the lambda may hold no aggregate: everything else that is large is bound too.
-        bound |= {name: arguments[name] for name in uses if _is_large(arguments[name])}
+    bound = {} if _repeating.get() else _repeated_large(uses, arguments)
     for name, places in uses.items():
         for place in places:
             if name in bound:
@@ -45,6 +45,30 @@ def piece(template: str, **arguments: exp.Expr) -> exp.Expr:
             else:
                 place.replace(_closed(arguments[name].copy()))
     return _let(tree, bound) if bound else tree
+
+
+@contextmanager
+def repeating(on: bool) -> Iterator[None]:
+    """Bind no argument to a name meanwhile: DuckDB takes no lambda over aggregates in HAVING."""
+    token = _repeating.set(on)
+    try:
+        yield
+    finally:
+        _repeating.reset(token)
+
+
+def _repeated_large(uses: Mapping[str, list[exp.Column]], arguments: Mapping[str, exp.Expr]) -> dict[str, exp.Expr]:
+    bound = {name: arguments[name] for name, places in uses.items() if len(places) > 1 and _is_large(arguments[name])}
+    if bound:
+        # What stands inside the lambda may hold no aggregate: everything else that is large is bound too.
+        bound |= {name: arguments[name] for name in uses if _is_large(arguments[name])}
+    return bound
+
+
+def repeated(template: str, **arguments: exp.Expr) -> exp.Expr:
+    """Put arguments into a template, each as often as it stands there."""
+    with repeating(True):
+        return piece(template, **arguments)
 
 
 def call(name: str, *arguments: exp.Expr) -> exp.Expr:

@@ -350,7 +350,7 @@ def average(total: exp.Expr, count: exp.Expr, argument: Type) -> exp.Expr:
     value = exp.Div(this=total, expression=count.copy())
     size = types.decimal(argument)
     if size is not None and not types.is_integer(argument):
-        value.meta["average"] = (types.average(argument), min(18, size[1] + 14))
+        value.meta["average"] = (types.average(argument), min(18, size[1] + 14), size)
     return value
 
 

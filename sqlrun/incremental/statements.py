@@ -139,7 +139,7 @@ def _exact_average(node: exp.Expr) -> exp.Expr:
     """Divide with more digits than the average keeps, then round: a quotient of decimals alone has fewer on Spark."""
     if not isinstance(node, exp.Div) or "average" not in node.meta:
         return node
-    result, scale = node.meta["average"]
+    result, scale, _ = node.meta["average"]
     total = exp.cast(node.this, f"decimal(38,{scale})")
     return exp.cast(exp.Div(this=total, expression=node.expression), exp.DataType.build(result, dialect="databricks"))
 
