@@ -63,7 +63,7 @@ def contract(reader: Reader, node: Any) -> Contract:
     repeats = reader.flag(node, "repeats", False)
     at, fresh = freshness.event_time(reader, node, found, name), freshness.freshness(reader, node)
     said = of_tables(reader, node)
-    return Contract(name, reader.text(node, "description"), grain, repeats, found, config, at, fresh, said)
+    return Contract(name, reader.words(node), grain, repeats, found, config, at, fresh, said)
 
 
 def _known_columns(
@@ -97,7 +97,7 @@ def columns(reader: Reader, node: Any, what: str, grain: tuple[str, ...] = ()) -
         words, checks = promises(reader, item, name, grain)
         nullable = reader.flag(item, "nulls", True) and "not_null" not in words
         kind = re.sub(r"\s*([(),<>:])\s*", r"\1", " ".join(reader.text(item, "data_type", "string").lower().split()))
-        unit, description = reader.text(item, "unit"), reader.text(item, "description")
+        unit, description = reader.text(item, "unit"), reader.words(item)
         found.append(Column(name, kind, description, place, unit, nullable, reader.texts(item, "tags"), checks))
     return tuple(found)
 
@@ -186,7 +186,7 @@ def sources(reader: Reader) -> tuple[Source, ...]:
             unchecked(reader, fields, "a source")
             if table.get("columns") == []:
                 reader.problem("SR104", reader.place(table, "columns"), f"source {one}.{two} has no columns", NAME_ALL)
-            path, description = reader.text(table, "path"), reader.text(table, "description")
+            path, description = reader.text(table, "path"), reader.words(table)
             change = reader.choice(table, "on_schema_change", SCHEMA_CHANGES, SCHEMA_CHANGES[0])
             found.append(Source(one, two, kind, path, fields, description, at, change))
     return tuple(found)

@@ -31,6 +31,7 @@ FATES: tuple[Fate, ...] = (
 )
 # What is told as a number alone.
 QUIET = ("untouched", "shared", "not selected")
+READS_EDITED = "it reads what was edited"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,11 @@ def _model(space: Workspace, plan: TickPlan, model: Compiled, known: Mapping[str
 def _left_out(space: Workspace, model: Compiled, known: Mapping[str, TableState]) -> Edit:
     before = known.get(model.name)
     same = before is not None and print_of(before.path) == space.prints[model.name]
-    return Edit(model.name, "not selected", "as it is" if same else "edited; readers keep what was built")
+    why = "as it is"
+    if not same:
+        own = before is None or is_edited(space, model, known)
+        why = f"{'edited' if own else READS_EDITED}; readers keep what was built"
+    return Edit(model.name, "not selected", why)
 
 
 def _why(space: Workspace, plan: TickPlan, model: Compiled, known: Mapping[str, TableState]) -> str:
@@ -128,13 +133,33 @@ def _edited(space: Workspace, plan: TickPlan, model: Compiled, known: Mapping[st
             return ""  # the note says it
         if moved:
             return f"it reads {_listed(moved)}"
-        return "production's is made from other tables" if plan.env and not plan.refresh else "--full-refresh"
-    then = {name: print_of(known[name].path) if name in known else space.prints[name] for name in reads}
-    if fingerprint.of_model(model, then) == before:
+        if plan.refresh:
+            return "--full-refresh"
+        anew = built_anew(plan, model)
+        if anew:
+            return f"it reads {', '.join(anew)}, built anew since"
+        return "production's is made from other tables" if plan.env else "a table of its own is missing"
+    if not is_edited(space, model, known):
         return f"it reads {_listed(moved)}"
     others = [f"the view {name}" for name in reads if name in space.views] + moved
     own = "its query, columns or layout were edited"
     return f"{own}, or what it takes from {' or '.join(others)}" if others else own
+
+
+def is_edited(space: Workspace, model: Compiled, known: Mapping[str, TableState]) -> bool:
+    """Tell whether a model itself means something else than when its table was made, whatever became of its inputs."""
+    then = {n: print_of(known[n].path) if n in known else space.prints[n] for n in model.query.rendered.refs}
+    return fingerprint.of_model(model, then) != print_of(known[model.name].path)
+
+
+def built_anew(plan: TickPlan, model: Compiled) -> tuple[str, ...]:
+    """Name the tables that a model reads and that lie elsewhere than when it read them: nobody edited it."""
+    tables = plan.published.tables if plan.published else {}
+    found: dict[str, None] = {}
+    for stage in model.stages:
+        read = tables[stage.name].inputs if stage.name in tables else {}
+        found |= dict.fromkeys(n for n, (path, _) in read.items() if n in tables and tables[n].path != path)
+    return tuple(found)
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -163,7 +188,7 @@ def told(found: Iterable[Edit], published: Published | None, rows: Mapping[str, 
         lines = ["Nothing is published yet; the next build builds everything."]
     else:
         lines = [f"Compared with {with_what or compared(published, ALONE)}:"]
-    shown = [edit for edit in listed if edit.fate not in QUIET or edit.why[:6] == "edited"]
+    shown = [edit for edit in listed if edit.fate not in QUIET or edit.why.startswith(("edited", READS_EDITED))]
     fate, name = (max([len(getattr(e, key)) for e in shown] or [0]) for key in ("fate", "name"))
     lines += [""] if shown else []
     for edit in shown:

@@ -43,7 +43,7 @@ def exposures(reader: Reader, nouns: Project) -> tuple[Exposure, ...]:
             Exposure(
                 reader.text(node, "name"),
                 reader.choice(node, "type", TYPES, TYPES[0]),
-                reader.text(node, "description"),
+                reader.words(node),
                 reader.text(owner, "name"),
                 refs,
                 place,

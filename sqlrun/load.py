@@ -10,7 +10,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from sqlrun import exposures, halves, seed_fields, settings, suites
+from sqlrun import exposures, halves, seed_fields, settings, suites, unread
 from sqlrun.cache import Cache, digest
 from sqlrun.contract import (
     MODEL_KEYS,
@@ -35,17 +35,10 @@ if TYPE_CHECKING:
 
 # What a template sees under its own name; a macro of that name would hide it.
 TEMPLATE_NAMES = ("ref", "source", "var", "config", "this", "is_incremental", "env_var", "range", "namespace")
-SUFFIXES = {
-    "models": (".sql", ".yml"),
-    "macros": (".sql", ".yml"),
-    "seeds": (".csv", ".yml"),
-    "expectations": (".yml", ".sql"),
-}
 _Tested = TypeVar("_Tested", Model, Macro)
 PLAIN = frozenset({str, int, bool, float, type(None)})
 # YAML files under models/ that are no model's contract.
 OTHERS = ("_sources.yml", "_exposures.yml")
-LOOKALIKES = (".sql", ".yml", ".yaml", ".csv", ".j2", ".jinja")  # what is none of these needs no word
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +86,7 @@ def read(root: Path, cache: Cache | None = None) -> Loaded:
     nouns = _with_tests(folder, nouns, contracts)
     nouns = replace(nouns, suites=tuple(_suites(folder, nouns.models)))
     nouns = replace(nouns, suites=_with_sql_checks(folder, nouns), exposures=tuple(_exposures(folder, nouns)))
-    _unread(folder)
+    unread.problems(folder)
     return Loaded(nouns, tuple(folder.problems), folder.facts)
 
 
@@ -440,12 +433,3 @@ def _sql_check(folder: Folder, nouns: Project, name: str, file: str, text: str) 
     except ProjectError as error:
         folder.problems.extend(error.problems)
         return None
-
-
-def _unread(folder: Folder) -> None:
-    """Note files that look as if they counted but don't: silence would hide a model or a check."""
-    for room, suffixes in SUFFIXES.items():
-        for file in folder.files(room):
-            if file.suffix.lower() in LOOKALIKES and file.suffix not in suffixes:
-                hint = f"{room}/ holds {' and '.join(suffixes)} files; rename it, or move it elsewhere."
-                folder.problem("SR117", file, "sqlrun does not read this file", hint)

@@ -19,6 +19,7 @@ ARGUMENTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "constraints": {"foreign_key": ("to", "to_columns")},
     "data_tests": {"accepted_values": ("values",), "relationships": ("to", "field")},
 }
+PLAIN = ("not_null", "unique", "primary_key")
 KNOWN = {
     "constraints": "not_null, unique and foreign_key",
     "data_tests": "not_null, unique, accepted_values and relationships",
@@ -43,10 +44,14 @@ def promises(
             word, arguments = _parted(reader, entry, place, key)
             if word in ARGUMENTS[key]:
                 checks += _check(reader, column, word, arguments, place, ARGUMENTS[key][word])
-            elif word in ("unique", "primary_key") and grain != (column,):
+                continue
+            if word in PLAIN and _plain(reader, word, arguments, place, key) == "warning" and word == "not_null":
+                checks.append(_never_null(column, place))
+                continue
+            if word in ("unique", "primary_key") and grain != (column,):
                 hint = f"Write `grain: [{column}]` above the columns: rows are unique by their grain."
                 reader.problem("SR110", place, f"`{word}` of column `{column}` is not what the grain says", hint)
-            elif word not in ("not_null", "unique", "primary_key"):
+            elif word not in PLAIN:
                 hint = f"Here stand {KNOWN[key]}; other checks stand in expectations/, under the model's path."
                 reader.problem("SR110", place, f"`{word}` is not for `{key}` of a contract", hint)
             words.add("not_null" if word == "primary_key" else word)
@@ -95,7 +100,27 @@ def _parted(reader: Reader, entry: Any, place: Place, key: str) -> tuple[str, An
         more = ARGUMENTS[key].get(word, ())
         return word, reader.mapping(entry, place, "a constraint", ("type", "name", *more), ("type",))
     word = str(next(iter(entry), ""))
+    for more in list(entry)[1:]:
+        hint = f"Begin a new item with `- {more}:`, or write it below `{word}:`, further in."
+        reader.problem("SR110", reader.place(entry, more), f"`{more}` stands beside `{word}` in one item", hint)
     return word, entry.get(word) or {}
+
+
+def _plain(reader: Reader, word: str, arguments: Any, place: Place, key: str) -> str:
+    """Read what stands with a word that takes no arguments; all that it can say besides is how bad a breach is."""
+    if key == "constraints" or not arguments:
+        return "critical"
+    known = ("name", "description", "config", "severity")
+    severity = _severity(reader, reader.mapping(arguments, place, f"`{word}`", known))
+    if word == "unique" and severity != "critical":
+        hint = "Leave the severity out, or write expect_column_values_to_be_unique with it in expectations/."
+        reader.problem("SR110", place, "`unique` is the grain's, which can't be a warning", hint)
+    return severity
+
+
+def _never_null(column: str, place: Place) -> Expectation:
+    what = f"the contract says that {column} is never null"
+    return Expectation("expect_column_values_to_not_be_null", {"column": column}, "warning", "warn", what, place)
 
 
 def _check(

@@ -31,7 +31,7 @@ def suite(reader: Reader, model: str) -> Suite:
             hint = "kwargs: {column: order_id}"
             reader.problem("SR103", reader.value_place(item, "kwargs"), "`kwargs` must be a mapping", hint)
             kwargs = None
-        kind, description = reader.text(item, "type"), reader.text(item, "description")
+        kind, description = reader.text(item, "type"), reader.words(item)
         found.append(Expectation(kind, _floats(plain(kwargs or {})), severity, on_fail, description, place))
     return Suite(model, reader.file, tuple(found), _limit(reader, root))
 

@@ -28,6 +28,7 @@ from sqlrun import (
     receipts,
     report,
     report_files,
+    unread,
     upkeep,
 )
 from sqlrun.artifacts import Artifacts
@@ -206,6 +207,8 @@ class Session:
             self._keep,
         )
         self._progress = None
+        for text in unread.told(self.root, self.prepared.nouns.sources):
+            self._say(text)
         try:
             result = tick(self.prepared.space, engine, ledger, request, tell, self._reader)
         except (SqlrunError, KeyboardInterrupt) as error:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlrun import spark_alone
+from sqlrun.edits import is_edited
 from sqlrun.engines.protocol import Relation, StoredColumn
 from sqlrun.errors import UsageError
 from sqlrun.incremental.compile import Compiled, whole_query
@@ -20,6 +21,7 @@ from sqlrun.incremental.sql import identifier, type_name
 from sqlrun.plan import Workspace, tick_plan
 from sqlrun.readers import query, relation
 from sqlrun.sampling import Sample
+from sqlrun.sharing import print_of
 from sqlrun.ticks import Published, TableState, parse_time
 
 
@@ -56,6 +58,8 @@ def verify(
 
     `some`: only rows of these keys, where a table has a grain; others are compared whole.
 
+    A model whose input was built anew since, as by `--full-refresh`, is compared over what it has read.
+
     Raises: UsageError if a model was edited since the tick: its table answers another query.
     """
     _require_duckdb(space, names)
@@ -64,12 +68,23 @@ def verify(
         if model.source is not None:
             continue
         state = published.tables.get(model.name)
-        if state is None or plan.tables[model.name].state is None:
-            raise UsageError(
-                f"{model.name} was edited since tick {published.tick}, whose table answers the query that it had then. "
-                "Run `sqlrun build` first."
-            )
+        if state is None:
+            raise UsageError(f"tick {published.tick} has no table {model.name}. Run `sqlrun build` first.")
+        if print_of(state.path) != space.prints[model.name]:
+            raise UsageError(_edited(space, published, model))
         yield _compared(space, warehouse, published, model, state, samples, some)
+
+
+def _edited(space: Workspace, published: Published, model: Compiled) -> str:
+    """Say that a table answers another query than today's: of a model's own, or of one that it reads."""
+    own = is_edited(space, model, published.tables)
+    what = "was edited" if own else "reads what was edited"
+    if own and set(model.query.rendered.refs) & set(space.views):
+        what = "or a view that it reads was edited"
+    return (
+        f"{model.name} {what} since tick {published.tick}, whose table answers the query that it had then. "
+        "Run `sqlrun build` first."
+    )
 
 
 def _require_duckdb(space: Workspace, names: tuple[str, ...]) -> None:

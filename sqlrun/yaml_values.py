@@ -206,6 +206,14 @@ class Reader:
             return str(value).lower()
         return default if value is None else str(value).strip()
 
+    def words(self, node: Any, key: str = "description") -> str:
+        """Read a text for people; dbt's `{{ doc('x') }}` would be shown as it stands, which nobody means."""
+        text = self.text(node, key)
+        if "{{" in text:
+            message = f"`{key}` holds `{{{{`, and YAML is no template"
+            self.problem("SR110", self.value_place(node, key), message, "Write the text itself.")
+        return text
+
     def choice(self, node: Any, key: str, choices: tuple[str, ...], default: str) -> str:
         """Read one of several words; the default where it is another."""
         value = self.text(node, key, default)

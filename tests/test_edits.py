@@ -12,7 +12,10 @@ from sqlrun.cli import main
 from sqlrun.edits import Edit, as_json, edits, told
 from sqlrun.engines.duckdb import DuckDBEngine
 from sqlrun.errors import UsageError
+from sqlrun.lock import hold
 from sqlrun.plan import tick_plan
+from sqlrun.upkeep import look_after
+from sqlrun.verify import verify
 from tests.projects import Site, copy_project, prepared
 from tests.script import FIVE, START, order
 from tests.whole import differences
@@ -190,3 +193,54 @@ def test_the_command_reads_the_profile_s_warehouse(site: Site) -> None:
         in done.output
     )
     assert site.ledger.read().last_tick == 1
+
+
+def verified(site: Site, *names: str) -> dict[str, bool]:
+    published = site.ledger.read().published
+    assert published is not None
+    wanted = names or tuple(model.name for model in site.prepared.space.tables)
+    return {v.model: v.ok for v in verify(site.prepared.space, site.warehouse, published, wanted, 3)}
+
+
+def test_a_table_built_anew_is_no_edit_of_its_readers(site: Site) -> None:
+    """Each is true of what it read, whose files upkeep keeps; the next build that includes them makes them anew."""
+    name = SLOTS.rpartition("/")[2]
+    assert site.tick(START + FIVE, (name,), refresh=True).published
+
+    found = planned(site)
+
+    said = {edit.name: edit.why for edit in found.values() if edit.fate == "rebuilt"}
+    assert said and set(said.values()) == {f"it reads {name}, built anew since"}
+    assert not any("edited" in edit.why or "refresh" in edit.why for edit in found.values())
+    assert said.keys() <= verified(site).keys() and all(verified(site).values())
+    with hold(site.warehouse, START + FIVE, None) as holder:
+        look_after(site.ledger, 1, START + FIVE, holder, lambda _: None)
+    assert all(verified(site).values())
+    assert site.tick(START + 2 * FIVE).published
+    assert {edit.fate for edit in planned(site).values()} == {"untouched"}
+    assert all(verified(site).values())
+
+
+def test_what_is_no_edit_is_told_as_none(site: Site) -> None:
+    """A folder that moves, a comment, a rollback, another environment: no table is rebuilt for it."""
+    before = site.everything()
+    assert site.tick(START + FIVE).published
+    (site.root / "models" / "other").mkdir()
+    for ending in (".sql", ".yml"):
+        (site.root / f"{SLOTS}{ending}").rename(site.root / "models" / "other" / f"fct_restaurant_slots{ending}")
+    expectations = site.root / "expectations" / "facts" / "fct_restaurant_slots.yml"
+    if expectations.exists():
+        (site.root / "expectations" / "other").mkdir()
+        expectations.rename(site.root / "expectations" / "other" / expectations.name)
+    edit(site, ("models/other/fct_restaurant_slots.sql", "select", "-- the same\nselect"))
+    assert {edit.fate for edit in planned(site).values()} == {"untouched"}
+    assert all(verified(site).values()) and before.keys() == site.everything().keys()
+
+
+def test_a_reader_of_what_was_edited_was_not_edited_itself(site: Site) -> None:
+    largest(site)
+    name = SLOTS.rpartition("/")[2]
+    with pytest.raises(UsageError, match=f"{name} was edited since tick 1"):
+        verified(site, name)
+    with pytest.raises(UsageError, match=f"restaurant_windows reads {name}, which was edited since"):
+        verified(site, "restaurant_windows")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from sqlrun import load
 from sqlrun.cache import Cache
 from sqlrun.cli import main
 from sqlrun.engines.duckdb import DuckDBEngine
@@ -240,3 +241,40 @@ def test_what_is_known_of_a_project_hides_no_problem(root: Path) -> None:
 
     with pytest.raises(ProjectError, match="SR705"):
         prepare(root, Cache.of(root))
+
+
+@pytest.mark.parametrize(
+    ("promise", "code"),
+    [
+        ("data_tests: [{not_null: {where: n > 0}}]", "SR102"),
+        ("data_tests: [{unique: {config: {limit: 3}}}]", "SR102"),
+        ("data_tests: [{unique: {config: {severity: warn}}}]", "SR110"),
+        ("data_tests: [{not_null: {}, unique: {}}]", "SR110"),
+        ("data_tests: [{not_null: true}]", "SR103"),
+        ("data_tests: [{not_null: {config: {enabled: false}}}]", "SR102"),
+        ("data_tests: [{accepted_values: {values: [x], quote: false}}]", "SR102"),
+        ("data_tests: [{accepted_values: {values: [x], config: {warn_if: '>3'}}}]", "SR102"),
+        ("data_tests: [{relationships: {to: ref('a'), field: id, where: x}}]", "SR102"),
+        ("data_tests: [{my_own_test: {}}]", "SR110"),
+    ],
+)
+def test_an_argument_that_means_nothing_here_is_refused(tmp_path: Path, promise: str, code: str) -> None:
+    """Of words that take no arguments, too: a condition or a limit that is dropped would promise more than is meant."""
+    written = broken.contract("a", extra="    grain: [id]").replace("name: id, ", f"name: id, {promise}, ")
+    broken.write(tmp_path, {"models/a.sql": "select 1 as id", "models/a.yml": written})
+
+    problems = load.read(tmp_path).problems
+
+    assert code in {problem.code for problem in problems}
+
+
+def test_not_null_may_be_a_warning(tmp_path: Path) -> None:
+    """Then NULL is no error of the tick, and the column may hold it."""
+    promise = "data_tests: [{not_null: {config: {severity: warn}}}]"
+    written = broken.contract("a").replace("name: id, ", f"name: id, {promise}, ")
+    broken.write(tmp_path, {"models/a.sql": "select 1 as id", "models/a.yml": written})
+    (column,) = load.project(tmp_path).models[0].columns
+    assert column.nullable
+    assert [(one.type, one.severity, one.on_fail) for one in column.promises] == [
+        ("expect_column_values_to_not_be_null", "warning", "warn")
+    ]
