@@ -167,9 +167,22 @@ def recover(engine: Engine, plan: TickPlan, still: Callable[[], None] = alone) -
             engine.create(table.spec)
             bases[name] = 0
         elif not table.lands and head > (table.state.version if table.state else 0):
-            engine.restore(table.spec.path, table.state.version if table.state else 0, head)
+            _restore(engine, name, table.spec.path, table.state.version if table.state else 0, head)
             # A restore is one commit at most; were there others between, this tick's write is refused.
             bases[name] = min(engine.head(table.spec.path) or 0, head + 1)
         else:
             bases[name] = head
     return bases
+
+
+def _restore(engine: Engine, name: str, path: str, version: int, head: int) -> None:
+    """Make a table what readers see of it, or say what to do where its files are gone."""
+    try:
+        engine.restore(path, version, head)
+    except EngineError as error:
+        told = doctor.advice(name, lands=False).removeprefix("It was published. ")
+        raise EngineError(
+            f"{name} can't go back to version {version}, which was published: {error}. If a file is gone, as after "
+            f"another writer's VACUUM: {told}",
+            model=name,
+        ) from error

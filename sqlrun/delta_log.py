@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from urllib.parse import unquote
 
-from sqlrun import examination
+from sqlrun import examination, foreign
 from sqlrun.engines import delta_files
 from sqlrun.errors import EngineError
 from sqlrun.examination import Finding, Log, commit_name
+from sqlrun.foreign import Foreign, Whose
 from sqlrun.recent import Recent
 
 NEWEST = 20
@@ -28,7 +31,8 @@ class Subject:
     """A table to examine. `path` is relative to the warehouse.
 
     `shown` is the version that readers see, `kept` the newest one that they ever saw; -1: none.
-    `stays`: rows newer than that stay, so their files count too. `transaction`: its writes carry an id.
+    `stays`: rows newer than that stay, so their files count too. `transaction`: its writes carry an id. `project`: the
+    one whose table it is.
     """
 
     name: str
@@ -38,20 +42,29 @@ class Subject:
     stays: bool = False
     transaction: bool = True
     advice: str = ""
+    project: str = ""
+
+    @property
+    def seen(self) -> int:
+        """Tell the newest version that readers see or ever saw."""
+        return max(self.shown, self.kept)
 
 
 @dataclass(slots=True)
 class Found:
     """What was found. `first`: the first version that is not whole; it and all after it may go (None: all are whole).
 
-    `moves` are files to set aside, relative to the warehouse, in that order.
+    `moves` are files to set aside, relative to the warehouse, in that order. `foreign` are commits of another writer
+    that change what the table says and were not taken back; of those that readers see `deep` alone tells.
     """
 
     log: Log
+    subject: Subject
     first: int | None = None
     findings: list[Finding] = field(default_factory=list)
     moves: list[str] = field(default_factory=list)
     texts: dict[int, str] = field(default_factory=dict)
+    foreign: list[Foreign] = field(default_factory=list)
 
     @property
     def refused(self) -> list[Finding]:
@@ -66,7 +79,7 @@ class Table:
         self.warehouse, self.subject, self.deep = Path(warehouse), subject, deep
         self.folder = self.warehouse / subject.path / "_delta_log"
         names = [file.name for file in self.folder.iterdir()] if self.folder.is_dir() else []
-        self.found = Found(examination.listed(names))
+        self.found = Found(examination.listed(names), subject)
 
     def examine(self) -> Found:
         """Look at commits, checkpoints, checksums and data files."""
@@ -79,6 +92,7 @@ class Table:
             self._damaged(missing, commit_name(missing), "is missing")
         for version in self._versions():
             self._commit(version)
+        self._look_for_others()
         self._data()
         if found.first is not None:
             self._move_since(found.first)
@@ -100,13 +114,35 @@ class Table:
     def _commit(self, version: int) -> None:
         data = (self.folder / commit_name(version)).read_bytes()
         text = data.decode("utf-8", "replace")
-        fault = examination.commit_fault(text, transaction=self.subject.transaction)
+        fault = examination.commit_fault(text, transaction=self.subject.transaction, known=self._whose.wrote)
         if not fault and version > self.subject.kept and not self._fits(commit_name(version), data):
             fault = "is not what its checksum says"
         if fault:
             self._damaged(version, commit_name(version), fault)
         else:
             self.found.texts[version] = text
+
+    @cached_property
+    def _whose(self) -> Whose:
+        """Tell whose commits are the table's own, as it and its checkpoint remember their stream."""
+        place = self.warehouse / "_sqlrun/checkpoints" / self.subject.path / "metadata"
+        found = set[str]()
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            found.add(str(json.loads(place.read_text())["id"]))
+        with suppress(OSError):
+            found.add((self.folder.parent / "_sqlrun_checkpoint").read_text().strip())
+        return Whose(self.subject.project, frozenset(found) or None)
+
+    def _look_for_others(self) -> None:
+        """Find the commits of other writers among those that are whole."""
+        texts, since, first = self.found.texts, -1 if self.deep else self.subject.shown, self.found.first
+        commits = {v: examination.actions_of(text) for v, text in texts.items() if first is None or v < first}
+        if self.subject.stays and self.subject.path.startswith("_sqlrun/"):
+            # Older books don't say whose their rows are: from the first that does on, all do.
+            marked = [version for version, actions in commits.items() if foreign.is_marked(actions)]
+            since = min(marked, default=self.found.log.head)
+        restores = -1 if self.subject.stays else self.subject.seen
+        self.found.foreign = foreign.among(commits, max(commits, default=-1), since, self._whose, restores)
 
     def _data(self) -> None:
         """Look at the files that whole commits have added: of what was published, and of newer rows that stay."""

@@ -19,6 +19,7 @@ from sqlrun import (
     landed,
     marks,
     measures,
+    others,
     quarantine_book,
     receipts,
     report,
@@ -64,7 +65,8 @@ def before_tick(ledger: Ledger, plan: TickPlan, clock: datetime, say: Say) -> No
         if table.shared:
             continue  # production looks after it
         shown = table.state.version if table.state else -1
-        subject = Subject(name, table.path, shown, shown, table.lands, advice=advice(name, lands=table.lands))
+        told, project = advice(name, lands=table.lands), ledger.project
+        subject = Subject(name, table.path, shown, shown, table.lands, advice=told, project=project)
         found.append(of_table(ledger, subject, deep=False))
     heal(ledger.warehouse, found, clock, say)
 
@@ -118,7 +120,8 @@ def _examined(ledger: Ledger, subject: Subject, *, deep: bool) -> Found:
 
 def of_ledger(ledger: Ledger, *, deep: bool = False) -> tuple[Found, ...]:
     """Examine the ledger: a row that is torn never was, unless one was published after it."""
-    subject = Subject("ledger", str(Path(ledger.path).relative_to(ledger.warehouse)), stays=True)
+    path = str(Path(ledger.path).relative_to(ledger.warehouse))
+    subject = Subject("ledger", path, stays=True, project=ledger.project)
     found = Table(ledger.warehouse, subject, deep=deep).examine()
     if found.first is None:
         return (found,)
@@ -144,20 +147,25 @@ def of_books(ledger: Ledger, *, deep: bool = False) -> Iterator[Found]:
     )
     for name, book in books:
         path = str(Path(book.path_of(ledger.warehouse, ledger.env)).relative_to(ledger.warehouse))
-        subject = Subject(name, path, stays=True, transaction=False)
+        subject = Subject(name, path, stays=True, transaction=False, project=ledger.project)
         yield Table(ledger.warehouse, subject, deep=deep).examine()
 
 
 def heal(warehouse: str, found: Iterable[Found], clock: datetime, say: Say) -> None:
-    """Set aside what may go, and say so; refuse where something may not."""
-    found = [each for each in found if each.findings]
-    refused = [finding for each in found for finding in each.refused]
+    """Set aside what may go, take back what another writer did, and say so; refuse where that may not be.
+
+    Raises: UsageError then; EngineError where something can't be taken back.
+    """
+    found = [each for each in found if each.findings or each.foreign]
+    refused = [str(finding) for each in found for finding in each.refused] + others.refusals(found)
     if refused:
-        raise UsageError("\n".join(f"{finding}." for finding in refused))
-    if found:
-        folder = set_aside(warehouse, [path for each in found for path in each.moves], clock)
-        for each in found:
+        raise UsageError("\n".join(f"{each}." for each in refused))
+    torn = [each for each in found if each.findings]
+    if torn:
+        folder = set_aside(warehouse, [path for each in torn for path in each.moves], clock)
+        for each in torn:
             say(told(each, folder))
+    others.heal(warehouse, found, say)
 
 
 def told(found: Found, folder: str) -> str:

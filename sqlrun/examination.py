@@ -10,7 +10,7 @@ import functools
 import json
 import re
 import zlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -119,8 +119,11 @@ def _parsed(text: str) -> list[Any]:
 _kept = functools.lru_cache(256)(_parsed)
 
 
-def commit_fault(text: str, *, transaction: bool) -> str:
-    """Say what is wrong with a commit; nothing where it is whole. `transaction`: writes must have an id."""
+def commit_fault(text: str, *, transaction: bool, known: Callable[[list[Any]], bool] = lambda _: True) -> str:
+    """Say what is wrong with a commit; nothing where it is whole. `transaction`: writes must have an id.
+
+    `known` tells whether a commit is sqlrun's: what others write is no fault of a disk's for being otherwise.
+    """
     if not text.strip():
         return "is of zero length"
     try:
@@ -133,6 +136,8 @@ def commit_fault(text: str, *, transaction: bool) -> str:
     if info is None:
         return "is cut off: it does not say what it did"
     operation, metrics = info.get("operation"), info.get("operationMetrics") or {}
+    if not known(actions):
+        return ""
     if transaction and operation in WRITES and not any("txn" in action for action in actions):
         return "is cut off: it has no transaction id"
     if operation == "CREATE TABLE" and not all(any(kind in a for a in actions) for kind in ("protocol", "metaData")):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from sqlrun import doctor, environments, landed, load, lock, marks, profile, report
+from sqlrun import doctor, environments, landed, load, lock, marks, others, profile, report
 from sqlrun.console import Console
 from sqlrun.delta_log import Found, Subject, Table
-from sqlrun.errors import UsageError
+from sqlrun.errors import EngineError, UsageError
 from sqlrun.ledger import Ledger
 from sqlrun.ticks import Published
 
@@ -29,7 +30,7 @@ def examine_warehouse(root: Path, name: str | None, repair: bool, clock: datetim
         ]
         records = [found for each in books for found in each]
         wrong = _told(ledger, records, repair, clock, console)
-        if any(each[0].findings and (not repair or each[0].refused) for each in books):
+        if any((each[0].findings or each[0].foreign) and (not repair or each[0].refused) for each in books):
             console.lines(["The tables are looked at when the ledger is whole."])
             return 1
         for each in environments.all_of(ledger):
@@ -60,7 +61,8 @@ def subjects(ledger: Ledger, published: Published | None) -> Iterator[Subject]:
         version, lands = -1, (root / landed.checkpoint_of(path)).is_dir()
         if path in shown:
             version, lands = shown[path][1].version, bool(shown[path][1].where)
-        yield Subject(name, path, version, kept.get(path, -1), lands, advice=doctor.advice(name, lands=lands))
+        told, project = doctor.advice(name, lands=lands), ledger.project
+        yield Subject(name, path, version, kept.get(path, -1), lands, advice=told, project=project)
 
 
 def newest_whole(ledger: Ledger, published: Published) -> int | None:
@@ -79,6 +81,31 @@ def _whole(ledger: Ledger, name: str, path: str, version: int) -> bool:
 def _told(ledger: Ledger, found: list[Found], repair: bool, clock: datetime, console: Console) -> int:
     """Tell all findings; set aside what may go, where that was asked for. Give how many are left."""
     console.lines(str(finding) + "." for each in found for finding in each.findings)
+    others_left = sum(_taken_back(ledger.warehouse, each, repair, console) for each in found if each.foreign)
+    return others_left + _set_aside(ledger, found, repair, clock, console)
+
+
+def _taken_back(warehouse: str, found: Found, repair: bool, console: Console) -> int:
+    """Tell what another writer did, and take it back where that was asked for; give 1 where it is left."""
+    seen = others.adopted(found)
+    if seen:
+        console.lines([f"{seen}."])
+    newer = [one for one in found.foreign if one.version > found.subject.seen]
+    if not newer:
+        return 1 if seen else 0  # what no reader sees any more stays as it is
+    found = replace(found, foreign=newer)
+    if not repair or found.refused:
+        console.lines([f"{others.refusal(found.subject, newer)}."])
+        return 1
+    try:
+        console.lines([f"{others.take_back(warehouse, found)}."])
+    except EngineError as error:
+        console.lines([f"{error}."])
+        return 1
+    return 1 if seen else 0
+
+
+def _set_aside(ledger: Ledger, found: list[Found], repair: bool, clock: datetime, console: Console) -> int:
     left = sum(len(each.findings) for each in found)
     moves = [path for each in found if not each.refused for path in each.moves]
     if not moves:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import cache, partial
 
-from sqlrun import landed, landing, lost_files, relanded, replays, rules_edited, turns
+from sqlrun import landed, landing, lost_files, others, relanded, replays, rules_edited, turns
 from sqlrun.drift_rows import judged, refuses
 from sqlrun.engines import source_files
 from sqlrun.engines.protocol import Dialect, Landing
@@ -71,6 +71,8 @@ def land(progress: Progress, model: Compiled, at: datetime) -> StageReceipt:
     written = turn.engine.land(request)
     relanded.write_down(progress, model, request.source, written.version, at)
     replayed = replays.carry_out(progress, model, written.version, at)
+    base, project = progress.bases[model.name], progress.space.project.name
+    others.require_none(model.name, table.spec.path, base, replayed.version, project)
     rules_now = progress.space.rules_print(model)
     progress.finish(model.name, state_after(table, replayed.version, progress.plan.as_of, {}, rules_now))
     notes = (turn.note if written.receipt.commits else "", *written.notes)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
-from sqlrun import costs, fingerprint, receipts, turns
+from sqlrun import costs, fingerprint, others, receipts, turns
 from sqlrun.engines import delta_files
 from sqlrun.engines.protocol import Dialect, Engine, Flavour, Load, Receipt, Relation, Write, Written
 from sqlrun.errors import EngineError, UnsuitedError
@@ -118,6 +118,7 @@ def _stage(progress: Progress, model: Compiled, stage: Stage) -> StageReceipt:
     except UnsuitedError as error:
         turn = turns.instead(progress, turn, table.spec.path, base, error)
         written = _carried_out(progress, model, stage, tick, commits, turn.engine)
+    others.require_none(stage.name, table.spec.path, base, written.version, progress.space.project.name)
     wrote = written.receipt.commits > 0
     inputs = {name: (progress.states[name].path, progress.states[name].version) for name in stage.inputs}
     progress.finish(stage.name, state_after(table, written.version, progress.plan.as_of, inputs))
@@ -264,5 +265,6 @@ def load_seed(progress: Progress, name: str) -> StageReceipt:
     progress.still()
     write = Write(table.spec, progress.bases[name], progress.plan.number, app_id, (), statement, progress.metadata())
     written = progress.engine.write(write)
+    others.require_none(name, table.spec.path, write.base, written.version, progress.space.project.name)
     progress.finish(name, state_after(table, written.version, progress.plan.as_of, {}, content))
     return StageReceipt(name, "seed", "", len(seed.rows), written.version, written.receipt)

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta, timezone
 from functools import partial
 from pathlib import Path
 
-from sqlrun import check_history, environments, landed, lock, marks, measures, receipts, retention
+from sqlrun import check_history, environments, foreign, landed, lock, marks, measures, others, receipts, retention
 from sqlrun.engines import delta_files, delta_vacuum
 from sqlrun.errors import LockedError, UsageError
 from sqlrun.ledger import Ledger
@@ -127,9 +127,15 @@ def _forget(ledger: Ledger, oldest: int, clock: datetime, done: Done) -> None:
 def _require_whole(ledger: Ledger, newest: Published, mine: Iterable[str]) -> None:
     for name in mine:
         state = newest.tables[name]
-        head = delta_files.head(f"{ledger.warehouse}/{state.path}")
+        path = f"{ledger.warehouse}/{state.path}"
+        head = delta_files.head(path)
         if head != state.version:
             command = f"sqlrun build --env {ledger.env}" if ledger.env else "sqlrun build"
+            if found := others.between(path, state.version, head or 0, ledger.project):
+                raise UsageError(
+                    f"{name} was changed by another hand than sqlrun's after tick {newest.tick}: "
+                    f"{foreign.told(found)}. Run `{command}` first; it takes that back, or says what to do."
+                )
             raise UsageError(
                 f"{name} is at version {head}, tick {newest.tick} shows {state.version}: a build has died or failed "
                 f"since. Run `{command}` first; it takes back what was written."

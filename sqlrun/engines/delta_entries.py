@@ -43,7 +43,7 @@ def _in_checkpoint(file: Path, wanted: set[str]) -> dict[str, dict[str, Any]]:
     table = pq.read_table(file, columns=["add"], partitioning=None)
     paths = pc.struct_field(table["add"], "path")
     kept = table["add"].filter(pc.is_in(paths, value_set=_texts(wanted, paths.type)))
-    return {entry["path"]: _plain(entry) for entry in kept.to_pylist()}
+    return {entry["path"]: plain(entry) for entry in kept.to_pylist()}
 
 
 def _texts(values: set[str], kind: Any) -> Any:
@@ -52,7 +52,7 @@ def _texts(values: set[str], kind: Any) -> Any:
     return pa.array(sorted(values), kind)
 
 
-def _plain(entry: dict[str, Any]) -> dict[str, Any]:
+def plain(entry: dict[str, Any]) -> dict[str, Any]:
     """Give an entry as JSON has it: maps as objects, nothing that is null."""
     vector = entry.get("deletionVector")
     found = {name: value for name, value in entry.items() if value is not None}

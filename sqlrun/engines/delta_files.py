@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from sqlglot import exp
 
-from sqlrun import arrow_rows, examination
+from sqlrun import arrow_rows, examination, foreign
 from sqlrun.engines import deletion_vectors, open_tables
 from sqlrun.engines.protocol import StoredColumn, TableSpec
 from sqlrun.errors import EngineError, first_line
@@ -136,6 +136,7 @@ def create(table: TableSpec, properties: Mapping[str, str] = PROPERTIES) -> None
             mode="ignore",
             partition_by=list(table.partition_by) or None,
             configuration=dict(properties),
+            commit_properties=ours("book"),
         )
 
 
@@ -198,11 +199,19 @@ def hooks() -> PostCommitHookProperties:
     return PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
 
 
+def ours(how: str) -> CommitProperties:
+    """Say in a commit without a tick's number that it is sqlrun's, and what it is for."""
+    from deltalake import CommitProperties
+
+    return CommitProperties(custom_metadata={foreign.BY: how})
+
+
 def append_rows(table: DeltaTable, rows: list[dict[str, Any]], commit: CommitProperties | None = None) -> None:
     """Append a few rows to an open table in one commit."""
     from deltalake import write_deltalake
 
     data = arrow_rows.made(rows, table.schema().to_arrow())
+    commit = commit or ours("book")
     write_deltalake(table, data, mode="append", commit_properties=commit, post_commithook_properties=hooks())
 
 
@@ -213,7 +222,7 @@ def restore(path: str, version: int, head: int | None = None) -> None:
     table = open_table(path)
     require_head(path, head, table)
     if table.version() != version:
-        once = CommitProperties(max_commit_retries=0)
+        once = CommitProperties(custom_metadata={foreign.BY: "recovery"}, max_commit_retries=0)
         table.restore(version, commit_properties=once, post_commithook_properties=hooks())
 
 
@@ -302,19 +311,25 @@ UPKEEP = {"OPTIMIZE", "VACUUM START", "VACUUM END"}
 def effective_commits(path: str, after: int, until: int) -> tuple[int, ...]:
     """List the commits that lead from one version to a later one: those that a RESTORE undid are left out, with it.
 
+    Commits of another writer that were taken back are left out, with the commit that did so.
+
     Raises: EngineError if `until` was not made from `after`: the table was restored to before it.
     """
     kept: list[int] = []
-    version = until
+    version, gone = until, set[int]()
     # Backwards: a RESTORE goes on from its own version, whatever other restores undid in between.
     while version > after:
-        info: dict[str, Any] = next((a["commitInfo"] for a in actions(path, version) if "commitInfo" in a), {})
-        if info.get("operation") == "RESTORE":
-            version = int(str((info.get("operationParameters") or {}).get("version")))
+        done = actions(path, version)
+        back, to = foreign.undone(done), foreign.restored(done)
+        gone |= back
+        if to is not None and version not in gone:
+            version = to
             continue
-        if info.get("operation") not in UPKEEP:
+        if not back and version not in gone and foreign.info_of(done).get("operation") not in UPKEEP:
             kept.append(version)
         version -= 1
+    if early := [each for each in gone if each <= after]:
+        raise EngineError(f"{path}: version {min(early)}, which a tick has read, was taken back since")
     if version < after:
         raise EngineError(f"{path} was restored to version {version}, before version {after} that a tick has read")
     return tuple(reversed(kept))
@@ -420,7 +435,7 @@ def compact(path: str, head: int | None = None) -> tuple[int, int]:
     """
     table = open_table(path)
     require_head(path, head, table)
-    metrics = table.optimize.compact(post_commithook_properties=hooks())
+    metrics = table.optimize.compact(commit_properties=ours("upkeep"), post_commithook_properties=hooks())
     return int(metrics["numFilesRemoved"]), int(metrics["numFilesAdded"])
 
 
@@ -440,9 +455,12 @@ def delete_rows(path: str, predicate: str) -> None:
 
     table = open_table(path)
     if pa.table(table.scan(predicate=predicate, columns=[table.schema().fields[0].name]).read_all()).num_rows:
-        table.delete(predicate, post_commithook_properties=hooks())
+        table.delete(predicate, commit_properties=ours("upkeep"), post_commithook_properties=hooks())
 
 
 def update_rows(path: str, predicate: str, values: Mapping[str, str]) -> None:
     """Set columns of the rows of a condition to SQL expressions; no commit where there is none."""
-    open_table(path).update(dict(values), predicate=predicate, post_commithook_properties=hooks())
+    told = ours("book")
+    open_table(path).update(
+        dict(values), predicate=predicate, commit_properties=told, post_commithook_properties=hooks()
+    )

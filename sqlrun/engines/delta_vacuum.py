@@ -29,6 +29,7 @@ def vacuum(path: str, age: timedelta) -> int:
             dry_run=False,
             enforce_retention_duration=False,
             keep_versions=[table.version(), *needed],
+            commit_properties=delta_files.ours("upkeep"),
             post_commithook_properties=delta_files.hooks(),
         )
     )

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from sqlrun import foreign
 from sqlrun.engines import (
     delta_create,
     delta_files,
@@ -109,7 +110,11 @@ class SparkEngine:
         """Make `version` the content of the table again, as a new commit; with `head`, only where it is the newest."""
         delta_files.require_head(path, head)
         with self._session() as session, self._explained("", "restore"):
-            session.sql(f"restore table {table_name(path)} to version as of {int(version)}")
+            session.conf.set(METADATA, json.dumps({foreign.BY: "recovery"}))
+            try:
+                session.sql(f"restore table {table_name(path)} to version as of {int(version)}")
+            finally:
+                session.conf.unset(METADATA)
 
     def land(self, landing: Landing) -> Written:
         """Land what is new with Structured Streaming, `availableNow`."""

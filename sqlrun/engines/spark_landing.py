@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlrun import durable
+from sqlrun import durable, foreign
 from sqlrun.engines import delta_files, source_files, spark_modes, spark_moved
 from sqlrun.engines.protocol import Landing
 from sqlrun.errors import EngineError
@@ -151,6 +151,7 @@ def stream(session: Any, landing: Landing, known: Known) -> None:
             .writeStream.format("delta")
             .outputMode("append")
             .option("checkpointLocation", landing.checkpoint)
+            .option("userMetadata", json.dumps({**landing.metadata, foreign.BY: "landing"}))
             .trigger(availableNow=True)
             .start(landing.table.path)
         )

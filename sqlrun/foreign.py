@@ -1,0 +1,180 @@
+"""Commits that another writer has made to one of sqlrun's tables: which they are, and what they did. Pure.
+
+Every commit of sqlrun's says so: in what it tells of itself, or by its transaction id. A commit that only moves rows
+(OPTIMIZE), or moves none (VACUUM), changes no answer, whoever has made it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+# What every commit of sqlrun's has in its information, beside what the tick says: how it came about.
+MARK = "sqlrun."
+BY = "sqlrun.by"
+# The versions that a commit takes back; those and itself are no change of the table's rows.
+UNDOES = "sqlrun.undoes"
+ENGINE = "sqlrun:"
+# Operations that put files together.
+STREAM = "STREAMING UPDATE"
+MOVES = {"OPTIMIZE", "REORG"}
+# How writers count the rows of a commit.
+COUNTS = {
+    "inserted": ("numOutputRows", "num_added_rows", "numTargetRowsInserted", "num_target_rows_inserted"),
+    "deleted": ("numDeletedRows", "num_deleted_rows", "numTargetRowsDeleted", "num_target_rows_deleted"),
+    "updated": ("numUpdatedRows", "num_updated_rows", "numTargetRowsUpdated", "num_target_rows_updated"),
+}
+Actions = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """A commit of another writer: its version, operation, engine and time, and what it says that it did.
+
+    `reshapes`: it has changed the table's columns, properties or features.
+    """
+
+    version: int
+    operation: str
+    engine: str
+    at: datetime | None
+    did: str
+    reshapes: bool = False
+
+    def __str__(self) -> str:
+        when = f", {self.at:%Y-%m-%d %H:%M:%S} UTC" if self.at else ""
+        return f"version {self.version} ({self.operation} by {self.engine}{when}: {self.did})"
+
+
+def told(found: Iterable[Foreign]) -> str:
+    """List foreign commits, the first three of them by themselves."""
+    each = list(found)
+    more = f" and {len(each) - 3} more" if len(each) > 3 else ""
+    return ", ".join(map(str, each[:3])) + more
+
+
+def info_of(actions: Actions) -> Mapping[str, Any]:
+    """Give what a commit tells of itself; nothing where it tells nothing."""
+    found = next((action["commitInfo"] for action in actions if "commitInfo" in action), None)
+    return found if isinstance(found, dict) else {}
+
+
+def is_marked(actions: Actions) -> bool:
+    """Tell whether a commit says that it is sqlrun's."""
+    info = info_of(actions)
+    return (
+        any(key.startswith(MARK) for key in info)
+        or str(info.get("engineInfo", "")).startswith(ENGINE)
+        or f'"{MARK}' in str(info.get("userMetadata") or "")
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Whose:
+    """Whose commits are a table's own: the project's, and those of the stream that lands into it.
+
+    `streams` None: which stream that is, nobody remembers; landing refuses such a table.
+    """
+
+    project: str
+    streams: frozenset[str] | None = frozenset()
+
+    def wrote(self, actions: Actions) -> bool:
+        """Tell whether a commit is sqlrun's: by its mark, or by the transaction id of a tick or of the stream."""
+        ids = {str(action["txn"].get("appId")) for action in actions if isinstance(action.get("txn"), dict)}
+        if info_of(actions).get("operation") == STREAM and (self.streams is None or not ids):
+            return True  # no stream's commit is without an id: it is cut off
+        ticks = any(name.startswith((f"{self.project}.", f"{self.project}@")) for name in ids)
+        return is_marked(actions) or ticks or bool(ids & (self.streams or frozenset()))
+
+
+def is_harmless(actions: Actions) -> bool:
+    """Tell whether a table has the same rows, columns and properties after a commit as before."""
+    if reshapes(actions):
+        return False
+    moved = [a[kind] for a in actions for kind in ("add", "remove") if kind in a]
+    still = not any(each.get("dataChange", True) for each in moved)
+    return not moved or (still and info_of(actions).get("operation") in MOVES)
+
+
+def reshapes(actions: Actions) -> bool:
+    """Tell whether a commit has changed a table's columns, properties or features."""
+    return any("metaData" in action or "protocol" in action for action in actions)
+
+
+def undone(actions: Actions) -> frozenset[int]:
+    """List the versions that a commit takes back."""
+    found = info_of(actions).get(UNDOES)
+    return frozenset(map(int, str(found).split(","))) if found else frozenset()
+
+
+def restored(actions: Actions) -> int | None:
+    """Tell which version a RESTORE goes back to; None for any other commit."""
+    info = info_of(actions)
+    if info.get("operation") != "RESTORE":
+        return None
+    return int(str((info.get("operationParameters") or {}).get("version")))
+
+
+def among(commits: Mapping[int, Actions], head: int, since: int, whose: Whose, restores: int = -1) -> list[Foreign]:
+    """List the commits after a version that are foreign and count still, the oldest first.
+
+    Backwards from the head: what sqlrun has taken back or restored away counts no more. Up to the version `restores` a
+    RESTORE is sqlrun's: an older one didn't say so.
+    """
+    found: list[Foreign] = []
+    version, gone = head, set[int]()
+    while version > since and version in commits:
+        actions = commits[version]
+        gone |= undone(actions)
+        back = restored(actions)
+        known = version in gone or (back is not None and version <= restores)
+        one = None if known else of(version, actions, whose)
+        if one is not None:
+            found.append(one)
+        version = back if back is not None and one is None and version not in gone else version - 1
+    return found[::-1]
+
+
+def of(version: int, actions: Actions, whose: Whose) -> Foreign | None:
+    """Describe a commit of another writer that changes what a table says; None where it is none."""
+    if version == 0 or is_harmless(actions) or whose.wrote(actions):
+        return None
+    info = info_of(actions)
+    return Foreign(
+        version,
+        str(info.get("operation") or "a write that does not say what it is"),
+        str(info.get("engineInfo") or info.get("clientVersion") or "an unknown writer"),
+        _time(info.get("timestamp")),
+        _did(actions, info),
+        reshapes(actions),
+    )
+
+
+def _time(stamp: Any) -> datetime | None:
+    try:
+        return datetime.fromtimestamp(int(stamp) / 1000, timezone.utc)
+    except (TypeError, ValueError, OverflowError, OSError):
+        return None
+
+
+def _did(actions: Actions, info: Mapping[str, Any]) -> str:
+    """Say how many rows a commit tells of, or how many files it names."""
+    metrics = info.get("operationMetrics")
+    metrics = metrics if isinstance(metrics, dict) else {}
+    rows = [(what, next((metrics[n] for n in names if n in metrics), None)) for what, names in COUNTS.items()]
+    parts = [f"{_count(value)} {what}" for what, value in rows if _count(value)]
+    if info.get("operation") in ("DELETE", "UPDATE"):  # a copy of a file has output rows too
+        parts = [part for part in parts if not part.endswith("inserted")]
+    if parts:
+        return "rows: " + ", ".join(parts)
+    came, left = (sum(kind in action for action in actions) for kind in ("add", "remove"))
+    shape = ["its columns, properties or features changed"] if reshapes(actions) else []
+    return ", ".join([*([f"{came} files came, {left} left"] if came or left or not shape else []), *shape])
+
+
+def _count(value: Any) -> str:
+    text = str(value)
+    return f"{int(text):,}" if text.isdigit() and int(text) else ""

@@ -1,0 +1,78 @@
+"""Spark as another writer between ticks, in SQL; and every reader on the same rows and change feeds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from sqlrun.engines.spark import SparkEngine
+from tests import foreign_writers as others
+from tests import readers_of_delta as readers
+from tests.foreign_writers import KINDS, arrive, at, build, command, path_of, true
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+CHANGES = {
+    "INSERT": "insert into {t} select * from {t} limit 1",
+    "DELETE": "delete from {t} where {c} is not null",
+    "UPDATE": "update {t} set {c} = '9' where {c} = (select max({c}) from {t})",
+    "MERGE": "merge into {t} as t using (select * from {t} limit 2) as s on s.{c} = t.{c} when matched then delete",
+    "RESTORE": "restore table {t} to version as of 0",
+    "ALTER": "alter table {t} add columns (note string)",
+    "FEATURE": "alter table {t} set tblproperties ('delta.enableRowTracking' = 'true')",
+}
+HARMLESS = ("optimize {t}", "optimize {t} zorder by ({c})", "vacuum {t} retain 0 hours")
+
+
+def run(spark: Any, path: str, text: str) -> None:
+    column = DeltaTable(path).schema().fields[0].name
+    spark.sql(text.format(t=f"delta.`{path}`", c=column))
+
+
+def test_what_spark_does_between_ticks(engine: SparkEngine, small_session: Any, tmp_path: Path) -> None:
+    """On each kind of table: refused until it is taken back, taken back, or harmless; true after each tick."""
+    small_session.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    site, number = others.opened(others.project(tmp_path / "shops"), engine), 0
+    for _ in range(2):
+        arrive(site, number)
+        assert site.tick(at(number)).published
+        number += 1
+    for operation, text in CHANGES.items():
+        for name in KINDS:
+            run(small_session, path_of(site, name), text)
+        arrive(site, number)
+        said = build(site, number, code=2)
+        assert "SR740 stg_lines" in said and "Spark" in said and "loss of power" not in said, (operation, said)
+        command(site, "doctor", "--repair")
+        if operation in ("INSERT", "MERGE"):  # by Spark's own restores and landing, over what was taken back
+            assert site.tick(at(number)).published
+        else:
+            build(site, number)
+        number += 1
+        true(site, number - 1, 3 * number)
+    for name in KINDS:
+        for text in HARMLESS:
+            run(small_session, path_of(site, name), text)
+    arrive(site, number)
+    assert "SR74" not in build(site, number)
+    true(site, number, 3 * (number + 1))
+    _all_readers_agree(small_session, site)
+
+
+def _all_readers_agree(spark: Any, site: Any) -> None:
+    """On the newest version of each table, and on the change feed of each commit that is left."""
+    for name in KINDS:
+        path = path_of(site, name)
+        head = DeltaTable(path).version()
+        told = readers.rows(row.asDict(recursive=True) for row in spark.read.format("delta").load(path).collect())
+        for reader, read in readers.READERS.items():
+            assert read(path, head) == told, (name, reader)
+        for version in (head, head - 1):
+            frame = spark.read.format("delta").option("readChangeFeed", True)
+            frame = frame.option("startingVersion", version).option("endingVersion", version).load(path)
+            feed = readers.weighed(readers.rows(row.asDict(recursive=True) for row in frame.collect()))
+            assert readers.weighed(readers.feed_by_delta_rs(path, version)) == feed, (name, version)
+            assert readers.weighed(readers.feed_by_polars(path, version)) == feed, (name, version)
+            assert readers.feed_by_duckdb(path, version) == feed, (name, version)
