@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
+from sqlrun import own_folders
 from sqlrun.storable import Ask, Form, NotStored, form, nothing
 
 FILE = "target/cache.jsonl"
@@ -41,7 +42,11 @@ class Cache:
 
     @classmethod
     def of(cls, root: Path) -> Cache | None:
-        """Open the cache of a project, if one is wanted."""
+        """Open the cache of a project, if one is wanted.
+
+        Raises: UsageError where target/ is not the project's own.
+        """
+        own_folders.require_target(root)
         return cls(root / FILE) if WANTED.get() else None
 
     def again(self) -> Cache:

@@ -25,7 +25,10 @@ def clean_up(root: Path, warehouse: bool, name: str | None, clock: datetime) -> 
             delete(held, settings.name, clock)
             deleted.append(Path(held))
     target = root / "target"
-    if target.exists():
+    if target.is_symlink():
+        target.unlink()  # what it leads to is not sqlrun's
+        deleted.append(target)
+    elif target.exists():
         shutil.rmtree(target)
         deleted.append(target)
     console.lines([f"deleted {folder}" for folder in deleted])

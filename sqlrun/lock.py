@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
+from sqlrun import own_folders
 from sqlrun.errors import EngineError, LockedError
 
 
@@ -25,8 +26,9 @@ def hold(warehouse: str, at: datetime, wait: Callable[[str], None] | None = None
 
     `wait` is told who holds it, once, and then the lock is waited for.
     Raises: LockedError naming host, pid and since when, if another process holds it and there is no `wait`;
-        EngineError if the file can't be written.
+        EngineError if the file can't be written; UsageError where a link in the warehouse leads elsewhere.
     """
+    own_folders.require_warehouse(warehouse)
     file = _file(warehouse)
     me = holder(at)
     descriptor = _taken(file, warehouse, wait)

@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from sqlrun import marks, pipeline, quarantine, quarantine_book, quarantine_queue, report
+from sqlrun import marks, own_folders, pipeline, quarantine, quarantine_book, quarantine_queue, report
 from sqlrun.cache import Cache
 from sqlrun.check_samples import MASK
 from sqlrun.commands import chosen, ledger_of
@@ -44,6 +44,7 @@ def _queues(prepared: Prepared, ledger: Ledger, names: tuple[str, ...]) -> list[
     Raises: UsageError where nothing has landed, or production has all of it.
     """
     marks.require(ledger.warehouse, ledger.project)
+    own_folders.require_warehouse(ledger.warehouse)
     found = quarantine_queue.queues(prepared, ledger, names)
     if found:
         return found

@@ -123,7 +123,7 @@ class Ran:
     def __init__(self, root: Path) -> None:
         from sqlrun import pipeline
         from sqlrun.cache import Cache
-        from sqlrun.errors import ProjectError
+        from sqlrun.errors import ProjectError, UsageError
         from sqlrun.unit.command import tests_of
 
         self.problem = ""
@@ -131,7 +131,7 @@ class Ran:
         self._prepared: Prepared | None = None
         try:
             self._prepared = pipeline.prepare(root, Cache.of(root))
-        except ProjectError as error:
+        except (ProjectError, UsageError) as error:
             self.problem = f"{error}\n\nThe project doesn't load."
         else:
             self.tests = tests_of(self._prepared)

@@ -1,0 +1,64 @@
+"""The folders that sqlrun writes to and deletes from: no link below them may lead a write elsewhere. Shell: files.
+
+A warehouse itself may be reached by a link: its place is the user's choice. What is in it, and `target/`, sqlrun makes
+itself, and it makes no links.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from sqlrun.errors import UsageError
+
+TARGET = "target"
+BOOKS = "_sqlrun"
+# How deep a warehouse is looked through: a table's files and partitions, and a landing's batches by their folder.
+DEPTH, BOOKS_DEPTH = 3, 4
+
+
+def require_target(root: Path) -> None:
+    """Refuse a `target/` that is a link, or has one: a build would write and delete where that leads.
+
+    Raises: UsageError naming the link.
+    """
+    folder = root / TARGET
+    link = str(folder) if folder.is_symlink() else next(_links(str(folder), 99), None)
+    if link is not None:
+        _refuse(Path(link), "sqlrun writes to target/ and deletes there what it wrote before", "target/")
+
+
+def require_warehouse(warehouse: str) -> None:
+    """Refuse a warehouse with a link among its tables and books: upkeep would delete what that leads to.
+
+    Raises: UsageError naming the link.
+    """
+    books = f"{warehouse}/{BOOKS}"
+    link = next(_links(warehouse, DEPTH), None) or next(_links(books, BOOKS_DEPTH), None)
+    if link is not None:
+        way = "To keep it on another disk, link the warehouse's own folder, or name another in the profile"
+        _refuse(Path(link), "sqlrun writes to a warehouse's tables and deletes what no tick needs", "a warehouse", way)
+
+
+def _refuse(link: Path, why: str, where: str, way: str = "") -> None:
+    to = link.readlink()
+    told = f" {way}." if way else ""
+    raise UsageError(
+        f"SR743 {link} is a link, to {to}. {why}, so nothing in {where} may be a link. Nothing was written. Put a "
+        f"folder or a file in its place.{told}"
+    )
+
+
+def _links(folder: str, depth: int) -> Iterator[str]:
+    """List the links below a folder, so many levels down; none is followed."""
+    try:
+        with os.scandir(folder) as listed:
+            entries = sorted(listed, key=lambda entry: entry.name)
+    except OSError:
+        return
+    for entry in entries:
+        if entry.is_symlink():
+            yield entry.path
+        elif depth > 1 and entry.is_dir(follow_symlinks=False):
+            yield from _links(entry.path, depth - 1)
