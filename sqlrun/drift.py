@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlrun import landing, landing_fields
+from sqlrun import landing, line_types
 from sqlrun.contract import SCHEMA_CHANGES
 from sqlrun.incremental import types
 from sqlrun.incremental.algebra import Type
@@ -92,8 +92,8 @@ from (
             when {numbers} and regexp_full_match(said, '[+-]?[0-9]+') then 'whole'
             when {numbers} and regexp_full_match(said, '[+-]?[0-9]+[.][0-9]+') then 'fraction'
             when json_type(value) not in ('VARCHAR') then 'double'
-            when regexp_matches(said, '{landing_fields.LOOKS["date"]}') then 'date'
-            when regexp_matches(said, '{landing_fields.LOOKS["timestamp"]}') then 'timestamp'
+            when regexp_full_match(said, '{line_types.FORMS["date"]}') then 'date'
+            when regexp_full_match(said, '{line_types.FORMS["timestamp"]}') then 'timestamp'
             else 'string' end as kind
     from (select *, value ->> '$' as said from ({cells}))
 )

@@ -14,7 +14,7 @@ from functools import lru_cache
 import sqlglot
 from sqlglot import exp
 
-from sqlrun import landing_fields, rescue, usual_lines
+from sqlrun import landing_fields, line_grammar, rescue, usual_lines
 from sqlrun.engines.protocol import Dialect, StoredColumn
 from sqlrun.incremental import reused, sql, types
 from sqlrun.incremental.algebra import Filter, Node, Project, Scan
@@ -87,44 +87,61 @@ def _dialect(text: str, dialect: Dialect) -> str:
 
 def _parsed(source: Source, dialect: Dialect) -> str:
     """Read each line as a JSON object whose leaves are text; `_json` is NULL where the line isn't one,
-    or one of another shape; `_twice` tells that a key is there twice."""
-    if dialect == "spark":
-        fields = ", ".join(f"{sql.identifier(c.name, dialect)} {_as_text(types.parse(c.type))}" for c in source.columns)
-        options = "map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '_corrupt', 'allowSingleQuotes', 'false')"
-        schema = sql.string(f"{fields}, _corrupt string", dialect)
-        # from_json stops after the first object of a line; what follows it must not vanish.
-        alone = "json_array_length(concat('[', _raw, ', 0]')) = 2"
-        return (
-            f"select _raw, _file, case when _object._corrupt is null and {alone} then _object end as _json,\n"
-            "    size(json_object_keys(_raw)) <> size(array_distinct(json_object_keys(_raw))) as _twice,\n"
-            f"    {rescue.rescued(source, dialect)} as {RESCUED},\n    {rescue.absent(source, dialect)} as {ABSENT}\n"
-            f"from (select value as _raw, file as _file, from_json(value, {schema}, {options}) as _object from lines)\n"
-            "where trim(_raw) <> ''"
-        )
-    return _read_by_duckdb(source)
+    or one of another shape; `_twice` tells that a key is there twice.
+
+    A line of the usual form is asked nothing more; any other is read as it is after `line_grammar`.
+    """
+    form = usual_lines.usual(source, dialect)
+    usual = "false" if form is None else line_grammar.matches("value", form, dialect)
+    short = line_grammar.short("value", dialect)
+    return _read_by_spark(source, short, usual) if dialect == "spark" else _read_by_duckdb(source, short, usual)
 
 
-def _read_by_duckdb(source: Source) -> str:
-    """Do what `_parsed` does, in DuckDB: a line of the usual form is read once, any other by what is asked of it."""
+def _read_by_spark(source: Source, short: str, usual: str) -> str:
+    fields = ", ".join(f"{sql.identifier(c.name, 'spark')} {_as_text(types.parse(c.type))}" for c in source.columns)
+    options = "map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '_corrupt', 'allowSingleQuotes', 'false')"
+    schema = sql.string(f"{fields}, _corrupt string", "spark")
+    # from_json stops after the first object of a line; what follows it must not vanish. No text of a line is just `z`,
+    # as each begins with a mark: if it is the second value, then the line is the first.
+    alone = "get_json_object(concat('[', _text, ',\"z\"]'), '$[1]') = 'z'"
+    twice = rescue.twice(source, "spark")
+    well_formed, readable = (line_grammar.well_formed("_raw", "spark"), line_grammar.readable("_raw", "spark"))
+    return (
+        "select _raw, _file, _long, _usual,\n"
+        "    case when _object._corrupt is null and _alone then _object end as _json,\n"
+        f"    case when _usual or not coalesce(_alone, false) then false else {twice} end as _twice,\n"
+        f"    case when not _usual and _text is not null then {rescue.rescued(source, 'spark')} end as {RESCUED},\n"
+        f"    case when not _usual and _text is not null then {rescue.absent(source, 'spark')} end as {ABSENT}\n"
+        f"from (select *, from_json(_text, {schema}, {options}) as _object, _usual or {alone} as _alone from (\n"
+        f"    select *, case when _usual then _raw when _well_formed then {readable} end as _text from (\n"
+        f"    select *, case when _usual or _long then false else {well_formed} end as _well_formed from (\n"
+        f"    select value as _raw, file as _file, not {short} as _long, {short} and {usual} as _usual from lines\n"
+        f"        where {line_grammar.stripped('value', 'spark')} <> ''))))"
+    )
+
+
+def _read_by_duckdb(source: Source, short: str, usual: str) -> str:
     shape = "{" + ", ".join(f'"{c.name}": {_as_json(types.parse(c.type))}' for c in source.columns) + "}"
     read = f"from_json(_line, {sql.string(shape, 'duckdb')})"
     tests = ["json_type(_line) = 'OBJECT'"]
     tests += [test for c in source.columns for test in _shaped(f'$."{c.name}"', types.parse(c.type))]
-    twice = "len(json_keys(_line)) <> len(list_distinct(json_keys(_line)))"
-    form = usual_lines.usual(source)
-    usual = "false" if form is None else f"regexp_full_match(value, {sql.string(form, 'duckdb')})"
+    well_formed = line_grammar.well_formed("value", "duckdb")
     return (
-        "select value as _raw, file as _file,\n"
+        "select value as _raw, file as _file, _long,\n"
         f"    case when _usual then {read} when {' and '.join(tests)} then try({read}) end as _json,\n"
-        f"    case when _plain then false else {twice} end as _twice,\n"
+        f"    case when _plain then false else {rescue.twice(source, 'duckdb')} end as _twice,\n"
+        f"    case when not _usual then {landing_fields.nested(source)} end as _nested,\n"
         f"    case when not _plain then {rescue.rescued(source, 'duckdb')} end as {RESCUED},\n"
         f"    case when not _plain then {rescue.absent(source, 'duckdb')} end as {ABSENT}\n"
-        "from (select value, file, _line, _usual,\n"
+        "from (select value, file, _long, _usual, _line,\n"
         f"    case when _usual then true else {rescue.plain(source)} end as _plain from (\n"
-        "    select value, file, _usual, case when _usual then value when json_valid(value) then value end as _line\n"
-        f"    from (select value, file, {usual} as _usual from lines\n"
-        # Looking for spaces goes through the whole text: most lines are spared that.
-        "        where starts_with(value, '{') or trim(value) <> '')))"
+        "    select value, file, _long, _usual,\n"
+        "        case when _usual then value when json_valid(_text) then _text end as _line\n"
+        "    from (select value, file, _long, _usual, case when not _usual and not _long and "
+        f"{well_formed} then {line_grammar.readable('value', 'duckdb')} end as _text\n"
+        f"    from (select value, file, not {short} as _long, {short} and {usual} as _usual from lines\n"
+        # Looking for blanks goes through the whole text: most lines are spared that.
+        f"        where starts_with(value, '{{') or {line_grammar.stripped('value', 'duckdb')} <> ''))))"
     )
 
 
@@ -155,7 +172,8 @@ def _as_text(kind: exp.DataType | None) -> str:
         case exp.DataType.Type.ARRAY | exp.DataType.Type.LIST:
             return f"array<{_as_text(kind.expressions[0])}>"
         case exp.DataType.Type.STRUCT:
-            return "struct<" + ", ".join(f"`{f.name}`: {_as_text(f.args['kind'])}" for f in kind.expressions) + ">"
+            fields = (f"{sql.identifier(f.name, 'spark')}: {_as_text(f.args['kind'])}" for f in kind.expressions)
+            return f"struct<{', '.join(fields)}>"
         case _:
             return "string"
 
@@ -177,15 +195,22 @@ def _typed_parts(source: Source, dialect: Dialect) -> list[tuple[str, str]]:
 
     DuckDB asks what is wrong of those lines alone of which a value is NULL: each question goes through all lists.
     """
-    items = [(c.name, landing_fields.value(c)) for c in source.columns]
+    items = [(c.name, landing_fields.value(c, dialect)) for c in source.columns]
     items += [(name, f"case when _json is not null and not _twice then {name} end") for name in (RESCUED, ABSENT)]
     values = ", ".join(f"{value} as {sql.identifier(name, 'spark')}" for name, value in items)
     if dialect == "spark":
         return [("_typed", f"select _raw, _file, {_reasons(source, dialect)} as {REASON}, {values} from _parsed")]
-    fits = " and ".join(["_json is not null", "not _twice", *map(landing_fields.fits, source.columns)])
+    fits = " and ".join(
+        ["_json is not null", "not _twice", "_nested is null", *map(landing_fields.fits, source.columns)]
+    )
     reason = f"case when not coalesce({fits}, false) then {_reasons(source, dialect)} end"
     return [
-        ("_valued", _dialect(f"select _raw, _file, _json, _twice, struct({values}) as _values from _parsed", dialect)),
+        (
+            "_valued",
+            _dialect(
+                f"select _raw, _file, _long, _json, _twice, _nested, struct({values}) as _values from _parsed", dialect
+            ),
+        ),
         ("_typed", f"select _raw, _file, {reason} as {REASON}, unnest(_values) from _valued"),
     ]
 
@@ -193,9 +218,10 @@ def _typed_parts(source: Source, dialect: Dialect) -> list[tuple[str, str]]:
 def _reasons(source: Source, dialect: Dialect) -> str:
     """Write what is wrong with a line; NULL where nothing is."""
     reasons = [
-        f"when _json is null then '{NO_OBJECT}'",
-        # Readers of JSON disagree about which of the two counts.
+        f"when _long then '{line_grammar.TOO_LONG}'",
+        # Readers of JSON disagree about which of the two counts, and which of them must be of a shape.
         "when _twice then 'a key is there twice'",
+        f"when _json is null then '{NO_OBJECT}'",
     ]
     for column in source.columns:
         for reason, wrong in landing_fields.faults(column, dialect):

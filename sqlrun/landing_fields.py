@@ -1,7 +1,8 @@
 """A source's fields, which are text at first: their typed values, and what is wrong with those that have none. Pure.
 
-Fields are read from `_json`, a struct of the source's columns whose leaves are text. In DuckDB `_values` has the typed
-ones beside it.
+Fields are read from `_json`, a struct of the source's columns whose leaves are text; in Spark with marks
+(`line_grammar.readable`). In DuckDB `_values` has the typed ones beside it, and `_nested` lists the paths of the texts
+that are objects or lists.
 """
 
 from __future__ import annotations
@@ -11,23 +12,12 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from sqlrun import line_types
 from sqlrun.engines.protocol import Dialect
 from sqlrun.incremental import sql, types
-from sqlrun.incremental.algebra import Type
-from sqlrun.model import Column
-from sqlrun.rescue import EACH, Path
-
-# What a value's text must look like before it is cast; the same strictness on every engine.
-LOOKS = {
-    "int": "^[+-]?[0-9]{1,10}$",
-    "bigint": "^[+-]?[0-9]{1,19}$",
-    "smallint": "^[+-]?[0-9]{1,5}$",
-    "tinyint": "^[+-]?[0-9]{1,3}$",
-    "boolean": "^(true|false)$",
-    "double": "^[+-]?[0-9]+([.][0-9]+)?([eE][+-]?[0-9]{1,3})?$",
-    "date": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
-    "timestamp": "^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?(Z|[+-][0-9]{2}:[0-9]{2})?$",
-}
+from sqlrun.line_grammar import NUMBER_MARK, TEXT_MARK
+from sqlrun.model import Column, Source
+from sqlrun.rescue import EACH, Path, json_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +29,9 @@ class _Fault:
     kind: exp.DataType | None = None  # None: it is missing
 
 
-def value(column: Column) -> str:
+def value(column: Column, dialect: Dialect) -> str:
     """Write the typed value of a column, in Spark SQL; leaves whose text doesn't look like their type are NULL."""
-    return _typed(f"_json.{sql.identifier(column.name, 'spark')}", _kind(column))
+    return _typed(f"_json.{sql.identifier(column.name, 'spark')}", _kind(column), dialect)
 
 
 def fits(column: Column) -> str:
@@ -68,33 +58,27 @@ def _kind(column: Column) -> exp.DataType:
     return kind
 
 
-def _typed(text: str, kind: exp.DataType, depth: int = 0) -> str:
-    name = types.text(kind)
+def _typed(text: str, kind: exp.DataType, dialect: Dialect, depth: int = 0) -> str:
     match kind.this:
         case exp.DataType.Type.ARRAY | exp.DataType.Type.LIST:
             element = f"e{depth}"
-            return f"transform({text}, {element} -> {_typed(element, kind.expressions[0], depth + 1)})"
+            return f"transform({text}, {element} -> {_typed(element, kind.expressions[0], dialect, depth + 1)})"
         case exp.DataType.Type.STRUCT:
             fields = ", ".join(
-                f"{_typed(f'{text}.`{f.name}`', f.args['kind'], depth)} as `{f.name}`" for f in kind.expressions
+                f"{_typed(f'{text}.`{f.name}`', f.args['kind'], dialect, depth)} as `{f.name}`"
+                for f in kind.expressions
             )
             return f"struct({fields})"
-        case _ if _is_text(kind):
-            return text
+        case _ if line_types.is_text(kind):
+            return _unmarked(text) if dialect == "spark" else text
         case _:
-            return f"case when {text} rlike '{_looks(kind)}' then try_cast({text} as {name}) end"
+            return line_types.value(_unmarked(text) if dialect == "spark" else text, kind)
 
 
-def _is_text(kind: exp.DataType) -> bool:
-    return types.text(kind) in ("string", "varchar")
-
-
-def _looks(kind: exp.DataType) -> str:
-    size = types.decimal(Type(types.text(kind)))
-    if kind.this == exp.DataType.Type.DECIMAL and size is not None:
-        fraction = f"([.][0-9]{{1,{size[1]}}})?" if size[1] else ""
-        return f"^[+-]?[0-9]{{1,{max(1, size[0] - size[1])}}}{fraction}$"
-    return LOOKS.get(types.text(kind), "^.*$")
+def _unmarked(text: str) -> str:
+    """Take the mark off what Spark read of a line that isn't of the usual form; an object or a list is no text."""
+    marked = f"left({text}, 1) in ('{TEXT_MARK}', '{NUMBER_MARK}') then substring({text}, 2)"
+    return f"(case when _usual then {text} when {marked} when {text} in ('true', 'false') then {text} end)"
 
 
 def _whole(value: str, kind: exp.DataType, depth: int = 0) -> str:
@@ -117,7 +101,7 @@ def _faults(kind: exp.DataType, path: Path, shown: str) -> Iterator[_Fault]:
         case exp.DataType.Type.STRUCT:
             for field in kind.expressions:
                 yield from _inside(field.args["kind"], (*path, field.name), f"{shown}.{field.name}")
-        case _ if not _is_text(kind):
+        case _:
             yield _Fault(f"{shown}: not of type {types.text(kind)}", path, kind)
 
 
@@ -132,7 +116,9 @@ def _in_spark(fault: _Fault) -> str:
     def test(text: str, path: Path, depth: int) -> str:
         if not path:
             missing = f"{text} is null"
-            return missing if fault.kind is None else f"{text} is not null and {_typed(text, fault.kind)} is null"
+            return (
+                missing if fault.kind is None else f"{text} is not null and {_typed(text, fault.kind, 'spark')} is null"
+            )
         if path[0] is EACH:
             return f"exists({text}, e{depth} -> {test(f'e{depth}', path[1:], depth + 1)})"
         return test(f"{text}.{sql.identifier(path[0], 'spark')}", path[1:], depth)
@@ -145,10 +131,29 @@ def _in_duckdb(fault: _Fault) -> str:
 
     A leaf whose text doesn't fit has no value: then more values than texts are NULL.
     """
+    if fault.kind is not None and line_types.is_text(fault.kind):
+        return f"coalesce(list_contains(_nested, {sql.string(json_path(fault.path), 'duckdb')}), false)"
     texts = _nulls("_json", fault.path)
     if EACH in fault.path:
         return f"{texts} > 0" if fault.kind is None else f"{_nulls('_values', fault.path)} > {texts}"
     return texts if fault.kind is None else f"not {texts} and {_nulls('_values', fault.path)}"
+
+
+def nested(source: Source) -> str:
+    """List the paths of the texts that are objects or lists, in DuckDB, whose reader hands on their JSON for text."""
+    paths = [
+        json_path(fault.path)
+        for column in source.columns
+        for fault in _faults(_kind(column), (column.name,), "")
+        if fault.kind is not None and line_types.is_text(fault.kind)
+    ]
+    tests = []
+    for path in paths:
+        text = sql.string(path, "duckdb")
+        found = f"json_type(_line, {text})"
+        kinds = f"list_has_any({found}, ['OBJECT', 'ARRAY'])" if "[*]" in path else f"{found} in ('OBJECT', 'ARRAY')"
+        tests.append(f"case when {kinds} then {text} end")
+    return f"nullif(list_filter([{', '.join(tests)}]::varchar[], lambda p: p is not null), []::varchar[])"
 
 
 def _nulls(value: str, path: Path, depth: int = 0) -> str:

@@ -7,10 +7,11 @@ regular expressions that mean the same to both engines. A line is only cut where
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from sqlglot import exp
 
+from sqlrun import line_grammar
 from sqlrun.engines.protocol import Dialect
 from sqlrun.incremental import sql, types
 from sqlrun.model import Source
@@ -35,7 +36,7 @@ def rescued(source: Source, dialect: Dialect) -> str:
     unknown = [_unknown_keys((), names, dialect), *(test for test in inner.values() if test)]
     cuts = [_cut(line, names, inner, dialect, depth) for depth in DEPTHS]
     kept = " ".join(f"when {fits} then {fields}" for fits, fields in cuts)
-    return f"case when {' or '.join(unknown)} then case {kept} else trim({line}) end end"
+    return f"case when {' or '.join(unknown)} then case {kept} else {line_grammar.stripped(line, dialect)} end end"
 
 
 def _cut(line: str, names: list[str], inner: Mapping[str, str], dialect: Dialect, depth: int) -> tuple[str, str]:
@@ -80,7 +81,32 @@ def plain(source: Source) -> str:
     keys = _keys((), "duckdb")
     tests = [f"case when {keys} = {declared} then true else list_sort({keys}) = {ordered} end"]
     inner = [_inner(c.name, types.parse(c.type), "duckdb") for c in source.columns]
+    inner += [_repeats(path) for path in _inner_structs(source)]
     return f"coalesce({' and '.join([*tests, *(f'not ({test})' for test in inner if test)])}, false)"
+
+
+def twice(source: Source, dialect: Dialect) -> str:
+    """Write the test that a key stands twice in a line's object, or in an object inside that is declared."""
+    keys = _keys((), dialect)
+    if dialect == "duckdb":
+        tests = [f"len({keys}) <> len(list_distinct({keys}))", *map(_repeats, _inner_structs(source))]
+    else:
+        tests = [_uneven(keys)]
+        tests += [_in_texts(path) for path in _inner_structs(source)]
+    return " or ".join(tests)
+
+
+def _repeats(path: Path) -> str:
+    """Write the test that an object at a path has a key twice, in DuckDB."""
+    keys = f"json_keys(_line, {sql.string(json_path(path), 'duckdb')})"
+    if EACH not in path:
+        return f"coalesce(len({keys}) <> len(list_distinct({keys})), false)"
+    return f"coalesce(len(list_filter({keys}, lambda k: len(k) <> len(list_distinct(k)))) > 0, false)"
+
+
+def _inner_structs(source: Source) -> list[Path]:
+    """Give the path of each declared struct."""
+    return [path for c in source.columns for path, _ in _structs((c.name,), types.parse(c.type))]
 
 
 def absent(source: Source, dialect: Dialect) -> str:
@@ -129,9 +155,13 @@ def _keys(path: Path, dialect: Dialect) -> str:
         return "json_object_keys(_raw)"
     if not path:
         return "json_keys(_line)"
-    steps = "$" + "".join("[*]" if step is EACH else f'."{step}"' for step in path)
-    keys = f"json_keys(_line, {sql.string(steps, dialect)})"
+    keys = f"json_keys(_line, {sql.string(json_path(path), dialect)})"
     return f"flatten({keys})" if EACH in path else keys
+
+
+def json_path(path: Path) -> str:
+    """Write a path as DuckDB's functions of JSON take it."""
+    return "$" + "".join("[*]" if step is EACH else f'."{step}"' for step in path)
 
 
 def _unknown_keys(path: Path, names: list[str], dialect: Dialect) -> str:
@@ -162,18 +192,43 @@ def _structs(path: Path, kind: exp.DataType | None) -> Iterator[tuple[Path, list
 
 
 def _unknown_inside(path: Path, names: list[str]) -> str:
-    """Read the objects at a path as maps, in Spark SQL, and look for keys that aren't among the names."""
+    """Look for keys that aren't among the names, in Spark SQL."""
+    return _in_maps(path, lambda keys: f"size(array_except({keys}, {_array(names, 'spark')})) > 0")
+
+
+def _in_maps(path: Path, test: Callable[[str], str]) -> str:
+    """Read the objects at a path as maps, in Spark SQL, and ask of each one's keys; a map keeps those there twice."""
     kind = "map<string, string>"
     for step in reversed(path[1:]):
         kind = f"array<{kind}>" if step is EACH else f"struct<{sql.identifier(str(step), 'spark')}: {kind}>"
     schema = sql.string(f"{sql.identifier(str(path[0]), 'spark')} {kind}", "spark")
     value = f"from_json(_raw, {schema}).{sql.identifier(str(path[0]), 'spark')}"
-    return f"coalesce({_exists(value, path[1:], names, 0)}, false)"
+    return f"coalesce({_exists(value, path[1:], test, 0)}, false)"
 
 
-def _exists(value: str, path: Path, names: list[str], depth: int) -> str:
+def _in_texts(path: Path) -> str:
+    """Write the test that an object at a path has a key twice, in Spark SQL, whatever is beside it or below."""
+    return f"coalesce({_some_text('_text', path, 0)}, false)"
+
+
+def _some_text(value: str, path: Path, depth: int) -> str:
     if not path:
-        return f"size(array_except(map_keys({value}), {_array(names, 'spark')})) > 0"
+        return _uneven(f"json_object_keys({value})")
     if path[0] is EACH:
-        return f"exists({value}, e{depth} -> {_exists(f'e{depth}', path[1:], names, depth + 1)})"
-    return _exists(f"{value}.{sql.identifier(path[0], 'spark')}", path[1:], names, depth)
+        return (
+            f"exists(from_json({value}, 'array<string>'), e{depth} -> {_some_text(f'e{depth}', path[1:], depth + 1)})"
+        )
+    name = sql.identifier(path[0], "spark")
+    return _some_text(f"from_json({value}, {sql.string(f'{name} string', 'spark')}).{name}", path[1:], depth)
+
+
+def _uneven(keys: str) -> str:
+    return f"size({keys}) <> size(array_distinct({keys}))"
+
+
+def _exists(value: str, path: Path, test: Callable[[str], str], depth: int) -> str:
+    if not path:
+        return test(f"map_keys({value})")
+    if path[0] is EACH:
+        return f"exists({value}, e{depth} -> {_exists(f'e{depth}', path[1:], test, depth + 1)})"
+    return _exists(f"{value}.{sql.identifier(path[0], 'spark')}", path[1:], test, depth)

@@ -11,29 +11,28 @@ import re
 
 from sqlglot import exp
 
+from sqlrun import line_grammar, line_types
+from sqlrun.engines.protocol import Dialect
 from sqlrun.incremental import types
+from sqlrun.line_grammar import Tokens
 from sqlrun.model import Source
 
 # An expression of more fields needs more memory than RE2 gives it, and would be slower than the questions.
 MOST_FIELDS = 64
-SPACE = r"[ \t\r\n]*"
-# No escapes: a text with one may be ill-formed. Control characters may not stand in a text.
-TEXT = r'"[^"\\\x00-\x1f]*"'
-NUMBER = r"-?(?:0|[1-9][0-9]*)(?:[.][0-9]+)?"
-SCALAR = rf"(?:{TEXT}|{NUMBER}|true|false|null)"
 
 
-def usual(source: Source) -> str | None:
-    """Write the regular expression of a whole line, for RE2; None where a source's fields have no such form.
+def usual(source: Source, dialect: Dialect) -> str | None:
+    """Write the regular expression of a whole line; None where a source's fields have no such form.
 
     A line that it matches is a JSON object with the declared keys alone, on all levels, each once, and each of a shape
-    that its type can have.
+    that its type can have; its numbers are such as every reader hands on unchanged.
     """
     kinds = [(column.name, types.parse(column.type)) for column in source.columns]
     if not kinds or sum(_fields(kind) for _, kind in kinds) > MOST_FIELDS:
         return None
-    found = _object(kinds)
-    return None if found is None else f"{SPACE}{found}{SPACE}"
+    known = line_grammar.tokens(dialect)
+    found = _object(kinds, known, dialect)
+    return None if found is None else f"{known.space}{found}{known.space}"
 
 
 def _fields(kind: exp.DataType | None) -> int:
@@ -47,24 +46,28 @@ def _fields(kind: exp.DataType | None) -> int:
             return 1
 
 
-def _object(fields: list[tuple[str, exp.DataType | None]]) -> str | None:
-    members = []
+def _object(fields: list[tuple[str, exp.DataType | None]], known: Tokens, dialect: Dialect) -> str | None:
+    members, space = [], known.space
     for name, kind in fields:
-        value = _value(kind)
+        value = _value(kind, known, dialect)
         # A key is compared as it is written: other names may be written in several ways.
         if value is None or re.fullmatch(r"\w+", name, re.ASCII) is None:
             return None
-        members.append(f'"{name}"{SPACE}:{SPACE}{value}')
-    return rf"\{{{SPACE}{f'{SPACE},{SPACE}'.join(members)}{SPACE}\}}"
+        members.append(f'"{name}"{space}:{space}{value}')
+    return rf"\{{{space}{f'{space},{space}'.join(members)}{space}\}}"
 
 
-def _value(kind: exp.DataType | None) -> str | None:
+def _value(kind: exp.DataType | None, known: Tokens, dialect: Dialect) -> str | None:
     assert kind is not None
+    space = known.space
     match kind.this:
         case exp.DataType.Type.ARRAY | exp.DataType.Type.LIST:
-            each = _value(kind.expressions[0])
-            return None if each is None else rf"\[{SPACE}(?:{each}{SPACE}(?:,{SPACE}{each}{SPACE})*)?\]"
+            each = _value(kind.expressions[0], known, dialect)
+            more = f"(?:,{space}{each}{space}){known.more}"
+            return None if each is None else rf"\[{space}(?:{each}{space}{more}){known.maybe}\]"
         case exp.DataType.Type.STRUCT:
-            return _object([(f.name, f.args["kind"]) for f in kind.expressions])
+            return _object([(f.name, f.args["kind"]) for f in kind.expressions], known, dialect)
         case _:
-            return SCALAR
+            # No escapes: a text with one may be ill-formed. Control characters may not stand in a text.
+            text = rf'"[^"\\\x00-\x1f]{known.more}"'
+            return rf"(?:{text}|{line_types.usual(kind, dialect)}|true|false|null)"

@@ -108,7 +108,7 @@ class Memory:
 
     def _compile(self) -> tuple[Compiled, ...]:
         models: list[Model] = [self._model(t.name, "", _contract(t), t.grain, "table") for t in self.tables]
-        catalog = compiler._Catalog(self._nouns(models), {}, {}, {})
+        catalog = compiler._Catalog(self._nouns(models), {}, {}, {}, {})
         for table, model in zip(self.tables, models, strict=True):
             model = replace(model, repeats=table.repeats)
             catalog.nodes[table.name] = compiler._scan(model, only_grows=table.grows)

@@ -96,9 +96,14 @@ def test_what_is_wrong_inside_of_arrays_and_structs_is_told(way: Any) -> None:
 FORMS = (
     ('{"id":"1","size":{"w":1,"h":{"cm":2}},"items":[]}', True),
     ('{"id":"1","size":{"w":1,"h":{"cm":2}},"items":[{"dish":"x"},{"dish":null}]}', True),
-    (' { "id" : -0.5 , "size" : { "w" : "1" , "h" : {"cm":2} } , "items" : [ {"dish":"ü 🍕"} , {"dish":""} ] } ', True),
+    (' { "id" : -5 , "size" : { "w" : "1" , "h" : {"cm":2} } , "items" : [ {"dish":"ü 🍕"} , {"dish":""} ] } ', True),
     ('{"id":true,"size":{"w":false,"h":{"cm":null}},"items":[]}', True),
-    ('{"id":12345678901234567890123456789012345678901,"size":{"w":0,"h":{"cm":0.10}},"items":[]}', True),
+    ('{"id":123456789012345678,"size":{"w":0,"h":{"cm":-1}},"items":[]}', True),
+    ('{"id":1234567890123456789,"size":{"w":0,"h":{"cm":1}},"items":[]}', False),
+    ('{"id":-0,"size":{"w":0,"h":{"cm":1}},"items":[]}', False),
+    ('{"id":0.5,"size":{"w":0,"h":{"cm":1}},"items":[]}', False),
+    ('{"id":"1","size":{"w":0,"h":{"cm":1.0}},"items":[]}', False),
+    ('{"id":"1","size":{"w":1e1,"h":{"cm":1}},"items":[]}', False),
     ('{"size":{"w":1,"h":{"cm":2}},"id":"1","items":[]}', False),
     ('{"id":"1","size":{"w":1,"h":{"cm":2}}}', False),
     ('{"id":"1","size":{"w":1,"h":{"cm":2}},"items":[],"x":1}', False),
@@ -127,7 +132,7 @@ FORMS = (
 @pytest.mark.slow
 def test_a_line_of_the_usual_form_is_read_as_any_other() -> None:
     """What one look says of it is what all questions say: valid, an object, its keys, its shape."""
-    form = sql.string(str(usual_lines.usual(rescue_lines.SOURCE)), "duckdb")
+    form = sql.string(str(usual_lines.usual(rescue_lines.SOURCE, "duckdb")), "duckdb")
     found = lines({str(number): line for number, (line, _) in enumerate(FORMS)})
     matched = DuckDBEngine().query(f"select file, regexp_full_match(value, {form}) as yes from ({found})", ())
     assert {row["file"]: row["yes"] for row in matched.to_pylist()} == {
@@ -147,7 +152,24 @@ def test_a_line_of_the_usual_form_is_read_as_any_other() -> None:
 def test_random_lines_of_the_usual_form_are_read_as_any_other() -> None:
     """Pieces of lines put together at random; some are whole, many nearly."""
     chance = random.Random(8)
-    scalars = ['"a"', '""', '"ü"', '"\\u0041"', "1", "-0", "0.50", "1e3", "01", "true", "null", "nul", '"', "[]", "{}"]
+    scalars = [
+        '"a"',
+        '""',
+        '"ü"',
+        "true",
+        "1",
+        "-7",
+        "null",
+        '"\\u0041"',
+        "-0",
+        "0.50",
+        "1e3",
+        "01",
+        "nul",
+        '"',
+        "[]",
+        "{}",
+    ]
 
     def some(*usual: str) -> str:
         return chance.choice(usual) if chance.random() < 0.97 else chance.choice([*scalars, ",", ":", "}", "]", " "])
@@ -161,7 +183,7 @@ def test_random_lines_of_the_usual_form_are_read_as_any_other() -> None:
     parsed = f"with lines as ({found}) select * from ({landing._parsed(rescue_lines.SOURCE, 'duckdb')})"
     short, long = rows(parsed), rows(long_way(parsed, SHORT_CUTS[:2]))
     assert short == long
-    form = sql.string(str(usual_lines.usual(rescue_lines.SOURCE)), "duckdb")
+    form = sql.string(str(usual_lines.usual(rescue_lines.SOURCE, "duckdb")), "duckdb")
     matched = DuckDBEngine().query(f"select count(*) as n from ({found}) where regexp_full_match(value, {form})", ())
     assert 150 < matched.to_pylist()[0]["n"] < 350
 
@@ -173,11 +195,11 @@ def test_a_source_without_a_usual_form_is_read_too() -> None:
     many = tuple(Column(f"c{number}", "string", "It.", here) for number in range(usual_lines.MOST_FIELDS + 1))
     for columns in ((odd,), many):
         source = replace(rescue_lines.SOURCE, columns=columns)
-        assert usual_lines.usual(source) is None
+        assert usual_lines.usual(source, "duckdb") is None
         line = json.dumps({column.name: "1" for column in columns}, ensure_ascii=False)
         parsed = f"with lines as ({lines({'a': line})}) select * from ({landing._parsed(source, 'duckdb')})"
         assert rows(parsed)["a"]["_json"] == {column.name: "1" for column in columns}
-    assert usual_lines.usual(replace(rescue_lines.SOURCE, columns=many[1:])) is not None
+    assert usual_lines.usual(replace(rescue_lines.SOURCE, columns=many[1:]), "duckdb") is not None
 
 
 @pytest.mark.parametrize(

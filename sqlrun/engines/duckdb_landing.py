@@ -8,6 +8,7 @@ changed since it was planned is left to the next batch, as long as its own isn't
 
 from __future__ import annotations
 
+import codecs
 import json
 import uuid
 from array import array
@@ -217,10 +218,14 @@ class _Reading:
 
 
 def _lines(data: bytes, name: str) -> Any:
-    """Part a file into a table of its lines, as UTF-8; a byte that is none of its is replaced."""
+    """Part a file into a table of its lines, as UTF-8; a byte that is none of its is replaced.
+
+    A mark of the byte order at the beginning is no part of the first line, as for Spark.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    data = data.removeprefix(codecs.BOM_UTF8)
     if not data.isascii():
         try:
             data.decode("utf-8")

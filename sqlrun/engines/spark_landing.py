@@ -15,6 +15,11 @@ from sqlrun.errors import EngineError
 from sqlrun.landed import IDENTITY, numbers
 
 LINE_BYTES = 200
+# The columns of `lines`; bytes that are no UTF-8 are replaced, as on DuckDB.
+COLUMNS = (
+    "make_valid_utf8(value) as value",
+    "url_decode(replace(element_at(split(_metadata.file_path, '/'), -1), '+', '%2B')) as file",
+)
 
 
 def require_own(landing: Landing) -> None:
@@ -144,8 +149,7 @@ def stream(session: Any, landing: Landing, known: Known) -> None:
     try:
         reader = session.readStream.format("text").option("pathGlobFilter", "*.{json,jsonl,ndjson}")
         lines = reader.option("maxFilesPerTrigger", 100000).load(landing.source)
-        name = "url_decode(replace(element_at(split(_metadata.file_path, '/'), -1), '+', '%2B')) as file"
-        lines.selectExpr("value", name).createOrReplaceTempView("lines")
+        lines.selectExpr(*COLUMNS).createOrReplaceTempView("lines")
         query = (
             session.sql(landing.sql)
             .writeStream.format("delta")

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from sqlrun import line_types
 from sqlrun.engines.protocol import Dialect, StoredColumn
 from sqlrun.errors import Problem, ProjectError
-from sqlrun.incremental import chance, clocks, distinct_counts, shape, sql, stages, types
+from sqlrun.incremental import chance, clocks, distinct_counts, shape, sql, stages, ties, types
 from sqlrun.incremental.algebra import Aggregate, Node, Reason, Refusal, Scan, Type, Window, scans, walk
 from sqlrun.incremental.script import Moment
 from sqlrun.incremental.stages import ORDER, Stage, Target
@@ -53,6 +54,7 @@ class _Catalog:
     nodes: dict[str, Node]
     sources: dict[str, Source]
     views: dict[str, Query]
+    models: dict[str, Model]
 
     def resolve(self, database: str, name: str) -> Node:
         if database == SOURCE:
@@ -83,7 +85,9 @@ def project(queries: Iterable[Query], nouns: Project) -> tuple[Compiled, ...]:
 
 def new_catalog(nouns: Project) -> _Catalog:
     """Make a catalog of what stands before all models: sources and seeds."""
-    catalog = _Catalog(nouns, {}, {source.table: source for source in nouns.sources}, {})
+    catalog = _Catalog(
+        nouns, {}, {source.table: source for source in nouns.sources}, {}, {model.name: model for model in nouns.models}
+    )
     for seed in nouns.seeds:
         catalog.nodes[seed.name] = _scan(seed, only_grows=False)
     return catalog
@@ -112,6 +116,9 @@ def model(query: Query, catalog: _Catalog) -> Compiled:
         chance.check(query.tree)
         translated = translate(query.tree, catalog.resolve)
         shape.check_orders(translated)
+        decided = ties.settled(query, catalog.models, catalog.views)
+        if decided is not query.tree:
+            translated = translate(decided, catalog.resolve)
         root = distinct_counts.in_two_steps(shape.newest_per_key(translated))
         if query.rendered.config.materialized == "view":
             catalog.nodes[query.name] = _typed(root, contract)
@@ -149,6 +156,14 @@ def _typed(root: Node, contract: Model) -> Node:
 
 def _landing(query: Query, catalog: _Catalog) -> Compiled:
     contract = query.rendered.model
+    unknown = [
+        Problem("SR730", c.place, f"a field of a line can't be {c.type}", f"Take one of {line_types.NAMES}.")
+        for name in query.rendered.sources
+        for c in catalog.sources[name].columns
+        if not line_types.known(c.type)
+    ]
+    if unknown:
+        raise ProjectError(unknown)
     try:
         root = translate(query.tree, catalog.resolve)
     except Refusal as refusal:
@@ -235,15 +250,20 @@ def whole_query(
     dialect: Dialect,
     relation: str = "{name}__new",
 ) -> str:
-    """Write a model's query as the analyst wrote it: the oracle.
+    """Write a model's query as the analyst wrote it, where ties are decided by content: the oracle.
 
     Refs read the relations named by `relation`, views are written out, and as_of is a literal.
     """
     written = frozenset(views)
+    models = {known: query.rendered.model for known, query in compiled.items()}
+    viewed = {known: query for known, query in compiled.items() if known in written}
+
+    def decided(model: str) -> exp.Expr:
+        return ties.settled(compiled[model], models, viewed)
 
     def swap(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Table) and node.db == REF and node.name in written:
-            inner = _own_ctes(compiled[node.name].tree.copy(), node.name).transform(swap, copy=False)
+            inner = _own_ctes(decided(node.name).copy(), node.name).transform(swap, copy=False)
             return exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(node.alias_or_name)))
         if isinstance(node, exp.Table) and node.db in (REF, SOURCE):
             table = exp.Table(this=exp.to_identifier(relation.format(name=node.name), quoted=True))
@@ -254,7 +274,7 @@ def whole_query(
             return table
         return clocks.at_node(node, moment.as_of)
 
-    return sql.expression(compiled[name].tree.copy().transform(swap, copy=False), dialect)
+    return sql.expression(decided(name).copy().transform(swap, copy=False), dialect)
 
 
 def _own_ctes(tree: exp.Expr, view: str) -> exp.Expr:

@@ -217,11 +217,12 @@ def check_orders(node: Node) -> None:
     """Refuse window functions over an ORDER BY that leaves ties: which row wins would depend on the engine."""
     for window in (n for n in walk(node) if isinstance(n, Window)):
         for _, item in window.items:
-            if _needs_total_order(item):
+            if needs_total_order(item):
                 _check_order(window, item)
 
 
-def _needs_total_order(item: exp.Window) -> bool:
+def needs_total_order(item: exp.Window) -> bool:
+    """Tell whether a window function's answer depends on which of two rows that tie comes first."""
     call = item.this
     while isinstance(call, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
         call = call.this

@@ -1,0 +1,1 @@
+select order_id, price from {{ source('shop', 'orders') }}

@@ -1,0 +1,51 @@
+"""The sources whose lines are made up: that of the reference project, one that nests, one with each type."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from sqlrun import landing
+from sqlrun.engines.protocol import Dialect
+from sqlrun.errors import Place
+from sqlrun.model import Column, Source
+from tests import nested_lines, projects
+
+HERE = Place("_sources.yml")
+EACH_TYPE = {
+    "text": "string",
+    "tiny": "tinyint",
+    "small": "smallint",
+    "whole": "int",
+    "big": "bigint",
+    "yes": "boolean",
+    "wide": "double",
+    "half": "float",
+    "on_day": "date",
+    "at": "timestamp",
+    "price": "decimal(10,2)",
+    "exact": "decimal(38,18)",
+    "share": "decimal(4,4)",
+    "count": "decimal(5)",
+    "words": "array<string>",
+    "more_words": "array<array<string>>",
+    "note": "struct<said:string,by:struct<name:string,born:date>>",
+}
+
+
+@cache
+def sources() -> dict[str, Source]:
+    """Give the sources by name."""
+    model = next(m for m in projects.prepared(projects.ROOT).space.tables if m.source is not None)
+    assert model.source is not None
+    columns = tuple(Column(n, k, "It.", HERE, nullable=n != "text") for n, k in EACH_TYPE.items())
+    each = Source("a", "each_type", "json", "data", columns, "It.", HERE)
+    return {"orders": model.source, "nested": nested_lines.SOURCE, "each_type": each}
+
+
+def judging(source: Source, dialect: Dialect) -> str:
+    """Write the part of the landing query that judges `lines(value, file)`, as it stands there."""
+    names = ", ".join(f'"{c.name}"' if dialect == "duckdb" else f"`{c.name}`" for c in source.columns)
+    parts = ", ".join(f"{name} as ({text})" for name, text in landing._typed_parts(source, dialect))
+    parsed = f"_parsed as ({landing._parsed(source, dialect)})"
+    hidden = f"{landing.REASON}, _raw, {landing.RESCUED}, {landing.ABSENT}"
+    return f"with {parsed}, {parts} select {hidden}, {names} from _typed"

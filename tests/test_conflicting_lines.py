@@ -1,0 +1,50 @@
+"""Lines of one key and version whose content differs: what counts depends on the set of lines, not on their order."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from sqlrun.engines.duckdb import DuckDBEngine
+from tests import whole
+from tests.projects import Site, copy_project
+from tests.script import FIVE, START, order
+
+pytestmark = pytest.mark.slow
+# All are the first version of one order, so of one event.
+CONFLICTS = (
+    order("1", START),
+    order("1", START, status="delivered"),
+    order("1", START, items=(("d001", 2, "10.00"), ("d002", 1, "1.00"))),
+)
+
+
+def kept(folder: Path, ticks: list[list[str]]) -> list[dict[str, object]]:
+    """Land the lines tick by tick and give the orders that are kept; each table equals its own query run in full."""
+    folder.mkdir()
+    site = Site(copy_project(folder), DuckDBEngine())
+    for number, lines in enumerate(ticks):
+        site.write(f"{number}.jsonl", [*lines, order(f"2{number}", START)])
+        as_of = START + (number + 1) * FIVE
+        site.tick(as_of)
+        assert whole.differences(site, as_of) == {}
+    return [row for row in site.rows("stg_orders") if row["order_id"] == "x1"]
+
+
+def test_the_winner_does_not_depend_on_arrival(tmp_path: Path) -> None:
+    ways = [[[line] for line in some] for some in itertools.permutations(CONFLICTS)][::2]
+    ways += [[list(CONFLICTS)], [list(CONFLICTS[1:]), [CONFLICTS[0]]]]
+    found = [kept(tmp_path / str(number), way) for number, way in enumerate(ways)]
+
+    assert len(found[0]) == 1
+    assert all(each == found[0] for each in found)
+    assert found[0][0]["status"] == "placed"  # `placed` comes after `delivered`, and two lines after one
+    assert len(found[0][0]["items"]) == 2  # type: ignore[arg-type]
+
+
+def test_exact_copies_and_higher_versions_are_as_before(tmp_path: Path) -> None:
+    higher = order("1", START, version=2, status="cancelled")
+    (row,) = kept(tmp_path / "a", [[CONFLICTS[0], CONFLICTS[0]], [higher], [CONFLICTS[1]]])
+    assert row["order_version"] == 2 and row["is_cancelled"]
