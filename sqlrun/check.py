@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sqlrun import changed_rows, key_ranges, quarantine_limit
+from sqlrun import changed_rows, key_ranges, quarantine_limit, repeated
 from sqlrun.changed_rows import Change, Reasons, feed
 from sqlrun.checksums import Checksum
 from sqlrun.engines.protocol import Relation
@@ -59,7 +59,7 @@ def check(progress: Progress, model: Compiled) -> Checked:
     expectations = tuple(e for e in expectations_of(progress.space, model) if e.type not in (RELATIONSHIPS, VOLUME))
     change = changed_rows.read(progress, model, commits)
     results = _run(progress, model, expectations, change) if change.count and expectations else ()
-    limited = quarantine_limit.judged(progress, model, change)
+    limited = (*repeated.told(progress, model, change), *quarantine_limit.judged(progress, model, change))
     measured, told = measure(progress, model, change)
     return Checked(change.count, change.aside, (*results, *related, *limited, *told), measured, change.added)
 

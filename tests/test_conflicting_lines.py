@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from sqlrun.engines.duckdb import DuckDBEngine
+from sqlrun.events import TickResult
 from tests import whole
 from tests.projects import Site, copy_project
 from tests.script import FIVE, START, order
@@ -19,6 +20,27 @@ CONFLICTS = (
     order("1", START, status="delivered"),
     order("1", START, items=(("d001", 2, "10.00"), ("d002", 1, "1.00"))),
 )
+
+
+def told(result: TickResult) -> list[tuple[str, int, tuple[str, ...]]]:
+    return [(c.status, c.unexpected, c.samples) for c in result.checks if c.type == "repeats"]
+
+
+def test_users_are_told_in_the_tick_in_which_they_come(tmp_path: Path) -> None:
+    """Whether both lines come in one tick or the second much later; copies are nothing to tell."""
+    site = Site(copy_project(tmp_path), DuckDBEngine())
+    plays = (
+        ([CONFLICTS[0], CONFLICTS[0], order("2", START)], 0),
+        ([order("2", START)], 0),
+        ([CONFLICTS[1]], 1),
+        ([order("2", START, version=2)], 0),
+        ([order("3", START), order("3", START, status="delivered"), order("2", START, status="delivered")], 2),
+    )
+    for number, (lines, conflicts) in enumerate(plays):
+        site.write(f"{number}.jsonl", lines)
+        found = told(site.tick(START + (number + 1) * FIVE))
+        assert [(status, count) for status, count, _ in found] == ([("warn", conflicts)] if conflicts else [])
+        assert all("event_id=" in sample for _, _, samples in found for sample in samples)
 
 
 def kept(folder: Path, ticks: list[list[str]]) -> list[dict[str, object]]:
