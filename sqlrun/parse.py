@@ -16,7 +16,7 @@ from sqlglot.errors import OptimizeError, ParseError, SqlglotError, TokenError
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
-from sqlrun import constructs, exact
+from sqlrun import constructs, exact, special_times
 from sqlrun.column_types import misfits
 from sqlrun.errors import Place, Problem, ProjectError
 from sqlrun.functions import function_name, refusal
@@ -121,6 +121,9 @@ def query(rendered: Rendered, schema: Schema, admitted: tuple[str, ...] = ()) ->
     problems = list(_contract(rendered, columns, tree))
     if rendered.config.enforced and not problems:
         problems = list(misfits(rendered, tree, schema))
+    problems += [
+        _at("SR501", rendered, node, why, special_times.HINT) for node, why in special_times.found(tree, schema)
+    ]
     if problems:
         raise ProjectError(problems)
     return Query(rendered, cast(exp.Expression, exact.typed(tree, schema)), columns)

@@ -21,7 +21,7 @@ HOMES = {
         "unit.answers", "unit.branches", "unit.examples", "unit.queries", "unit.sql_rows", "unit.steps", "unit.values",
         "engines.delta_files", "expectation_sql", "expectation_catalogue", "check_queries", "spark_sql", "spark_alone",
         "column_types", "row_text", "lineage", "lineage_walk", "rescue", "scopes", "spark_types", "typed_functions",
-        "usual_lines", "landing_fields", "line_types", "exact",
+        "usual_lines", "landing_fields", "line_types", "exact", "special_times",
     },
     "duckdb": {"engines.duckdb", "unit.memory", "check_queries"},
     "deltalake": {"engines.delta_files", "engines.duckdb", "engines.duckdb_merge", "ledger", "receipts"},

@@ -7,6 +7,7 @@ from sqlglot import exp
 from sqlrun.incremental import duckdb_decimals
 from sqlrun.incremental.duckdb_pieces import number, piece, text
 
+_NO_TIME = "error('cast: a text is no time')"
 _WHOLE = exp.DataType.SIGNED_INTEGER_TYPES
 _COUNTS = (exp.Count, exp.RowNumber, exp.Rank, exp.DenseRank, exp.Length, exp.BitwiseCount)
 _COUNTING = {"epoch_us", "len", "cardinality", "strpos", "length", "list_position", "strlen"}
@@ -37,6 +38,11 @@ def _template(node: exp.Cast, is_text: bool) -> str:
             f"when typeof(arg_x) like 'DECIMAL%' then {word}(split_part(cast(arg_x as varchar), '.', 1) as {kind}) "
             "when typeof(arg_x) = 'VARCHAR' and "
             rf"not regexp_full_match(cast(arg_x as varchar), '\s*[+-]?[0-9]+\s*') then {wrong} else {plain} end"
+        )
+    if node.to.is_type("date", "timestamp", "timestamptz", "timestampltz", "timestampntz") and not is_text:
+        return (
+            rf"case when typeof(arg_x) = 'VARCHAR' and regexp_matches(cast(arg_x as varchar), '^\s*-?[a-zA-Z]') "
+            f"then {other or _NO_TIME} else {plain} end"
         )
     if node.to.is_type("decimal") and not is_text:
         return f"case when {_DOUBLE} then {word}(cast(arg_x as varchar) as {kind}) else {plain} end"
