@@ -14,7 +14,7 @@ BUT := and not long
 PLAIN := $(BIN)/python -m pytest -n 2 --dist worksteal --ignore=tests/spark
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-all test-plain test-spark test-fast mutants fuzz lines crash bench lint clean java again
+.PHONY: help build test test-all test-plain test-spark test-fast mutants fuzz judge lines crash bench lint clean java again
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ mutants: $(INSTALLED) ## Break each rule on purpose, and see that a case notices
 
 fuzz: $(INSTALLED) ## Try random queries for MINUTES=10; what fails becomes a case in tests/cases/found
 	$(BIN)/python -m tests.fuzz --minutes $(or $(MINUTES),10)
+
+judge: $(INSTALLED) ## Have Spark judge N=1000 random queries by their text; what differs becomes a case in tests/cases/found
+	$(BIN)/python -m tests.judge --count $(or $(N),1000)
 
 lines: $(INSTALLED) ## Judge N=100000 random and broken lines on ENGINE=duckdb or spark and by a strict reader
 	$(BIN)/python -m tests.line_fuzz --lines $(or $(N),100000) --engine $(or $(ENGINE),duckdb)

@@ -219,6 +219,9 @@ class Walk:
                 return spark.averaged(_counted(node, self, scope, bound))
             case exp.Floor() | exp.Ceil() if not node.args.get("decimals"):
                 return spark.floored(kind)
+            case exp.Floor() | exp.Ceil() if kind is not None and kind.name == "decimal":
+                digits = _whole(node.args["decimals"])
+                return spark.rounded(kind, digits) if digits is not None else None
             case exp.Neg() | exp.Abs():
                 return (_sized(_whole(node)) or kind) if spark.is_number(kind) else None
             case exp.RegexpSplit():

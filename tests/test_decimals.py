@@ -117,6 +117,7 @@ KEPT = {
     "select k, transform(xs, v -> v / 3) as x from t0 where k = 1": [(1, "('0.333333', '0.666667')")],
     "select k, avg(a) over (partition by g) as x, avg(a) filter (where a > 0) over () as y from t0 where k < 4": None,
     "select avg(a) filter (where k > 1) as x, avg(distinct a) as y from t0": [("-0.975000", "-0.316667")],
+    "select k, ceil(a / 3, 1) / 3 as x, a < b = k > 1 as y from t0 where k = 1": [(1, "0.133333", False)],
     "select g, round(avg(a), 1) as x from t0 group by g having avg(a) / 2 > 0": [("x", "0.5")],
     "select a / b as q, count(*) as n from t0 group by a / b": [
         ("0.333333333333333333333", 1), ("-0.666666666666666666667", 1), ("0.007142857142857142857", 1), (None, 1)],

@@ -85,10 +85,20 @@ def _mend(node: exp.Expr) -> exp.Expr:
             raise AssertionError("as_of must be a literal before a query reaches an engine")
         case exp.Window():
             return duckdb_windows.settled(node)
+        case exp.EQ() | exp.NEQ() | exp.GT() | exp.GTE() | exp.LT() | exp.LTE() | exp.NullSafeEQ() | exp.NullSafeNEQ():
+            return _apart(node)
         case exp.Select():
             return _mend_sets(_mend_laterals(node) if node.args.get("laterals") else node)
         case _:
             return node
+
+
+def _apart(node: exp.Binary) -> exp.Binary:
+    """Put brackets around a comparison that is compared: DuckDB takes no chain of them."""
+    for key in ("this", "expression"):
+        if isinstance(node.args[key], exp.Predicate) and not isinstance(node.args[key], exp.Paren):
+            node.set(key, exp.paren(node.args[key], copy=False))
+    return node
 
 
 def _mend_sets(select: exp.Select) -> exp.Select:

@@ -94,7 +94,7 @@ round(b) -- bigint
 round(f, 1) -- float
 round(d, 1) -- double
 floor(c) -- decimal(9,0)
-ceil(c, 1) -- decimal(10,1) ?
+ceil(c, 1) -- decimal(10,1)
 ceil(c) -- decimal(9,0)
 floor(d) -- bigint
 ceil(i) -- bigint

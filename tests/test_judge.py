@@ -1,0 +1,72 @@
+"""The third judge's own parts, without Spark: its grammar, its reader of rows, how it makes a failing query smaller."""
+
+from __future__ import annotations
+
+import random
+from decimal import Decimal
+
+from sqlrun.errors import ProjectError
+from tests.judge import judging
+from tests.judge.grammar import Grammar, Piece, smaller
+from tests.judge.judging import Judge, at_end, examples, plain, shrunk
+
+
+class Echo:
+    """Refuses each query that has a word in it."""
+
+    def sql(self, text: str) -> None:
+        raise ValueError("refused" if "coalesce" in text else "other")
+
+
+def test_queries_are_a_function_of_the_seed() -> None:
+    texts = [[one.query.text() for one in batch] for _ in range(2) for _, _, batch in examples(3, 6)]
+
+    assert texts[0] == texts[1]
+    assert len(set(texts[0])) == 6
+
+
+def test_most_queries_are_kept() -> None:
+    """A query that is refused is judged of nothing."""
+    kept = 0
+    for _, _, batch in examples(1, 4):
+        for one in batch:
+            try:
+                judging._kept(one, tuple(one.given))
+            except (ProjectError, judging._Stopped):
+                continue
+            kept += 1
+
+    assert kept >= 2
+
+
+def test_rows_at_the_end_are_those_that_came_and_stayed() -> None:
+    ((made, steps, _),) = list(examples(2, 1))
+    came = sum(weight for step in steps for name, rows in step.changes if name == "t0" for weight, _ in rows)
+
+    assert len(at_end(made, steps)["t0"]) == came
+
+
+def test_a_query_gets_smaller_and_is_put_back() -> None:
+    query = Grammar(random.Random(4)).query()
+    before = query.text()
+    shorter = [query.text() for _ in smaller(query)]
+
+    assert query.text() == before
+    assert any(len(text) < len(before) for text in shorter)
+
+
+def test_a_failing_example_is_made_as_small_as_it_still_fails() -> None:
+    value = Piece("int", ["coalesce(", Piece("int", ["1 + ", Piece("int", ["2"])]), ", 3)"])
+    ((made, steps, _),) = list(examples(2, 1))
+    example = judging.Example(made, steps, Piece("", ["select ", value, " as c1 from <t0> as q1"]), [("c1", "int")])
+    judge = Judge(Echo())
+    verdict = judge.judge(example)
+
+    assert (verdict.word, verdict.why) == ("different", "Spark refuses it: refused")
+    assert shrunk(judge, example, verdict.why).query.text() == "select coalesce(1, 3) as c1 from <t0> as q1"
+
+
+def test_digits_are_compared() -> None:
+    assert plain(Decimal("1.50")) != plain(Decimal("1.5"))
+    assert plain(0.1 + 0.2) == plain(0.3)
+    assert plain(-0.0) == plain(0.0)
