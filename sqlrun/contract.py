@@ -20,6 +20,7 @@ SEED_KEYS = ("name", "description", "grain", "columns")
 COLUMN_KEYS = ("name", "data_type", "description", "unit", "nulls", "tags", "constraints", "data_tests")
 CONFIG_KEYS = (
     "materialized", "partition_by", "at_worst", "tags", "max_read_amplification", "contract", "anomalies", "checks",
+    "readable_by",
 )  # fmt: skip
 # Those that take a number of at least 1.
 NUMBERS = ("max_read_amplification",)
@@ -28,6 +29,7 @@ CHOICES = {
     "materialized": ("table", "view"),
     "at_worst": ("append", "merge", "keys", "partitions", "full"),
     "checks": ("auto", "great_expectations"),
+    "readable_by": ("spark", "duckdb", "polars", "pandas", "pyarrow", "any"),
 }
 # What becomes of fields that are not as declared, in dbt's words.
 SCHEMA_CHANGES = ("ignore", "append_new_columns", "fail", "sync")
@@ -167,6 +169,7 @@ def configured(*layers: Mapping[str, Any]) -> Config:
         merged.get("enforced", False),
         merged.get("anomalies", True),
         merged.get("checks", "auto"),
+        merged.get("readable_by", "spark"),
     )
 
 

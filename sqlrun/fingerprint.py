@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 
+from sqlrun import readable
 from sqlrun.incremental.compile import Compiled
 from sqlrun.landing import HIDDEN, Rule
 from sqlrun.model import Column, Seed
@@ -47,7 +48,8 @@ def of_model(compiled: Compiled, inputs: Mapping[str, str]) -> str:
             [[s.name, s.method, list(s.key), list(s.partition_by)] for s in compiled.stages],
             sorted(inputs.items()),
             [source.path, source.format, _columns(source.columns), _HIDDEN] if source else None,
-            [],
+            # What is made otherwise than usual is another table.
+            ["plain"] if readable.is_plain(compiled) and readable.marks(compiled.own) else [],
         ]
     )
 

@@ -67,6 +67,7 @@ class Config:
     enforced: bool = False  # the contract's types must be those that the query gives
     anomalies: bool = True  # what is measured is compared with the past
     checks: str = "auto"  # auto | great_expectations: who evaluates
+    readable_by: str = "spark"  # spark | duckdb | polars | pandas | pyarrow | any: who must be able to read the table
 
 
 @dataclass(frozen=True, slots=True)

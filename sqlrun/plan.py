@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
 
-from sqlrun import expectations, fingerprint, landing, sharing
+from sqlrun import expectations, fingerprint, landing, readable, sharing
 from sqlrun.engines.protocol import StoredColumn, TableSpec
 from sqlrun.errors import UsageError
 from sqlrun.incremental.compile import Compiled
@@ -218,7 +218,7 @@ class _Places:
                 self.promoted[name], state = offered, offered.states[name]
                 path = state.path
         columns = tuple(StoredColumn(c.name, c.type, c.nullable) for c in seed.columns)
-        spec = TableSpec(name, f"{self.warehouse}/{path}", columns)
+        spec = TableSpec(name, f"{self.warehouse}/{path}", columns, vectors=False)
         self.tables[name] = TablePlan(spec, path, columns, state, shared=name in self.shared)
 
     def put_model(self, model: Compiled, needed: set[str]) -> None:
@@ -232,17 +232,19 @@ class _Places:
                 self.notes[model.name] = "production no longer keeps it so"
         for stage in model.stages:
             if stage.name in taken:
-                self._put(stage, taken[stage.name].path, taken[stage.name])
+                self._put(model, stage, taken[stage.name].path, taken[stage.name])
             elif model.name in self.chosen or stage.name in needed:
                 again = self.refresh or model.name in self.anew or self._moved(stage)
                 again = again and model.name in self.chosen
                 # A hidden table has a folder of its own: what lies inside another table's folder is lost to a
                 # VACUUM of that one.
                 home = f"{stage.name}/{self.space.prints[stage.model]}"
-                self._put(stage, *sharing.place(home, self.own.get(stage.name), self.number, again, self.around))
+                place = sharing.place(home, self.own.get(stage.name), self.number, again, self.around)
+                self._put(model, stage, *place)
 
-    def _put(self, stage: Stage, path: str, state: TableState | None) -> None:
-        spec = TableSpec(stage.name, f"{self.warehouse}/{path}", stored_columns(stage), stage.partition_by)
+    def _put(self, model: Compiled, stage: Stage, path: str, state: TableState | None) -> None:
+        columns, vectors = stored_columns(stage), readable.has_vectors(model, stage)
+        spec = TableSpec(stage.name, f"{self.warehouse}/{path}", columns, stage.partition_by, vectors)
         where = PUBLIC_ROWS if stage.method == "land" else ""
         self.tables[stage.name] = TablePlan(spec, path, stage.public, state, where, stage.name in self.shared)
 

@@ -26,7 +26,7 @@ KNOWN = {
 }
 # What means something only where rows are stored, and would be passed over in silence on a view.
 OF_TABLES = ("grain", "repeats", "event_time", "freshness")
-CONFIG_OF_TABLES = ("partition_by", "at_worst", "max_read_amplification", "anomalies", "checks")
+CONFIG_OF_TABLES = ("partition_by", "at_worst", "max_read_amplification", "anomalies", "checks", "readable_by")
 REF = re.compile(r"""ref\(\s*(['"])(\w+)\1\s*\)""")
 
 

@@ -67,7 +67,7 @@ def feed_by_delta_rs(path: str, version: int) -> Rows:
 
 
 def feed_by_polars(path: str, version: int) -> Rows:
-    found = pl.from_arrow(DeltaTable(path).load_cdf(starting_version=version, ending_version=version).read_all())
+    found = pl.from_arrow(pa.table(DeltaTable(path).load_cdf(version, version).read_all()))
     return rows(found.to_dicts())  # type: ignore[union-attr]
 
 

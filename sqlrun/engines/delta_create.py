@@ -18,7 +18,7 @@ NTZ = "timestampNtz"
 
 
 def create(table: TableSpec) -> None:
-    """Make the empty table as version 0, its files to have deletion vectors; nothing if it is there."""
+    """Make the empty table as version 0; nothing if it is there."""
     if delta_files.head(table.path) is not None:
         return
     log = Path(table.path) / "_delta_log"
@@ -29,20 +29,28 @@ def create(table: TableSpec) -> None:
 def _entry(table: TableSpec) -> str:
     now = time.time_ns() // 1_000_000
     schema = json.dumps(delta_files.struct_of(table.columns), separators=(",", ":"), ensure_ascii=False)
-    readers = [deletion_vectors.FEATURE, *([NTZ] if '"timestamp_ntz"' in schema else [])]
-    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": readers}
+    configuration = dict(delta_files.PROPERTIES) | (dict(delta_files.VECTORS) if table.vectors else {})
     metadata = {
         "id": str(uuid.uuid4()),
         "format": {"provider": "parquet", "options": {}},
         "schemaString": schema,
         "partitionColumns": list(table.partition_by),
         "createdTime": now,
-        "configuration": dict(delta_files.PROPERTIES) | dict(delta_files.VECTORS),
+        "configuration": configuration,
     }
     info: dict[str, Any] = {"timestamp": now, "operation": "CREATE TABLE", "operationParameters": {}}
     actions = (
         {"commitInfo": info | {"engineInfo": f"sqlrun:{__version__}", "isBlindAppend": True}},
-        {"protocol": protocol | {"writerFeatures": [*readers, *WRITERS]}},
+        {"protocol": _protocol(schema, vectors=table.vectors)},
         {"metaData": metadata},
     )
     return "".join(json.dumps(action, separators=(",", ":"), ensure_ascii=False) + "\n" for action in actions)
+
+
+def _protocol(schema: str, *, vectors: bool) -> dict[str, Any]:
+    """Ask of readers and writers what the table has; of one with nothing new no more than all of them know."""
+    readers = [*([deletion_vectors.FEATURE] if vectors else []), *([NTZ] if '"timestamp_ntz"' in schema else [])]
+    if not readers:
+        return {"minReaderVersion": 1, "minWriterVersion": 4}
+    named = {"readerFeatures": readers, "writerFeatures": [*readers, *WRITERS]}
+    return {"minReaderVersion": 3, "minWriterVersion": 7, **named}

@@ -25,12 +25,16 @@ class StoredColumn:
 
 @dataclass(frozen=True, slots=True)
 class TableSpec:
-    """A Delta table: where it lies and what it holds. `name` is for messages and receipts."""
+    """A Delta table: where it lies and what it holds. `name` is for messages and receipts.
+
+    `vectors`: as it is made, its files may have deletion vectors; some readers know none, and refuse such a table.
+    """
 
     name: str
     path: str
     columns: tuple[StoredColumn, ...]
     partition_by: tuple[str, ...] = ()
+    vectors: bool = True
 
 
 @dataclass(frozen=True, slots=True)
