@@ -32,6 +32,7 @@ WORDS: dict[CheckStatus, str] = {
     "info": "noted",
     "fail": "failed",
     "error": "not evaluated",
+    "unjudged": "not yet evaluated",
 }
 
 

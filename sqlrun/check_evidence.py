@@ -43,7 +43,7 @@ Rules = Mapping[str, tuple[Model, Expectation]]
 
 def gather(prepared: Prepared, profile: Profile, env: str, result: TickResult, rules: Rules) -> dict[str, Evidence]:
     """Gather the rule, the SQL and the past of each check that didn't pass, by its id; {} where all did."""
-    bad = {check.check_id: check for check in result.checks if check.status != "pass" and check.check_id}
+    bad = {check.check_id: check for check in result.checks if check.status in RANKS[1:] and check.check_id}
     if not bad:
         return {}
     tables = {stage.table: (stage.path, stage.version) for node in result.nodes for stage in node.stages}

@@ -117,4 +117,5 @@ def rows_of(result: TickResult, at: datetime) -> list[dict[str, Any]]:
             "message": check.message,
         }
         for check in result.checks
+        if check.status != "unjudged"  # it did not run
     ]

@@ -13,7 +13,7 @@ from sqlrun.errors import Place
 Status = Literal["success", "error", "skipped", "no-op", "pass", "info", "warn", "fail"]
 
 
-CheckStatus = Literal["pass", "fail", "warn", "info", "error"]
+CheckStatus = Literal["pass", "fail", "warn", "info", "error", "unjudged"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +21,11 @@ class CheckResult:
     """What one check said. `unexpected` counts rows (0 where a statistic failed); samples are rows as text.
 
     fail: a critical check failed, the tick isn't published. warn: it failed and is told; info: so it did, and is
-    no more than worth knowing. error: it could not be
-    evaluated, which is never a pass. `seconds` is the check's share of the run that it was part of. `check_id` stays
-    the same as long as the model, the type and the arguments do. `raw` is what Great Expectations itself said of a
-    check that it was asked about in full, as JSON values, with what is tagged pii hidden; None of all others.
+    no more than worth knowing. error: it could not be evaluated, which is never a pass. unjudged: there is nothing yet
+    that it could be held to, which is neither good nor bad; it has no past. What each is called says `outcomes.py`.
+    `seconds` is the check's share of the run that it was part of. `check_id` stays the same as long as the model, the
+    type and the arguments do. `raw` is what Great Expectations itself said of a check that it was asked about in full,
+    as JSON values, with what is tagged pii hidden; None of all others.
     `evaluator`: arrow, duckdb or great_expectations; "" of what no row was looked at for.
     """
 

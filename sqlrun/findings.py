@@ -6,18 +6,21 @@ a form's own marks are (`<`, `|`) is for the form to escape.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
 from urllib.parse import quote
 
+from sqlrun import outcomes
 from sqlrun.events import CheckResult, NodeResult, TickResult
 from sqlrun.model import Value
+from sqlrun.remedies import advice
 from sqlrun.report import counted, subject
 from sqlrun.rows import escaped
 
-Kind = Literal["fail", "error", "warn", "info", "broken", "stopped"]
+Kind = Literal["fail", "error", "warn", "info", "unjudged", "broken", "stopped"]
 # Samples and messages of what comes first get all the room that they need, those of the rest an equal part of what is
 # left, so that no number of them makes a file too big.
 FIRST, MOST = 20, 4_000
@@ -27,9 +30,6 @@ SAMPLES = 20
 LINES = 30
 # XML has no word for these two, and no screen shows them.
 NO_CHARACTERS = {0xFFFE: "\\ufffe", 0xFFFF: "\\uffff"}
-# Types of checks that compare a tick with the past.
-COMPARED = frozenset({"volume", "quarantined", "lateness", "null_share", "measures"})
-NEVER_PASS = "It could not be evaluated, which is never a pass"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +72,15 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong. `where` is a table, a column or columns; `link` leads from target/ to its rule."""
+    """One thing that is wrong. `where` is a table, a column or columns, and `title` what stands before and after it.
+
+    `link` leads from target/ to its rule.
+    """
 
     kind: Kind
     model: str
     where: str
+    title: tuple[str, str]
     rule: str
     amount: str
     description: str
@@ -140,8 +144,8 @@ def headline(result: TickResult, about: About) -> str:
     if not result.published:
         readers = f"readers still see tick {about.before}" if about.before else "readers see nothing yet"
         return f"{name} is NOT published: {readers}, because {_because(result, about)}."
-    warned = sum(1 for check in result.checks if check.status == "warn")
-    noted = sum(1 for check in result.checks if check.status == "info")
+    levels = Counter(outcomes.of_check(check).level for check in result.checks)
+    warned, noted = levels["warning"], levels["note"]
     if warned or noted:
         parts = [counted(warned, "warning")] if warned else []
         parts += [counted(noted, "note")] if noted else []
@@ -169,45 +173,30 @@ def _because(result: TickResult, about: About) -> str:
 def failures(result: TickResult, about: About) -> tuple[Finding, ...]:
     """List what kept the tick from being published: what ended the build, then steps, then checks."""
     nodes = [node for node in result.nodes if node.status == "error"]
-    checks = [check for check in result.checks if check.status in ("fail", "error")]
+    checks = [check for check in result.checks if outcomes.of_check(check).level == "blocks"]
     rooms = iter(_rooms(len(nodes) + len(checks)))
     found = [_stopped(about)] if about.problem else []
     found += [_broken(node, result, about, next(rooms)) for node in nodes]
     held = {name: held_back(name, result, about) for name in {check.model for check in checks}}
     for check in sorted(checks, key=lambda check: check.status == "error"):
-        found.append(_finding(check, held[check.model], next(rooms), _advice(check), about.evidence))
+        found.append(_finding(check, held[check.model], next(rooms), advice(check), about.evidence))
     return tuple(found)
 
 
 def warnings(result: TickResult, about: About | None = None) -> tuple[Finding, ...]:
     """List the checks that failed and didn't keep the tick from being published."""
-    warned = [check for check in result.checks if check.status == "warn"]
-    rooms = _rooms(len(warned))
-    pairs, known = zip(warned, rooms, strict=True), about.evidence if about else {}
-    return tuple(_finding(check, (), room, _if_it_matters(check), known) for check, room in pairs)
-
-
-def _if_it_matters(check: CheckResult) -> str:
-    if check.type in COMPARED:
-        return (
-            "It is compared with the past; nobody wrote a rule. Look whether the source sends what it should. What is "
-            "so from now on becomes usual after weeks; `anomalies: false` in the model's `config` ends the comparing."
-        )
-    if check.type == "freshness":
-        return (
-            "Look whether the source still sends. If it matters so much that readers should see nothing: `error_after`."
-        )
-    return (
-        "If it matters so much that readers should not see such rows: write `on_fail: fail` at the rule's place below."
-    )
+    return _told(result, about, "warning")
 
 
 def notes(result: TickResult, about: About | None = None) -> tuple[Finding, ...]:
     """List the checks that failed and are no more than worth knowing."""
-    noted = [check for check in result.checks if check.status == "info"]
-    advice = "Nothing has to be done. If it should be a warning: write `severity: warning` at the rule's place below."
-    pairs, known = zip(noted, _rooms(len(noted)), strict=True), about.evidence if about else {}
-    return tuple(_finding(check, (), room, advice, known) for check, room in pairs)
+    return _told(result, about, "note")
+
+
+def _told(result: TickResult, about: About | None, level: outcomes.Level) -> tuple[Finding, ...]:
+    found = [check for check in result.checks if outcomes.of_check(check).level == level]
+    pairs, known = zip(found, _rooms(len(found)), strict=True), about.evidence if about else {}
+    return tuple(_finding(check, (), room, advice(check), known) for check, room in pairs)
 
 
 def _rooms(findings: int) -> list[int]:
@@ -229,14 +218,16 @@ def held_back(name: str, result: TickResult, about: About) -> tuple[str, ...]:
 
 def _stopped(about: About) -> Finding:
     return Finding(
-        "stopped", "", "the build", "", "", "", message(about.problem), "", "", "", (), 0, (),
+        "stopped", "", "the build", ("The build ended before its end", ""), "", "", "",
+        message(about.problem), "", "", "", (), 0, (),
         "Do what the message says, then run `sqlrun build` again.",
     )  # fmt: skip
 
 
 def _broken(node: NodeResult, result: TickResult, about: About, room: int) -> Finding:
     return Finding(
-        "broken", clean(node.name), clean(node.name), clean(node.kind or "model"), "", "",
+        "broken", clean(node.name), clean(node.name), ("", " could not be brought up to date"),
+        clean(node.kind or "model"), "", "",
         message(node.message or "no message", max(LEAST, min(room, LONGEST_MESSAGE))), "", "", "", (), 0,
         held_back(node.name, result, about),
         "Do what the message says, then run `sqlrun build` again: what was not published is made anew.",
@@ -255,11 +246,14 @@ def _finding(
         if left < 0:
             break
         shown.append(text)
-    said = "" if check.unexpected and check.status != "error" else message(check.message, min(room, LONGEST_MESSAGE))
+    outcome = outcomes.of(check.status, check.type)
+    counted_rows = amount(check) if outcomes.words(outcome).evaluated else ""
+    said = "" if counted_rows else message(check.message, min(room, LONGEST_MESSAGE))
     place = str(check.place)
     kind: Kind = "fail" if check.status == "pass" else check.status
     return Finding(
-        kind, clean(check.model), clean(subject(check)), clean(check.type), amount(check), description, said,
+        kind, clean(check.model), clean(subject(check)), outcomes.title(outcome, counted_rows), clean(check.type),
+        counted_rows, description, said,
         clean(check.severity), clean(place), _link(check.place.file), tuple(shown), len(check.samples) - len(shown),
         below, advice, _evidence(known.get(check.check_id), room),
     )  # fmt: skip
@@ -279,28 +273,6 @@ def _link(file: str) -> str:
     """Lead from target/ to a file of the project; no link where it can't be one."""
     sound = file and len(file) <= LONGEST_NAME and not file.startswith(("/", "<")) and ".." not in file.split("/")
     return "../" + quote(file.encode("utf-8", "replace"), safe="/") if sound else ""
-
-
-def _advice(check: CheckResult) -> str:
-    """Say what to do, in words of ours alone: backticks in it are marks."""
-    if check.type == "freshness" and check.status == "fail":
-        return (
-            "Have the source send again: the next build that finds a new event is published. If it may be silent for "
-            "so long: write a longer `error_after` at the place below, or `warn_after` alone."
-        )
-    if check.status == "error":
-        return "Mend the check at its place below, then run `sqlrun build` again."
-    if check.type == "max_quarantined":
-        return (
-            "`sqlrun quarantine list` says why lines were set aside. If a rule is wrong: mend it, and `sqlrun "
-            "quarantine replay` its lines. If the lines are wrong: `sqlrun quarantine discard` them. Then run "
-            "`sqlrun build` again."
-        )
-    return (
-        "If the rows are wrong: have the source send them right, or mend the model's query. If the rule is wrong: "
-        "change it at its place below. If such rows should pass and be told: write `on_fail: warn` there. Then run "
-        "`sqlrun build` again; there is nothing to clean up."
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ Found = tuple[tuple[Measure, ...], tuple[CheckResult, ...]]
 def measure(progress: Progress, model: Compiled, changed: Change) -> Found:
     """Measure a model's tick and compare it with the past; give what declared freshness and volume say, too."""
     fresh, stale = _freshness(progress, model, changed)
-    stale = [*stale, *volume.judged(progress, model, changed.count, _interval(progress, model))]
+    stale = [*stale, *volume.judged(progress, model, changed.count, _passed(progress, model))]
     try:
         found = [*_measures(progress, model, changed), *fresh]
     except Exception as error:  # Arrow's errors are of many classes; none of them is the tick's
@@ -72,8 +72,13 @@ def _measures(progress: Progress, model: Compiled, changed: Change) -> Iterator[
 
 def _interval(progress: Progress, model: Compiled) -> float | None:
     """Give the seconds since the tick that the model was last part of; None where there was none, or no time passed."""
+    return _passed(progress, model) or None
+
+
+def _passed(progress: Progress, model: Compiled) -> float | None:
+    """Give the seconds since the tick that the model was last part of, 0 where no time passed; None in its first."""
     state = progress.plan.tables[model.name].state
-    return (progress.plan.as_of - parse_time(state.as_of)).total_seconds() or None if state else None
+    return (progress.plan.as_of - parse_time(state.as_of)).total_seconds() if state else None
 
 
 def _lateness(progress: Progress, model: Compiled, rows: pa.Table | None) -> dict[str, float]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
-from sqlrun import __version__, findings, measured
+from sqlrun import __version__, findings, measured, outcomes
 from sqlrun.events import CheckResult, CheckStatus, NodeResult, TickResult
 from sqlrun.findings import About, Finding, clean
 from sqlrun.report import counted, subject
@@ -20,13 +20,12 @@ from sqlrun.strips import bars, strip
 # So many failures are shown open; an overview above them lists as many, and the rest stays folded.
 OPEN = 20
 OVERVIEW = 8
-OUTCOMES: tuple[CheckStatus, ...] = ("fail", "error", "warn", "info", "pass")
+OUTCOMES: tuple[CheckStatus, ...] = ("fail", "error", "warn", "info", "unjudged", "pass")
 # So many models with checks that didn't pass are linked above the tables of checks.
 INDEX = 60
 EVALUATORS = {"arrow": "by Arrow", "duckdb": "by DuckDB", "great_expectations": "by Great Expectations"}
 WORDS = {
-    "success": "up to date", "error": "failed", "skipped": "skipped", "no-op": "nothing to do", "pass": "passed",
-    "fail": "failed", "warn": "warning", "info": "note",
+    "success": "up to date", "error": "failed", "skipped": "skipped", "no-op": "nothing to do",
 }  # fmt: skip
 
 
@@ -211,6 +210,7 @@ def _group(model: str, checks: Sequence[CheckResult]) -> Group:
     parts += [f"{tally['error']:,} could not be evaluated"] if tally["error"] else []
     parts += [counted(tally["warn"], "warning")] if tally["warn"] else []
     parts += [counted(tally["info"], "note")] if tally["info"] else []
+    parts += [f"{tally['unjudged']:,} not yet evaluated"] if tally["unjudged"] else []
     parts += [f"{tally['pass']:,} passed"] if tally["pass"] else []
     told = [_check_row(check) for check in checks if check.status != "pass"]
     passed = tuple(_check_row(check) for check in checks if check.status == "pass")
@@ -218,13 +218,13 @@ def _group(model: str, checks: Sequence[CheckResult]) -> Group:
 
 
 def _word(status: CheckStatus) -> str:
-    return "not evaluated" if status == "error" else WORDS[status]
+    return outcomes.words(outcomes.of(status, "")).tag
 
 
 def _check_row(check: CheckResult) -> CheckRow:
-    word = _word(check.status)
-    amount = findings.amount(check)
-    if not amount and check.evaluated:
+    called = outcomes.of_check(check)
+    word, amount = called.tag, findings.amount(check) if called.evaluated else ""
+    if not amount and check.evaluated and called.evaluated:
         amount = counted(check.evaluated, "row") + " looked at"
     place, seconds = clean(str(check.place)), f"{check.seconds:,.2f}"
     by = EVALUATORS.get(check.evaluator, "")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from sqlrun import __version__
+from sqlrun import __version__, outcomes
 from sqlrun.events import CheckResult, Event, NodeResult, StageReceipt, Started, TickResult, Told
 from sqlrun.expectations import from_contract
 from sqlrun.model import Model, Profile
@@ -29,6 +29,7 @@ Style = Literal["plain", "dim", "good", "warning", "error", "detail"]
 # From a letter to another, and the style between them.
 Span = tuple[int, int, Style]
 # What is shown even when only failures are asked for; `detail` is the text that belongs to an error.
+STYLES: dict[outcomes.Level, Style] = {"good": "good", "note": "plain", "warning": "warning", "blocks": "error"}
 LOUD: frozenset[Style] = frozenset({"error", "detail"})
 DOTS = 80
 SAMPLES = 5
@@ -136,10 +137,11 @@ def subject(check: CheckResult) -> str:
 
 
 def _check_line(check: CheckResult) -> Line:
-    word = check.status.upper() + (f" {check.unexpected:,}" if check.unexpected and check.status != "pass" else "")
-    styles: dict[str, Style] = {"pass": "good", "warn": "warning", "info": "plain"}
+    called = outcomes.of_check(check)
+    counts = check.unexpected and called.evaluated and called.level != "good"
+    word = called.line + (f" {check.unexpected:,}" if counts else "")
     text = f"{word} {check.type} {subject(check)}"
-    return Line(text, f"[{word} in {check.seconds:.2f}s]", styles.get(check.status, "error"))
+    return Line(text, f"[{word} in {check.seconds:.2f}s]", STYLES[called.level])
 
 
 def checks(results: Sequence[CheckResult]) -> list[Line]:
@@ -187,9 +189,10 @@ def closing(result: TickResult, before: int | None = None) -> list[Line]:
 
 
 def _tally(result: TickResult) -> Counter[str]:
-    words = {"success": "PASS", "pass": "PASS", "warn": "WARN", "info": "INFO", "skipped": "SKIP", "no-op": "NO-OP"}
-    said = [*(node.status for node in result.nodes), *(check.status for check in result.checks)]
-    return Counter(words.get(status, "ERROR") for status in said)
+    words = {"success": "PASS", "skipped": "SKIP", "no-op": "NO-OP"}
+    counts = {"good": "PASS", "note": "INFO", "warning": "WARN", "blocks": "ERROR"}
+    steps = [words.get(node.status, "ERROR") for node in result.nodes]
+    return Counter([*steps, *(counts[outcomes.of_check(check).level] for check in result.checks)])
 
 
 def _ran(result: TickResult) -> str:
@@ -229,8 +232,8 @@ def failures(result: TickResult) -> list[Line]:
     for node in result.nodes:
         if node.status == "error":
             lines += [Line(""), Line(f"Error in {_named(node)}", style="error"), *message_lines(node.message)]
-    last = {"warn": 1, "info": 2}
-    for check in sorted(result.checks, key=lambda check: last.get(check.status, 0)):
+    order = ("blocks", "warning", "note", "good")
+    for check in sorted(result.checks, key=lambda check: order.index(outcomes.of_check(check).level)):
         if check.status != "pass":
             lines += [Line(""), *_check_details(check)]
     return lines
@@ -246,21 +249,15 @@ def message_lines(text: str) -> Iterator[Line]:
 
 
 def _check_details(check: CheckResult) -> Iterator[Line]:
-    words: dict[str, tuple[str, Style, Style]] = {
-        "fail": ("Failure in", "error", "detail"),
-        "warn": ("Warning in", "warning", "plain"),
-        "info": ("Note of", "plain", "plain"),
-    }
-    word, style, inner = words.get(check.status, ("Error in", "error", "detail"))
-    yield Line(f"{word} check {check.type} of {subject(check)} ({check.place})", style=style)
+    called = outcomes.of_check(check)
+    style = STYLES[called.level]
+    inner: Style = "detail" if called.level == "blocks" else "plain"
+    yield Line(f"{called.detail} check {check.type} of {subject(check)} ({check.place})", style=style)
     if check.description:
         yield Line(f"  {escaped(check.description.strip())}", style=inner)
-    said = check.message
-    if check.unexpected:
-        share = f"{check.unexpected:,} of " if check.evaluated else ""
-        said = f"Got {share}{counted(check.evaluated or check.unexpected, 'row')} not as expected"
-    if check.status == "error":
-        said = f"It could not be evaluated, which is never a pass: {said}"
+    share = f"{check.unexpected:,} of " if check.evaluated else ""
+    amount = f"Got {share}{counted(check.evaluated or check.unexpected, 'row')}" if check.unexpected else ""
+    said = outcomes.said(check, amount)
     if said:
         yield Line(f"  {escaped(said)} (severity {check.severity}){':' if check.samples else ''}", style=inner)
     for sample in check.samples[:SAMPLES]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta, timezone
 
-from sqlrun import __version__
+from sqlrun import __version__, outcomes
 from sqlrun.events import CheckResult, NodeResult
 
 SCHEMA = "https://schemas.getdbt.com/dbt/run-results/v6.json"
@@ -83,10 +83,10 @@ def check_result(project: str, check: CheckResult, number: int, at: datetime) ->
         "place": str(check.place),
     }
     name = f"test.{project}.{check.model}.{check.type}.{number}"
-    failed = None if check.status == "error" else check.unexpected
+    called = outcomes.of_check(check)
+    failed = check.unexpected if called.evaluated else None
     # dbt has no word for what is only worth knowing; its readers refuse others.
-    status = "warn" if check.status == "info" else check.status
-    return _result(name, status, check.seconds, at, response, check.message or None, failed, None)
+    return _result(name, called.dbt, check.seconds, at, response, check.message or None, failed, None)
 
 
 def _result(

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from xml.etree import ElementTree
 
-from sqlrun import findings, page
+from sqlrun import findings, outcomes, page
 from sqlrun.events import CheckResult, NodeResult, TickResult
 from sqlrun.findings import About, Finding, clean, message
 from sqlrun.report import subject
@@ -50,9 +50,10 @@ def _table(title: str, found: Sequence[Finding]) -> list[str]:
     lines = ["", f"## {title} ({len(found):,})", "", "| where | rule | rows | what | not up to date because of it |"]
     lines.append("|---|---|---|---|---|")
     for finding in found[:MOST]:
-        what = finding.description or clean(finding.said, findings.LONGEST_SAMPLE, "\n")
+        said = clean(finding.said, findings.LONGEST_SAMPLE, "\n")
+        what = said if finding.kind == "unjudged" else finding.description or said
         if finding.kind == "error":
-            what = f"{findings.NEVER_PASS}: {clean(finding.said, findings.LONGEST_SAMPLE, chr(10))}"
+            what = f"{outcomes.NEVER_PASS}: {said}"
         held = ", ".join(finding.held_back[:10]) + (" ..." if len(finding.held_back) > 10 else "")
         cells = (finding.where, finding.rule or "-", finding.amount or "-", what, held or "-")
         lines.append(f"| {' | '.join(map(plain, cells))} |")
@@ -122,14 +123,13 @@ def _check(suite: ElementTree.Element, check: CheckResult, name: str) -> None:
     if check.status == "pass":
         return
     samples = [clean(sample, findings.LONGEST_SAMPLE) for sample in check.samples[:FEW]]
-    amount = findings.amount(check)
+    called, said = outcomes.of_check(check), message(outcomes.said(check, findings.amount(check)))
     text = "\n".join(filter(None, [clean(check.description, findings.LONGEST_SAMPLE), place, *samples]))
-    if check.status in ("warn", "info"):
-        said = f"{amount} not as expected" if amount else message(check.message)
-        ElementTree.SubElement(case, "system-out").text = f"{page.WORDS[check.status]}: {said}\n{text}"
+    if check.status == "unjudged":
+        ElementTree.SubElement(case, "skipped", message=said)
+        return
+    if called.level != "blocks":
+        ElementTree.SubElement(case, "system-out").text = f"{called.tag}: {said}\n{text}"
         return
     tag = "error" if check.status == "error" else "failure"
-    said = f"{findings.NEVER_PASS}: {message(check.message)}" if tag == "error" else message(check.message)
-    if tag == "failure" and amount:
-        said = f"{amount} not as expected"
     ElementTree.SubElement(case, tag, message=said, type=clean(check.severity)).text = text

@@ -24,7 +24,7 @@ def documents(result: TickResult, rules: Mapping[str, Mapping[str, Value]]) -> d
     meta = {"tick": result.tick, "as_of": result.as_of.isoformat(), "published": result.published}
     return {
         model: json.dumps(_suite(model, checks, rules, meta), default=str) + "\n"
-        for model, checks in by_model(result.checks).items()
+        for model, checks in by_model([c for c in result.checks if c.status != "unjudged"]).items()
     }
 
 

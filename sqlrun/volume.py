@@ -34,7 +34,7 @@ class Usual:
 
 
 def judged(progress: Progress, model: Compiled, count: int, interval: float | None) -> tuple[CheckResult, ...]:
-    """Evaluate each such check of a model's suite: `count` rows landed in `interval` seconds, None in a first tick."""
+    """Evaluate each such check of a suite: `count` rows landed in `interval` seconds, None where the table begins."""
     suite = progress.space.suites.get(model.name)
     declared = [one for one in suite.expectations if one.type == VOLUME] if suite else []
     return tuple(_judged(progress, model, one, count, interval) for one in declared)
@@ -46,15 +46,17 @@ def _judged(
     from sqlrun.quality import not_evaluated, result_of
 
     started, contract = time.perf_counter(), model.query.rendered.model
-    at = measures.middle(progress.plan.as_of, interval)
+    at = measures.middle(progress.plan.as_of, interval or None)
     try:
-        past = progress.history.same_hour_or_error(Measure(model.name, "rows", float(count), None, interval), at)
+        past = progress.history.same_hour_or_error(
+            Measure(model.name, "rows", float(count), None, interval or None), at
+        )
     except EngineError as error:
         return not_evaluated(contract, declared, f"the past can't be read: {error}")
     found = usual(past, at, interval, int(number(declared.kwargs.get("weeks"), 1.0)))
     if isinstance(found, str):
         # Neither good nor bad: a note in any severity, never a pass.
-        return replace(not_evaluated(contract, declared, f"{NOT_YET}: {found}"), status="info")
+        return replace(not_evaluated(contract, declared, f"{NOT_YET}: {found}"), status="unjudged")
     message = breach(count, found, *(_ratio(declared, end) for end in ("min_ratio", "max_ratio")))
     return result_of(contract, declared, not message, count, 0, (), message, time.perf_counter() - started)
 
@@ -78,8 +80,10 @@ def usual(past: Iterable[Past], at: datetime, interval: float | None, weeks: int
     ago = "1 week ago" if weeks == 1 else f"1 to {weeks} weeks ago"
     day = DAYS[at.weekday()].removesuffix("s")
     like = f"{day} {start:%H:%M} to {start + timedelta(hours=1):%H:%M} UTC, {ago}"
+    if interval is None:
+        return "the table begins with this tick, whose lines are of any time"
     if not interval:
-        return "this is the first tick, whose lines are of any time"
+        return "no time has passed since the tick before"
     days = {at.date() - timedelta(weeks=n) for n in range(1, weeks + 1)}
     held = [each for each in past if each.middle.date() in days and each.middle.hour == at.hour]
     seconds = sum(each.interval_seconds or 0.0 for each in held)

@@ -40,7 +40,7 @@ def test_a_rate_is_that_of_all_ticks_of_the_hour() -> None:
         ([], 300.0, "no past yet"),
         ([Past(SUNDAY - WEEK, 7.0, None)], 300.0, "no past yet"),
         ([Past(SUNDAY - WEEK, 0.0, 300.0)], 300.0, "no row came then"),
-        ([Past(SUNDAY - WEEK, 7.0, 300.0)], None, "this is the first tick"),
+        ([Past(SUNDAY - WEEK, 7.0, 300.0)], None, "the table begins with this tick"),
     ],
 )
 def test_where_nothing_can_be_said_the_reason_is(past: list[Past], interval: float | None, said: str) -> None:
