@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from sqlrun.contract import CHOICES, CONFIG_KEYS, FLAGS, NUMBERS, enforced, is_number
+from sqlrun.dbt_words import instead
 from sqlrun.model import Model
 from sqlrun.suites import ON_FAIL, SEVERITIES
 from sqlrun.yaml_values import did_you_mean, listed
@@ -123,7 +124,7 @@ class Calls:
     def _misfit(self, key: str, value: Any) -> tuple[str, str] | None:
         """Say what is wrong with a setting, and what to do."""
         if key not in CONFIG_KEYS:
-            return f"unknown config `{key}`", f"Known keys: {', '.join(CONFIG_KEYS)}.{did_you_mean(key, CONFIG_KEYS)}"
+            return f"unknown config `{key}`", _known(key, CONFIG_KEYS)
         if key in CHOICES:
             if value in CHOICES[key]:
                 return None
@@ -161,10 +162,14 @@ class Calls:
         return found
 
 
+def _known(key: str, known: Iterable[str]) -> str:
+    return f"Known keys: {', '.join(known)}.{instead(key) or did_you_mean(key, known)}"
+
+
 def _check_misfit(known: Mapping[str, tuple[str, ...]], key: str, value: object) -> tuple[str, str] | None:
     """Say what is wrong with a setting of a check, and what to do."""
     if key not in known:
-        return f"unknown config `{key}` of a check", f"Known keys: {', '.join(known)}.{did_you_mean(key, known)}"
+        return f"unknown config `{key}` of a check", _known(key, known)
     if not isinstance(value, str):
         return f"config `{key}` must be a text", f"config({key}='...')"
     if known[key] and value not in known[key]:

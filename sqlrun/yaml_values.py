@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from sqlrun.dbt_words import instead
 from sqlrun.errors import Place, Problem
 from sqlrun.yaml_plain import Listed, Mapped, Unusual, number, read
 
@@ -177,7 +178,7 @@ class Reader:
             return {}
         for key in node:
             if key not in known:
-                hint = f"Known keys: {', '.join(known)}.{did_you_mean(key, known)}"
+                hint = f"Known keys: {', '.join(known)}.{instead(key) or did_you_mean(key, known)}"
                 self.problem("SR102", self.place(node, key), f"unknown key `{key}` of {what}", hint)
         for key in required:
             if node.get(key) is None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from sqlrun import load, unread
+from sqlrun import load, render, unread
 from sqlrun.cli import main
 from tests import broken
 from tests.test_machine import project
@@ -100,3 +100,21 @@ def test_what_does_not_land_is_told_once(tmp_path: Path) -> None:
     assert "does not land" not in build()
     (folder / "5.parquet").write_text("x")
     assert "data/orders holds what does not land: 5.parquet." in build()
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [("unique_key", "grain"), ("pre-hook", "No statement"), ("alias", "rename the file"), ("enabled", "move it")],
+)
+def test_a_key_of_dbt_is_refused_with_what_stands_for_it(tmp_path: Path, key: str, said: str) -> None:
+    """In the contract, and in the SQL, which has no hyphens."""
+    written = broken.contract("a", extra=f"    {key}: x")
+    broken.write(tmp_path, {"models/a.sql": "select 1 as id", "models/a.yml": written})
+    (problem,) = load.read(tmp_path).problems
+    assert problem.code == "SR102" and said in problem.hint
+    name = key.replace("-", "_")
+    broken.write(
+        tmp_path, {"models/a.sql": f"{{{{ config({name}='x') }}}}select 1 as id", "models/a.yml": broken.contract("a")}
+    )
+    (problem,) = render.attempt(load.project(tmp_path))[1]
+    assert problem.code == "SR205" and said in problem.hint
