@@ -70,6 +70,11 @@ def _warned(check: CheckResult) -> str:
         )
     if check.type == "max_quarantined":
         return WAITING
+    if check.type == "repeats":
+        return (
+            "Have the source send copies alone. If rows of one key may differ: take `repeats: true` out of the "
+            "contract, or name in `grain` what tells them apart."
+        )
     stricter = "`severity: error`" if in_contract(check) else "`on_fail: fail`"
     return f"If it matters so much that readers should not see such rows: write {stricter} at the rule's place below."
 

@@ -24,7 +24,15 @@ from tests.test_page import ABOUT, TEMPLATE
 from tests.test_report import AS_OF, check, node
 
 SEVERITIES = ("critical", "warning", "info")
-TYPES = ("expect_column_values_to_be_between", "relationships", "freshness", "max_quarantined", "volume", "measures")
+TYPES = (
+    "expect_column_values_to_be_between",
+    "relationships",
+    "freshness",
+    "max_quarantined",
+    "volume",
+    "measures",
+    "repeats",
+)
 PLACES = (Place("expectations/staging/stg_orders.yml", 12, 5), Place("models/staging/stg_orders.yml", 3, 5))
 TICKS = (1, 2, 11)
 # What a check's status may be in a severity; an error or nothing to compare with may be in each.
