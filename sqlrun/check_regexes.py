@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
+from sqlrun import json_schemas
 from sqlrun.check_columns import Prepared
 from sqlrun.regex_cost import may_run_away
 from sqlrun.time_limit import searched
@@ -22,6 +23,7 @@ KINDS = (
     "expect_column_values_to_match_regex_list",
     "expect_column_values_to_not_match_regex_list",
 )
+JSON_SCHEMA = "expect_column_values_to_match_json_schema"
 
 
 def stoppable(kind: str, prepared: Prepared, seconds: float) -> Prepared:
@@ -29,6 +31,8 @@ def stoppable(kind: str, prepared: Prepared, seconds: float) -> Prepared:
 
     Raises: OutOfTimeError, ValueError.
     """
+    if kind == JSON_SCHEMA:
+        _require_short(prepared)
     if kind not in KINDS:
         return prepared
     ((name, array),) = prepared.columns.items()
@@ -44,6 +48,13 @@ def stoppable(kind: str, prepared: Prepared, seconds: float) -> Prepared:
     searched_name = f"found:{fold.__name__}:{name}:{patterns!r}"
     kwargs = {**prepared.kwargs, **said, "column": searched_name}
     return replace(prepared, kwargs=kwargs, columns={searched_name: image})
+
+
+def _require_short(prepared: Prepared) -> None:
+    """Refuse texts that are too long for a schema's patterns. Raises: ValueError."""
+    for array in prepared.columns.values():
+        if _is_text(array) and _risky(json_schemas.patterns(prepared.kwargs["json_schema"]), array):
+            raise ValueError("the schema's patterns could search these texts for ever: they are too long, or too many")
 
 
 def _is_text(array: pa.Array) -> bool:

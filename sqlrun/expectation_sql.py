@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, timezone
 from decimal import Decimal
@@ -18,6 +19,8 @@ from sqlrun.model import Column, Expectation, Value
 from sqlrun.spark_sql import DIALECT as _DIALECT
 
 BATCH = "batch"
+# What braces may say, from the left; one that stands alone is an error.
+BRACES = re.compile(r"\{\{|\}\}|\{batch\}|[{}]")
 
 
 def passes(expectation: Expectation, columns: tuple[Column, ...] = ()) -> str | None:
@@ -58,17 +61,23 @@ def condition_tree(text: str) -> exp.Expr:
 
 
 def batch_query(text: str) -> exp.Query:
-    """Parse an unexpected_rows_query; the batch is the table `batch`. Raises: ValueError with a sentence.
+    """Parse an unexpected_rows_query; the batch is the table `batch`. Raises: ValueError with a sentence."""
+    return _one(batch_text(text))
 
-    Braces are doubled as in Great Expectations, which puts the table's name in by `str.format`.
+
+def batch_text(text: str) -> str:
+    """Put the table's name into a query over `{batch}`. Raises: ValueError with a sentence.
+
+    Braces are doubled as in Great Expectations, which puts the table's name in by `str.format`. Here `{batch}` is all
+    that is put in: a format could ask for a text of any length, or for an attribute.
     """
-    try:
-        query = text.format(batch=BATCH)
-    except (KeyError, IndexError, ValueError, AttributeError):
-        raise ValueError("only {batch} may stand in braces; double other braces: {{3}}") from None
-    if text.format(batch="") == query:
+    found = [piece[0] for piece in BRACES.finditer(text)]
+    if any(piece in ("{", "}") for piece in found):
+        raise ValueError("only {batch} may stand in braces; double other braces: {{3}}")
+    if "{batch}" not in found:
         raise ValueError("the query has to read {batch}")
-    return _one(query)
+    written = {"{{": "{", "}}": "}", "{batch}": BATCH}
+    return BRACES.sub(lambda piece: written[piece[0]], text)
 
 
 def _one(query: str) -> exp.Query:

@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from sqlrun.anomalies import WEEKS
 from sqlrun.errors import Place, Problem
+from sqlrun.expectation_arguments import mistakes
 from sqlrun.expectation_catalogue import CATALOGUE, QUERY, VOLUME, Kind, Scope, near
 from sqlrun.expectation_sql import batch_query, condition_tree, passes, row_predicate
 from sqlrun.expectation_values import (
@@ -172,6 +173,10 @@ def _named_columns(expectation: Expectation, kind: Kind, model: Model) -> Iterat
 def _values(expectation: Expectation, kind: Kind, model: Model) -> Iterator[_Said]:
     kwargs = expectation.kwargs
     yield from _parameters(kwargs)
+    mistaken = [*mistakes(kwargs)]
+    yield from (("SR713", f"`{kind.name}`: {name} {wrong}", "") for name, wrong in mistaken)
+    if mistaken:
+        return
     yield from _mostly(kwargs, kind)
     yield from _regexes(kwargs)
     yield from _condition(kwargs)

@@ -24,7 +24,7 @@ from tests.broken import write
 CASES = Path(__file__).parent / "cases" / "hostile"
 FILES = sorted(CASES.glob("*.case"))
 # What runs into its limits, and what is long, takes seconds.
-SLOW = ("files", "jinja_ways_out", "jinja_without_end", "sql_functions", "sql_statements", "sql_tables")
+SLOW = ("expectations", "files", "jinja_ways_out", "jinja_without_end", "sql_functions", "sql_statements", "sql_tables")
 EACH = [
     pytest.param(
         f,

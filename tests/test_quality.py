@@ -1,8 +1,12 @@
 """Checks on Great Expectations: each kind has a control that must pass and one that must fail."""
 
+import builtins
 import functools
+import io
 import json
 import logging
+import os
+import socket
 import subprocess
 import sys
 import warnings
@@ -215,6 +219,38 @@ def test_every_kind_passes_and_fails(control):
     assert failed.status == "fail", failed.message
     counts = CATALOGUE[type_].counts_rows or type_ == QUERY
     assert (failed.unexpected > 0) == (len(failed.samples) > 0) == counts
+
+
+@pytest.mark.parametrize("control", CONTROLS, ids=lambda control: control[0])
+def test_no_kind_reaches_the_network_or_a_file(control, monkeypatch):
+    """Once imported, an expectation needs nothing but its rows, whether they pass or fail."""
+    good, bad = control[2:] or (GOOD_ROWS, BAD_ROWS)
+    expectation = expect(control[0], **control[1])
+    verdicts = [check(expectation, rows).status for rows in (good, bad)]
+    reached = []
+
+    def refuse(*args, **_):
+        reached.append(args)
+        raise OSError("nothing is reached here")
+
+    for owner, name in ((builtins, "open"), (io, "open"), (os, "open"), (socket, "socket"), (socket, "getaddrinfo")):
+        monkeypatch.setattr(owner, name, refuse)
+    again = [check(expectation, rows).status for rows in (good, bad)]
+    monkeypatch.undo()
+
+    assert (again, reached) == (verdicts, [])
+
+
+def test_a_pattern_of_a_schema_that_may_run_away_is_an_error():
+    """Python's search can't be stopped: texts that are too long for it are told, and never searched."""
+    schema = {"properties": {"a": {"pattern": "a+b+c"}}}
+    expectation = expect("expect_column_values_to_match_json_schema", column="status", json_schema=schema)
+    rows = table(status=[json.dumps({"a": "a" * 50_000 + "b" * 50_000})])
+
+    result = check(expectation, rows)
+
+    assert result.status == "error"
+    assert "too long" in result.message
 
 
 def test_every_kind_that_runs_has_its_controls():
