@@ -24,6 +24,10 @@ KEYS = click.option(
 @KEYS
 @click.option("--allow-host", multiple=True, metavar="NAME", help="A further name that a proxy on this machine sends.")
 @click.option(
+    "--trusted-proxy", multiple=True, metavar="ADDRESS",
+    help="An address or network of proxies that name callers by X-Forwarded-For.",
+)  # fmt: skip
+@click.option(
     "--rate", type=click.FloatRange(0), default=20, show_default=True,
     help="Requests a second for each token, and five times as many at once; 0 is no limit.",
 )  # fmt: skip

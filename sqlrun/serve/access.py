@@ -18,6 +18,9 @@ AUDIENCE = "sqlrun"
 OPERATOR = "operator"
 LONGEST_TOKEN = 8192
 MOST_RESTAURANTS = 1000
+LONGEST_ID = 1000
+# The year 33658.
+LAST_TIME = 10**12
 # Tokens that were looked at are remembered: a page asks again every few minutes.
 REMEMBERED = 20_000
 
@@ -90,7 +93,9 @@ class Gatekeeper:
                 audience=AUDIENCE,
                 options={"require": ["exp", "aud"], "verify_exp": False},
             )
-        except (jwt.PyJWTError, ValueError, TypeError) as error:
+        except Refused:
+            raise
+        except Exception as error:  # of any kind: what a stranger wrote may be nested, huge or of another type
             raise Refused(_why(error)) from None
         return _caller(claims, sha256(token.encode()).hexdigest()[:12])
 
@@ -111,9 +116,10 @@ def _why(error: Exception) -> str:
 
 def _caller(claims: Mapping[str, Any], name: str) -> Caller:
     until, owns, scope = claims["exp"], claims.get("restaurants", []), claims.get("scope", "")
-    if not isinstance(until, int | float) or isinstance(until, bool) or not until < float("inf"):
-        raise Refused("the token's `exp` is no time")
-    if not isinstance(owns, list) or len(owns) > MOST_RESTAURANTS or not all(isinstance(one, str) for one in owns):
+    for claim in ("exp", "iat", "nbf"):
+        if claim in claims and not _is_time(claims[claim]):
+            raise Refused(f"the token's `{claim}` is no time")
+    if not isinstance(owns, list) or len(owns) > MOST_RESTAURANTS or not all(_is_id(one) for one in owns):
         raise Refused("the token's `restaurants` is no list of ids")
     if not isinstance(scope, str):
         raise Refused("the token's `scope` is no text")
@@ -121,6 +127,16 @@ def _caller(claims: Mapping[str, Any], name: str) -> Caller:
     if not owns and not operator:
         raise Refused("the token names no restaurant and no scope")
     return Caller(name, frozenset(owns), operator, float(until))
+
+
+def _is_time(value: Any) -> bool:
+    """Return whether a claim is a time in seconds: a finite number of this era, not merely what JSON calls a number."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and -LAST_TIME < value < LAST_TIME
+
+
+def _is_id(value: Any) -> bool:
+    """Return whether a claim may be an id: a text that can be written, which half of a surrogate pair can't."""
+    return isinstance(value, str) and len(value) <= LONGEST_ID and not any("\ud800" <= c <= "\udfff" for c in value)
 
 
 def token(key: Key, restaurants: list[str], operator: bool, now: float, seconds: float) -> str:

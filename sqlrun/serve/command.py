@@ -25,7 +25,7 @@ from sqlrun.serve.snapshot import Reader
 from sqlrun.simulate_settings import parse_duration
 
 LIBRARIES = ("starlette", "uvicorn", "httptools", "uvloop", "jwt", "prometheus_client", "brotli")
-MOST_CONNECTIONS, BACKLOG = 5000, 2048
+BACKLOG = 2048
 LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -94,6 +94,7 @@ def _served(
     from sqlrun.serve.live import Live, Watcher
     from sqlrun.serve.metrics import Metrics
     from sqlrun.serve.operator import Operations
+    from sqlrun.serve.proxies import Proxies
     from sqlrun.serve.site import Site
 
     if ledger.env and ledger.env not in environments.names(ledger.warehouse):
@@ -109,7 +110,7 @@ def _served(
     limits = Limits(rate, max(1.0, 5 * rate))
     site = Site(
         live, offered, reader, keys, Gatekeeper(keys.by_id), limits, Metrics(), hosts if loopback else None, log,
-        Operations(ledger, nouns),
+        Operations(ledger, nouns), Proxies.of(options["trusted_proxy"]),
     )  # fmt: skip
     shown = str(live.snapshot.published) if live.snapshot else "no tick yet: it waits for the first one"
     shown_host = f"[{options['host']}]" if ":" in options["host"] else options["host"]
@@ -137,7 +138,20 @@ def _listening(host: str, port: int) -> socket.socket:
 
 
 def _run(app: Any, listening: socket.socket) -> None:
+    # While a tick is read in its thread, an answer waits for so long at most before it is its turn (5 ms otherwise).
+    sys.setswitchinterval(0.0005)
+    # A stop that was asked for is no failure; uvicorn passes it on once all is closed.
+    with contextlib.suppress(KeyboardInterrupt):
+        server_of(app).run(sockets=[listening])
+
+
+def server_of(app: Any, most: int = 0, seconds: float = 0) -> Any:
+    """Make the HTTP server; `most` connections, and `seconds` for a request to arrive, where they are given."""
     import uvicorn
+
+    from sqlrun.serve.connections import REQUEST_SECONDS, most_connections, protocol
+
+    most = most or most_connections()
 
     class Server(uvicorn.Server):
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -145,25 +159,20 @@ def _run(app: Any, listening: socket.socket) -> None:
             app.stop()
             await super().shutdown(sockets)
 
-    # While a tick is read in its thread, an answer waits for so long at most before it is its turn (5 ms otherwise).
-    sys.setswitchinterval(0.0005)
     config = uvicorn.Config(
         app,
         loop="uvloop",
-        http="httptools",
+        http=protocol(most, seconds or REQUEST_SECONDS),
         ws="none",
         lifespan="on",
         access_log=False,
-        log_level="warning",
+        log_level="error",
         server_header=False,
         proxy_headers=False,
         timeout_keep_alive=30,
-        limit_concurrency=MOST_CONNECTIONS,
         timeout_graceful_shutdown=3,
     )
-    # A stop that was asked for is no failure; uvicorn passes it on once all is closed.
-    with contextlib.suppress(KeyboardInterrupt):
-        Server(config).run(sockets=[listening])
+    return Server(config)
 
 
 def logged(entry: Mapping[str, Any]) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import Any
 
 from sqlrun.serve.access import ANYBODY_HERE, Caller, Refused
 from sqlrun.serve.answers import Answer, Headers, Message, Receive, Scope, Send, problem
+from sqlrun.serve.proxies import FORWARDED
 from sqlrun.serve.site import Site
+from sqlrun.serve.static import PAGES
 
 LONGEST_TARGET = 4096
 LONGEST_HEADERS = 32_768
@@ -26,6 +30,8 @@ SECURITY: Headers = (
 )
 CALLER = "sqlrun.caller"
 ROUTE = "sqlrun.route"
+ADDRESS = "sqlrun.address"
+CLOSE: Headers = ((b"connection", b"close"),)
 CHALLENGE: Headers = ((b"www-authenticate", b"Bearer"),)
 NOBODY = Caller("", frozenset())
 
@@ -35,6 +41,7 @@ class Gate:
 
     def __init__(self, site: Site, inner: Any) -> None:
         self.site, self.inner = site, inner
+        self._told = False
 
     def stop(self) -> None:
         """End what has no end of its own, before the server waits for all to end."""
@@ -61,31 +68,51 @@ class Gate:
             await send(message)
 
         try:
-            refused = self.refusal(scope)
-            await (refused or self.inner)(scope, receive, sending)
+            await (self._refusal(scope) or self.inner)(scope, receive, sending)
         finally:
             self._note(scope, status, length, time.perf_counter() - started)
+
+    def _refusal(self, scope: Scope) -> Answer | None:
+        """Say why a request isn't passed on; whatever breaks on the way is the request's fault, and told to nobody."""
+        try:
+            return self.refusal(scope)
+        except Exception as error:
+            sys.stderr.write(f"sqlrun serve: {type(error).__name__} in the gate\n")
+            return problem(400, "this request can't be read", CLOSE)
 
     def refusal(self, scope: Scope) -> Answer | None:
         """Say why a request isn't passed on; None for one that is, which then knows its caller."""
         headers = scope["headers"]
         if len(scope["raw_path"]) + len(scope["query_string"]) > LONGEST_TARGET:
-            return problem(414, "the address is too long")
+            return problem(414, "the address is too long", CLOSE)
         if sum(len(name) + len(value) for name, value in headers) > LONGEST_HEADERS:
-            return problem(431, "the headers are too long")
+            return problem(431, "the headers are too long", CLOSE)
         given: dict[bytes, bytes] = dict(headers)
         if self.site.hosts is not None and _host(given.get(b"host", b"")) not in self.site.hosts:
-            return problem(421, "this server has another name; `--allow-host` adds one")
+            return problem(421, "this server has another name; `--allow-host` adds one", CLOSE)
         if scope["method"] not in ("GET", "HEAD"):
-            return problem(405, "only GET and HEAD are answered", ((b"allow", b"GET, HEAD"),))
+            return problem(405, "only GET and HEAD are answered", ((b"allow", b"GET, HEAD"), *CLOSE))
         if given.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in given:
-            return problem(413, "no body is taken", ((b"connection", b"close"),))
-        address = (scope.get("client") or ("",))[0]
+            return problem(413, "no body is taken", CLOSE)
+        address = scope[ADDRESS] = self._address(scope, given)
         try:
             scope[CALLER] = self._caller(given.get(b"authorization"))
         except Refused as error:
             return self._limited(address) or problem(401, str(error), CHALLENGE)
-        return self._limited(scope[CALLER].id or address)
+        # A page and what it loads lie in memory, and all behind one proxy may ask for them at once.
+        is_page = scope["path"] in PAGES or scope["path"].startswith("/static/")
+        return None if is_page else self._limited(scope[CALLER].id or address)
+
+    def _address(self, scope: Scope, given: Mapping[bytes, bytes]) -> str:
+        """Tell where a request comes from; a proxy that nobody declared is told of once."""
+        peer = str((scope.get("client") or ("",))[0])
+        if FORWARDED in given and not self.site.proxies.trusts(peer) and not self._told:
+            self._told = True
+            sys.stderr.write(
+                f"sqlrun serve: {peer} sends X-Forwarded-For. If it is your proxy, `--trusted-proxy {peer}` tells its "
+                "callers apart; now they share one limit where they have no token.\n"
+            )
+        return self.site.proxies.address(peer, scope["headers"])
 
     def _caller(self, header: bytes | None) -> Caller:
         if header is None:
@@ -113,7 +140,7 @@ class Gate:
                 "bytes": length,
                 "ms": round(seconds * 1000, 2),
                 "caller": caller.id or None,
-                "address": (scope.get("client") or (None,))[0],
+                "address": scope.get(ADDRESS) or (scope.get("client") or (None,))[0],
             }
         )
 

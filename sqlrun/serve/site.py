@@ -27,6 +27,7 @@ from sqlrun.serve.live import Live
 from sqlrun.serve.metrics import Metrics
 from sqlrun.serve.offer import Offer
 from sqlrun.serve.operator import Operations
+from sqlrun.serve.proxies import Proxies
 from sqlrun.serve.snapshot import Reader, Snapshot
 
 # Pages of a mart go on in the tick that they began in, while it is one of so many.
@@ -35,7 +36,9 @@ KEPT_TICKS = 4
 
 @dataclass
 class Site:
-    """One server. `hosts` are the names that it answers to; None: any. `waiting` holds who listens to events."""
+    """One server. `proxies` may name callers.
+
+    `hosts` are the names that it answers to; None: any. `waiting` holds who listens to events."""
 
     live: Live
     offered: Offer
@@ -47,6 +50,7 @@ class Site:
     hosts: frozenset[str] | None
     log: Callable[[Mapping[str, Any]], None]
     operations: Operations
+    proxies: Proxies = field(default_factory=Proxies)
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     waiting: dict[asyncio.Event, str] = field(default_factory=dict)
     recent: OrderedDict[str, Snapshot] = field(default_factory=OrderedDict)

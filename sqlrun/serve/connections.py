@@ -1,0 +1,144 @@
+"""Connections that end: whoever sends no whole request, or takes no answer, is let go of in time. Shell: sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import socket
+from collections.abc import Callable
+from typing import Any, cast
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+# How long a request may take to arrive, and an answer to be taken.
+REQUEST_SECONDS = 15.0
+ANSWER_SECONDS = 60.0
+# What may arrive before a request's headers have ended: twice what is answered.
+MOST_HEAD = 65_536
+MOST_CONNECTIONS = 5000
+# Files that the server opens besides connections.
+OTHER_FILES = 200
+
+
+def most_connections() -> int:
+    """Return how many connections may be open, after asking the system for as many as it gives."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_CONNECTIONS + OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return MOST_CONNECTIONS if soft == resource.RLIM_INFINITY else max(16, min(MOST_CONNECTIONS, soft - OTHER_FILES))
+
+
+def protocol(most: int, seconds: float = REQUEST_SECONDS) -> type[HttpToolsProtocol]:
+    """Return the protocol of a server that holds so many connections; what they share is kept per server.
+
+    Beyond that the one that has waited longest without a request goes: it is never the one who asks that is locked out.
+    """
+    idle: dict[Any, None] = {}
+
+    class Connection(HttpToolsProtocol):
+        """One connection. While no whole request is being answered a deadline runs."""
+
+        _deadline: asyncio.TimerHandle | None = None
+        _writing: asyncio.TimerHandle | None = None
+        _head = 0
+        _in_head = True
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            _notice_the_dead(transport)
+            idle[self] = None
+            self._await()
+            if len(self.connections) > most:
+                next(iter(idle)).transport.abort()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            idle.pop(self, None)
+            self._cancel()
+            if self._writing is not None:
+                self._writing.cancel()
+            super().connection_lost(exc)
+
+        def data_received(self, data: bytes) -> None:
+            if self._in_head:
+                self._head += len(data)
+                if self._head > MOST_HEAD:
+                    # The deadline goes on: it ends one who doesn't read this either.
+                    self.transport.write(TOO_LONG)
+                    self.transport.close()
+                    return
+            super().data_received(data)
+            waits = self.cycle is None or self.cycle.response_complete
+            if waits and self._deadline is None and self.timeout_keep_alive_task is None:
+                self._await()
+
+        def on_message_begin(self) -> None:
+            self._in_head = True
+            self._await()
+            super().on_message_begin()
+
+        def on_headers_complete(self) -> None:
+            self._head, self._in_head = 0, False
+            super().on_headers_complete()
+
+        def on_message_complete(self) -> None:
+            self._cancel()
+            self._in_head = True
+            idle.pop(self, None)
+            super().on_message_complete()
+
+        def on_response_complete(self) -> None:
+            idle[self] = None
+            super().on_response_complete()
+
+        def timeout_keep_alive_handler(self) -> None:
+            # A plain close would wait for a reader who doesn't read.
+            self._end()
+
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            if self._writing is None:
+                self._writing = self.loop.call_later(ANSWER_SECONDS, self._end)
+
+        def resume_writing(self) -> None:
+            super().resume_writing()
+            if self._writing is not None:
+                self._writing.cancel()
+                self._writing = None
+
+        def _await(self) -> None:
+            if self._deadline is None:
+                self._deadline = self.loop.call_later(seconds, self._end)
+
+        def _cancel(self) -> None:
+            if self._deadline is not None:
+                self._deadline.cancel()
+                self._deadline = None
+
+        def _end(self) -> None:
+            self.transport.abort()
+
+    return Connection
+
+
+TOO_LONG = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+
+
+def _notice_the_dead(transport: asyncio.Transport) -> None:
+    """Have the system ask a silent peer whether it is there, and give up one that takes nothing."""
+    found = cast(Any, transport.get_extra_info("socket"))
+    options: tuple[tuple[int, str, int], ...] = (
+        (socket.SOL_SOCKET, "SO_KEEPALIVE", 1),
+        (socket.IPPROTO_TCP, "TCP_KEEPIDLE", 30),
+        (socket.IPPROTO_TCP, "TCP_KEEPINTVL", 10),
+        (socket.IPPROTO_TCP, "TCP_KEEPCNT", 3),
+        (socket.IPPROTO_TCP, "TCP_USER_TIMEOUT", int(ANSWER_SECONDS * 1000)),
+    )
+    for level, name, value in options:
+        option: Callable[..., Any] | int | None = getattr(socket, name, None)
+        if found is not None and isinstance(option, int):
+            try:
+                found.setsockopt(level, option, value)
+            except OSError:
+                return  # it has gone already, or isn't TCP
