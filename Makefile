@@ -14,7 +14,7 @@ BUT := and not long
 PLAIN := $(BIN)/python -m pytest -n 2 --dist worksteal --ignore=tests/spark
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-all test-plain test-spark test-fast mutants fuzz judge lines crash bench lint clean java again
+.PHONY: help build test test-all test-plain test-spark test-fast mutants fuzz judge lines crash soak bench lint clean java again
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ lines: $(INSTALLED) ## Judge N=100000 random and broken lines on ENGINE=duckdb o
 
 crash: $(INSTALLED) ## Kill N=100 builds at random moments (ENGINE=spark or auto: the JVM too), then hammer 200 ticks with a reader
 	$(BIN)/python -m tests.crash --kills $(or $(N),100) --ticks $(or $(TICKS),200) --engine $(or $(ENGINE),duckdb)
+
+soak: $(INSTALLED) ## Tick 3,000 times (TICKS=... ENGINE=spark) in one process: no memory, thread, file or folder grows
+	$(BIN)/python -m tests.soak --ticks $(or $(TICKS),3000) --engine $(or $(ENGINE),duckdb)
 
 bench: java $(INSTALLED) ## Compare sqlrun with its rivals at SIZES=20k,1m orders (CONTENDERS=... WITHOUT=... TICKS=3 BACKFILL=5m)
 	$(BIN)/python -m benchmarks.bench --sizes "$(SIZES)" --contenders "$(CONTENDERS)" --without "$(WITHOUT)" \

@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]
+import sys
+
+# Until the handlers are there, a Ctrl-C ends the process without a word.
+if sys.argv[0].endswith(("sqlrun", "sqlrun/__main__.py", "-m")) and _signal.getsignal(2) is _signal.default_int_handler:
+    _signal.signal(2, 0)
+
 import atexit
 import os
-import sys
 import threading
 
+from sqlrun import streams
 from sqlrun.front import main
+from sqlrun.stopping import INTERRUPTED, install, leave
 
 
 def run() -> None:
     """Carry out the command, and end the process without taking everything in it apart, which takes 0.2 s."""
+    streams.repair()
+    install()
     try:
         main()
+    except KeyboardInterrupt:
+        leave(INTERRUPTED, "sqlrun: stopped before the end")
     except SystemExit as end:
         code = 0 if end.code is None else end.code
-        if not isinstance(code, int) or not may_leave():
+        if not isinstance(code, int):
             raise
+        code = streams.finish(code)
+        if not may_leave():
+            sys.exit(code)
         atexit._run_exitfuncs()
-        # Whoever reads our output has gone where this fails: Python says so, in the ordinary way.
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
+        os._exit(streams.finish(code))
 
 
 def may_leave() -> bool:

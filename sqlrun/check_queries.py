@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from sqlrun.expectation_sql import BATCH, batch_query, condition_tree, literal
 from sqlrun.incremental import sql
+from sqlrun.stopping import limited
 
 if TYPE_CHECKING:
     import duckdb
@@ -106,10 +107,10 @@ def _ask(rows: pa.Table, sql: str, seconds: float, take: Callable[[duckdb.DuckDB
     with _LOCK:
         connection = _connection()
         connection.register(BATCH, rows)
-        timer = threading.Timer(max(0.0, seconds), connection.interrupt)
-        timer.start()
         try:
-            return take(connection, sql)
+            # An interrupt that comes late doesn't hit the next check: it is withdrawn before the lock is.
+            with limited(connection.interrupt, seconds):
+                return take(connection, sql)
         except (duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException) as error:
             raise ValueError(str(error).splitlines()[0]) from error
         except duckdb.InterruptException:
@@ -117,7 +118,4 @@ def _ask(rows: pa.Table, sql: str, seconds: float, take: Callable[[duckdb.DuckDB
         except duckdb.Error as error:
             raise OfAValue(str(error).splitlines()[0]) from error
         finally:
-            # An interrupt that comes late must not hit the next check.
-            timer.cancel()
-            timer.join()
             connection.unregister(BATCH)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import sys
 from collections.abc import Callable
 from datetime import datetime, timezone
@@ -13,6 +12,7 @@ from typing import Any
 import click
 
 from sqlrun.errors import SqlrunError, UsageError, first_line
+from sqlrun.streams import GONE
 
 CHOICE = "What to choose: a name, stg_*, +name, name+, a folder, tag:x, path:x, source:x."
 SELECT = click.option("--select", "-s", "select", multiple=True, metavar="SELECTOR", help=CHOICE)
@@ -35,12 +35,18 @@ def fails_plainly(function: Callable[..., Any]) -> Callable[..., Any]:
             Console().problem(error)
             sys.exit(error.exit_code)
         except OSError as error:
-            if error.errno == errno.EPIPE:
-                raise
+            if error.errno in GONE and not error.filename:
+                sys.exit(0)  # the reader of our output has left
             from sqlrun.console import Console
 
             Console().problem(SqlrunError(_told(error)))
             sys.exit(SqlrunError.exit_code)
+        except KeyboardInterrupt:
+            from sqlrun.console import Console
+            from sqlrun.stopping import INTERRUPTED
+
+            Console().problem(SqlrunError("stopped before the end"))
+            sys.exit(INTERRUPTED)
         except RecursionError:
             from sqlrun.console import Console
 

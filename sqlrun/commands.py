@@ -18,6 +18,7 @@ from sqlrun.graph import select as select_nodes
 from sqlrun.model import Profile
 from sqlrun.pipeline import Prepared
 from sqlrun.sharing import environment
+from sqlrun.stopping import limit_statements
 
 if TYPE_CHECKING:
     from sqlrun.incremental.compile import Compiled
@@ -28,7 +29,9 @@ Clock = Callable[[], datetime]
 
 def profile_of(root: Path, prepared: Prepared, name: str | None) -> Profile:
     """Load the profile that was asked for, or the project's own."""
-    return profile.load(root, name or prepared.nouns.profile)
+    found = profile.load(root, name or prepared.nouns.profile)
+    limit_statements(found.statement_timeout)
+    return found
 
 
 def ledger_of(root: Path, prepared: Prepared, name: str | None, env: str | None = None) -> Ledger:
@@ -55,6 +58,7 @@ def build_command(root: Path, options: dict[str, Any], clock: Clock) -> int:
     wrong = refused(target)
     if wrong:
         raise profile.refusal(root, target.name, wrong)
+    limit_statements(target.statement_timeout)
     if options["threads"]:
         target = replace(target, threads=options["threads"])
     names = chosen(prepared, options["select"], options["exclude"])

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, TextIO
 
+from sqlrun import streams
 from sqlrun.errors import EngineError, ProjectError
 from sqlrun.events import CheckResult, Event, NodeResult, Started, Told
 from sqlrun.report import DOTS, LOUD, Line, Span, Style, checks, line, running
@@ -192,9 +193,9 @@ class Console:
             else:
                 self._out.write(f"{head}{tag}\n")
                 self._out.flush()
-        except OSError:
+        except OSError as error:
             # A reader who leaves (`| head`) or a full disk under the log must not end a build half way.
-            self._give_up(self._out)
+            streams.give_up(self._out, error)
 
     def _dots(self, besides: int) -> int:
         """Tell how far dots may run: as in dbt, but a line doesn't wrap for its dots."""
@@ -213,15 +214,8 @@ class Console:
         try:
             file.write(encodable(text, file))
             file.flush()
-        except BrokenPipeError:
-            self._give_up(file)  # `sqlrun show | head` is no mistake
-
-    @staticmethod
-    def _give_up(file: TextIO) -> None:
-        """Print into nothing from now on."""
-        nothing = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nothing, file.fileno())
-        os.close(nothing)
+        except OSError as error:
+            streams.give_up(file, error)  # `sqlrun show | head` is no mistake
 
     def _rich(self) -> Screen:
         if self._screen is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -36,6 +37,9 @@ def done(jobs: Sequence[Callable[[], Any]], cache: Cache) -> None:
             job()
         with os.fdopen(source, "rb", closefd=False) as told:
             found = told.read()
+    except BaseException:
+        os.kill(process, signal.SIGKILL)
+        raise
     finally:
         os.close(source)
         _, status = os.waitpid(process, 0)

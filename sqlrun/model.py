@@ -331,7 +331,8 @@ class Profile:
     """Where and with what a project runs. `settings` go to the engine as they are.
 
     Every so many ticks a build looks after the tables (`maintain_every`, 0: never); `keep_ticks` of them stay whole.
-    A check that takes longer than `check_timeout` seconds is an error.
+    A check that takes longer than `check_timeout` seconds is an error, and so is a statement after `statement_timeout`.
+    A build that is to stop finishes its tick if that takes no longer than `stop_grace` seconds.
     """
 
     name: str
@@ -344,3 +345,5 @@ class Profile:
     alerts: Alerts = Alerts()
     check_timeout: int = 60
     landing: str = ""  # spark | duckdb: what new landing tables begin with, for `auto`
+    statement_timeout: int = 1800
+    stop_grace: int = 1

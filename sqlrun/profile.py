@@ -13,7 +13,8 @@ from sqlrun.model import Alerts, Profile
 from sqlrun.yaml_values import Reader, did_you_mean
 
 KEYS = (
-    "engine", "warehouse", "threads", "settings", "maintain_every", "keep_ticks", "check_timeout", "alerts", "landing"
+    "engine", "warehouse", "threads", "settings", "maintain_every", "keep_ticks", "check_timeout", "alerts", "landing",
+    "statement_timeout", "stop_grace",
 )  # fmt: skip
 ALERT_KEYS = ("webhook", "command", "timeout")
 ENGINES = ("spark", "duckdb", "auto")
@@ -22,6 +23,8 @@ MOST_THREADS = 256
 # A tick comes every few minutes; no alert may take longer.
 LONGEST_ALERT = 300
 LONGEST_CHECK = 86_400
+LONGEST_STATEMENT = 604_800
+LONGEST_GRACE = 3600
 # A century of five-minute ticks.
 MOST_TICKS = 10_000_000
 # `$${` stands for `${` itself.
@@ -53,9 +56,11 @@ def load(root: Path, name: str) -> Profile:
     alerts = _alerts(reader, top)
     check = _number(reader, top, "check_timeout", 60, (1, LONGEST_CHECK))
     landing = _landing(reader, top, engine)
+    statement = _number(reader, top, "statement_timeout", 1800, (1, LONGEST_STATEMENT))
+    grace = _number(reader, top, "stop_grace", 1, (0, LONGEST_GRACE))
     if reader.problems:
         raise ProjectError(reader.problems)
-    return Profile(name, engine, warehouse, threads, settings, every, keep, alerts, check, landing)
+    return Profile(name, engine, warehouse, threads, settings, every, keep, alerts, check, landing, statement, grace)
 
 
 def refusal(root: Path, name: str, refused: Mapping[str, str]) -> ProjectError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import signal
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -28,6 +27,7 @@ from sqlrun import (
     receipts,
     report,
     report_files,
+    stopping,
     unread,
     upkeep,
 )
@@ -45,7 +45,7 @@ from sqlrun.model import Profile
 from sqlrun.pipeline import Prepared
 from sqlrun.ticks import floor, parse_time
 
-INTERRUPTED = 130
+STOPPED = "Stopped. Nothing of this tick is published; the next build takes it back."
 # With --every: how long before a tick what has come by then is landed; with shorter steps all is the tick's.
 AHEAD = timedelta(seconds=20)
 LEAST_STEP = timedelta(minutes=1)
@@ -97,7 +97,7 @@ class Session:
     ) -> None:
         self.root, self.prepared, self.target, self.names = root, prepared, target, names
         self.console, self.clock, self.receipts = console, clock, receipts
-        self._stop, self._at_once = threading.Event(), threading.Event()
+        self._stop = threading.Event()
         # The few rows that are checked are read without a job of Spark's.
         self._reader = DuckDBEngine() if target.engine == "spark" else None
         self._progress: Progress | None = None
@@ -124,8 +124,8 @@ class Session:
                     if code and not options["every"]:
                         break
             except KeyboardInterrupt:
-                self.console.print("Stopped. Nothing of this tick is published; the next build takes it back.", "error")
-                return INTERRUPTED
+                self.console.print(STOPPED, "error")
+                return stopping.INTERRUPTED
             finally:
                 engine.close()
         return code
@@ -215,7 +215,7 @@ class Session:
             broken = TickResult(0, as_of, False, (self.clock() - started).total_seconds(), ())
             # A build that was overtaken writes nothing: the report is the other one's.
             if not isinstance(error, LockedError):
-                about = replace(about, problem=str(error) or "The build was stopped by a second Ctrl-C.")
+                about = replace(about, problem=str(error) or "The build was stopped before its end.")
                 self._report(broken, about)
                 if isinstance(error, SqlrunError) and error.exit_code == 1:
                     self._alert(broken, about, still)
@@ -309,7 +309,7 @@ class Session:
 
     def _still(self, holder: str) -> None:
         """Let a step begin: unless the build is to end at once, or another one has taken the warehouse over."""
-        if self._at_once.is_set():
+        if stopping.is_stopping():
             raise KeyboardInterrupt
         lock.require(self.target.warehouse, holder)
 
@@ -332,23 +332,15 @@ class Session:
 
     @contextmanager
     def _signals(self) -> Iterator[None]:
-        """Let SIGINT and SIGTERM end the build after the tick it is in; a second one ends it at once.
+        """Let SIGINT, SIGTERM and SIGHUP end the build after the tick it is in, unless that exceeds its grace.
 
         What a tick that was cut short has written is taken back when the next build starts.
         """
+        grace = self.target.stop_grace
 
-        def stop(number: int, frame: object) -> None:
-            del frame
-            if self._stop.is_set():
-                # Raised while a library calls back, it may be lost there; then the next step ends the build.
-                self._at_once.set()
-                raise KeyboardInterrupt
-            self._stop.set()
-            self.console.print(f"{signal.Signals(number).name}: stopping after this tick; again to stop at once.")
+        def told(name: str) -> None:
+            soon = f"stopping after this tick, or in {grace} s; again to stop at once." if grace else "stopping."
+            self.console.print(f"{name}: {soon}")
 
-        before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
+        with stopping.graceful(grace, told, STOPPED) as self._stop:
             yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)

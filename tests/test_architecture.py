@@ -37,7 +37,7 @@ HOMES = {
     "numpy": {"simulate_orders", "simulate_broken"},
     "starlette": {"serve.app"},
     "anyio": {"serve.routes"},
-    "uvicorn": {"serve.command"},
+    "uvicorn": {"serve.command", "serve.connections"},
     "jwt": {"serve.access", "serve.keys"},
     "prometheus_client": {"serve.metrics"},
     "brotli": {"serve.answers"},

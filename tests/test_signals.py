@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM end a build after its tick, a second one at once; readers keep a whole tick."""
+"""A signal ends a build after its tick or its grace, a second one at once; readers keep a whole tick."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from unittest import mock
 
 import pytest
 
+from sqlrun import stopping
 from sqlrun.console import Console
 from sqlrun.engines.duckdb import DuckDBEngine
 from sqlrun.engines.protocol import TableSpec
@@ -72,6 +73,8 @@ def test_a_build_that_waits_for_its_next_tick_ends_at_once(root: Path, sent: sig
 
 
 def test_a_tick_is_finished_first(root: Path) -> None:
+    profile = root / "profiles" / "duckdb.yml"
+    profile.write_text(profile.read_text() + "stop_grace: 60\n")
     process = started(root, "--every", "1h")
     list(until(process, "START"))
 
@@ -116,7 +119,7 @@ def test_a_second_signal_that_a_library_swallows_ends_the_build_at_the_next_step
                     signal.raise_signal(signal.SIGINT)
 
     options = dict.fromkeys(("as_of", "every", "replay", "wait", "full_refresh", "env", "accept_lost_files"))
-    with mock.patch.object(DuckDBEngine, "create", swallows):
+    with mock.patch.object(DuckDBEngine, "create", swallows), mock.patch.object(stopping, "PATIENCE", 60):
         code = session.run({**options, "step": "5m"})
 
     assert code == 130

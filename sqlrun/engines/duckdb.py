@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -36,6 +36,7 @@ from sqlrun.engines.protocol import (
     Written,
 )
 from sqlrun.errors import EngineError, UnsuitedError, first_line
+from sqlrun.stopping import limited, out_of_time
 
 if TYPE_CHECKING:
     import duckdb
@@ -99,15 +100,25 @@ class DuckDBEngine:
         return self._root.cursor()
 
     @contextmanager
-    def lent(self, name: str) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Lend a session for rows of a table that another engine has computed."""
+    def lent(self, name: str, statement: str = "") -> Iterator[duckdb.DuckDBPyConnection]:
+        """Lend a session for one statement, which may take as long as statements may."""
         session = self._session()
         try:
-            yield session
-        except self._errors() as error:
-            raise self._wrapped(error, name, "") from error
+            with self._limited(session.interrupt, name, statement):
+                yield session
         finally:
             session.close()
+
+    @contextmanager
+    def _limited(self, interrupt: Callable[[], object], name: str, statement: str) -> Iterator[None]:
+        """Explain what goes wrong in a statement, and stop it when its time is over."""
+        with limited(interrupt) as limit:
+            try:
+                yield
+            except self._errors() as error:
+                if limit.over:
+                    raise EngineError(out_of_time(limit), model=name, statement=statement) from error
+                raise self._wrapped(error, name, statement) from error
 
     def create(self, table: TableSpec) -> None:
         """Make the empty table as version 0; nothing if it is there."""
@@ -136,10 +147,13 @@ class DuckDBEngine:
             sessions.extend([] if sessions else [self._session()])
             return sessions[0]
 
+        def interrupt() -> None:
+            for each in sessions:
+                each.interrupt()
+
         try:
-            rows, notes = duckdb_landing.land(session, landing)
-        except self._errors() as error:
-            raise self._wrapped(error, landing.table.name, landing.sql) from error
+            with self._limited(interrupt, landing.table.name, landing.sql):
+                rows, notes = duckdb_landing.land(session, landing)
         finally:
             for each in sessions:
                 each.close()
@@ -162,14 +176,9 @@ class DuckDBEngine:
                 model=write.table.name,
             )
         self._require_written(table, write.table.name)
-        session = self._session()
         reads = duckdb_files.Reads()
-        try:
+        with self.lent(write.table.name, _text(write)) as session:
             written = self._carry_out(session, table, _over(session, write, reads), reads)
-        except self._errors() as error:
-            raise self._wrapped(error, write.table.name, _text(write)) from error
-        finally:
-            session.close()
         version = delta_files.newest(write.table.path, table)
         if version != write.base + (1 if written else 0):
             raise EngineError(
@@ -206,16 +215,11 @@ class DuckDBEngine:
 
     def query(self, sql: str, relations: tuple[Relation, ...], given: Mapping[str, pa.Table] = NONE_GIVEN) -> pa.Table:
         """Run a SELECT over the relations, and over rows that are given, and return its rows."""
-        session = self._session()
-        try:
+        with self.lent("", sql) as session:
             whole = duckdb_files.over(session, relations, duckdb_files.Reads(), sql)
             for name, rows in given.items():
                 session.register(name, rows)
             return session.sql(whole).to_arrow_table()
-        except self._errors() as error:
-            raise self._wrapped(error, "", sql) from error
-        finally:
-            session.close()
 
     def parts(self, sql: str, relations: tuple[Relation, ...], rows: int) -> Iterator[pa.Table]:
         """Run a SELECT over the relations and return its rows, so many at a time; only those are in memory."""
@@ -223,11 +227,15 @@ class DuckDBEngine:
 
         session = self._session()
         try:
-            duckdb_files.register(session, relations, duckdb_files.Reads())
-            for batch in session.sql(sql).to_arrow_reader(rows):
+            with self._limited(session.interrupt, "", sql):
+                duckdb_files.register(session, relations, duckdb_files.Reads())
+                batches = iter(session.sql(sql).to_arrow_reader(rows))
+            while True:
+                with self._limited(session.interrupt, "", sql):
+                    batch = next(batches, None)
+                if batch is None:
+                    return
                 yield pa.Table.from_batches([batch])
-        except self._errors() as error:
-            raise self._wrapped(error, "", sql) from error
         finally:
             session.close()
 

@@ -41,8 +41,10 @@ from sqlrun.engines.protocol import (
     Write,
     Written,
 )
+from sqlrun.engines.spark_stops import Cancel
 from sqlrun.errors import EngineError
 from sqlrun.incremental.sql import identifier
+from sqlrun.stopping import limited, out_of_time
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -109,7 +111,7 @@ class SparkEngine:
     def restore(self, path: str, version: int, head: int | None = None) -> None:
         """Make `version` the content of the table again, as a new commit; with `head`, only where it is the newest."""
         delta_files.require_head(path, head)
-        with self._session() as session, self._explained("", "restore"):
+        with self._session() as session, self._limited(session, "", "restore"):
             session.conf.set(METADATA, json.dumps({foreign.BY: "recovery"}))
             try:
                 session.sql(f"restore table {table_name(path)} to version as of {int(version)}")
@@ -129,8 +131,8 @@ class SparkEngine:
         notes = spark_landing.notes(known)
         if spark_landing.nothing_new(landing, known):
             return Written(before, Receipt(time.perf_counter() - started), notes)
-        with self._session() as session, self._explained(landing.table.name, landing.sql):
-            spark_landing.stream(session, landing, known)
+        with self._session() as session, self._limited(session, landing.table.name, landing.sql) as (_, cancel):
+            spark_landing.stream(session, landing, known, cancel)
         after = delta_files.head(landing.table.path)
         assert after is not None
         return Written(after, Receipt(time.perf_counter() - started, commits=after - before), notes)
@@ -154,9 +156,8 @@ class SparkEngine:
             raise EngineError(f"tick {write.tick} was used before on {write.table.name}", model=write.table.name)
         if isinstance(write.statement, Load):
             return _load(table, write, write.statement, started)
-        group = f"{self._group}-{next(self._numbers)}"
-        with self._session() as session, self._explained(write.table.name, spark_merge.text_of(write)):
-            session.sparkContext.setJobGroup(group, write.table.name)
+        name, text = write.table.name, spark_merge.text_of(write)
+        with self._session() as session, self._limited(session, name, text) as (group, _):
             with _views(session, write.relations), _transaction(session, write):
                 self._carry_out(session, table, write)
             costs = spark_receipts.costs(session, group)
@@ -186,7 +187,7 @@ class SparkEngine:
 
     def query(self, sql: str, relations: tuple[Relation, ...], given: Mapping[str, pa.Table] = NONE_GIVEN) -> pa.Table:
         """Run a SELECT over the relations, and over rows that are given, and return its rows."""
-        with self._session() as session, self._explained("", sql), _views(session, relations, given):
+        with self._session() as session, self._limited(session, "", sql), _views(session, relations, given):
             return session.sql(sql).toArrow()
 
     def parts(self, sql: str, relations: tuple[Relation, ...], rows: int) -> Iterator[pa.Table]:
@@ -205,6 +206,21 @@ class SparkEngine:
                 self._spark = None
                 self._idle = queue.SimpleQueue()
         self._files.close()
+
+    @contextmanager
+    def _limited(self, session: SparkSession, model: str, statement: str) -> Iterator[tuple[str, Cancel]]:
+        """Run a statement's jobs as a group, explain what goes wrong in them, and stop them when their time is over."""
+        context, group = session.sparkContext, f"{self._group}-{next(self._numbers)}"
+        context.setJobGroup(group, model, interruptOnCancel=True)
+        cancel = Cancel(context, group)
+        with limited(cancel) as limit:
+            try:
+                with self._explained(model, statement):
+                    yield group, cancel
+            except EngineError as error:
+                if limit.over:
+                    raise EngineError(out_of_time(limit), model=model, statement=statement) from error
+                raise
 
     @contextmanager
     def _explained(self, model: str, statement: str) -> Iterator[None]:

@@ -11,6 +11,7 @@ from typing import Any
 from sqlrun import durable, foreign
 from sqlrun.engines import delta_files, source_files, spark_modes, spark_moved
 from sqlrun.engines.protocol import Landing
+from sqlrun.engines.spark_stops import Cancel
 from sqlrun.errors import EngineError
 from sqlrun.landed import IDENTITY, numbers
 
@@ -138,7 +139,7 @@ def _spelled(session: Any, folder: str) -> str:
     return spelled
 
 
-def stream(session: Any, landing: Landing, known: Known) -> None:
+def stream(session: Any, landing: Landing, known: Known, cancel: Cancel) -> None:
     """Run the landing query over every file that is new, then stop."""
     # A row whose expression fails is set aside with its reason; it must not end the stream.
     session.conf.set("spark.sql.ansi.enabled", "false")
@@ -159,7 +160,11 @@ def stream(session: Any, landing: Landing, known: Known) -> None:
             .trigger(availableNow=True)
             .start(landing.table.path)
         )
+        cancel.streams.append(query)
         query.awaitTermination()
+        if cancel.asked:
+            # A stream that was stopped ends like one that has done its work.
+            raise EngineError("the stream was stopped", model=landing.table.name)
         durable.write(Path(landing.table.path) / IDENTITY, str(query.id))
     finally:
         session.conf.unset("spark.sql.ansi.enabled")

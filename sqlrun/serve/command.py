@@ -23,6 +23,8 @@ from sqlrun.model import Project
 from sqlrun.serve.offer import offer
 from sqlrun.serve.snapshot import Reader
 from sqlrun.simulate_settings import parse_duration
+from sqlrun.stopping import limit_statements
+from sqlrun.streams import give_up
 
 LIBRARIES = ("starlette", "uvicorn", "httptools", "uvloop", "jwt", "prometheus_client", "brotli")
 BACKLOG = 2048
@@ -70,7 +72,9 @@ def serve_command(root: Path, options: dict[str, Any], clock: Callable[[], datet
             "or name a file of keys: --keys FILE; or serve on 127.0.0.1"
         )
     nouns = _nouns(root)
-    warehouse = profile.load(root, options["profile"] or nouns.profile).warehouse
+    target = profile.load(root, options["profile"] or nouns.profile)
+    limit_statements(target.statement_timeout)
+    warehouse = target.warehouse
     console = Console()
     if not keys.by_id:
         console.print(
@@ -170,14 +174,17 @@ def server_of(app: Any, most: int = 0, seconds: float = 0) -> Any:
         server_header=False,
         proxy_headers=False,
         timeout_keep_alive=30,
-        timeout_graceful_shutdown=3,
+        timeout_graceful_shutdown=1,
     )
     return Server(config)
 
 
 def logged(entry: Mapping[str, Any]) -> None:
     """Write one line of JSON to standard output: an access."""
-    sys.stdout.write(json.dumps(entry, ensure_ascii=True) + "\n")
+    try:
+        sys.stdout.write(json.dumps(entry, ensure_ascii=True) + "\n")
+    except OSError as error:
+        give_up(sys.stdout, error)  # whoever reads the log may leave; callers are served on
 
 
 def print_token(restaurants: tuple[str, ...], operator: bool, hours: float, file: Path | None) -> int:

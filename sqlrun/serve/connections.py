@@ -6,6 +6,7 @@ import asyncio
 import resource
 import socket
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -30,96 +31,115 @@ def most_connections() -> int:
     return MOST_CONNECTIONS if soft == resource.RLIM_INFINITY else max(16, min(MOST_CONNECTIONS, soft - OTHER_FILES))
 
 
-def protocol(most: int, seconds: float = REQUEST_SECONDS) -> type[HttpToolsProtocol]:
-    """Return the protocol of a server that holds so many connections; what they share is kept per server.
+@dataclass(slots=True)
+class Room:
+    """How many connections a server holds, and those without a request, the one that has waited longest first."""
+
+    most: int
+    seconds: float
+    idle: dict[Any, None] = field(default_factory=dict)
+
+
+class Connection(HttpToolsProtocol):
+    """One connection. While no whole request is being answered a deadline runs."""
+
+    room: Room
+    _deadline: asyncio.TimerHandle | None = None
+    _writing: asyncio.TimerHandle | None = None
+    _head = 0
+    _in_head = True
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Wait for a request, where there is room, or make some."""
+        super().connection_made(transport)
+        _notice_the_dead(transport)
+        self.room.idle[self] = None
+        self._await()
+        if len(self.connections) > self.room.most:
+            next(iter(self.room.idle)).transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget what waits."""
+        self.room.idle.pop(self, None)
+        self._cancel()
+        if self._writing is not None:
+            self._writing.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes, but no head without end."""
+        if self._in_head:
+            self._head += len(data)
+            if self._head > MOST_HEAD:
+                # The deadline goes on: it ends one who doesn't read this either.
+                self.transport.write(TOO_LONG)
+                self.transport.close()
+                return
+        super().data_received(data)
+        waits = self.cycle is None or self.cycle.response_complete
+        if waits and self._deadline is None and self.timeout_keep_alive_task is None:
+            self._await()
+
+    def on_message_begin(self) -> None:
+        """Begin to wait for the end of a request."""
+        self._in_head = True
+        self._await()
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """Count the next head anew."""
+        self._head, self._in_head = 0, False
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """A whole request is here: it may take its time to be answered."""
+        self._cancel()
+        self._in_head = True
+        self.room.idle.pop(self, None)
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request."""
+        self.room.idle[self] = None
+        super().on_response_complete()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """End a connection that nobody uses."""
+        # A plain close would wait for a reader who doesn't read.
+        self._end()
+
+    def pause_writing(self) -> None:
+        """Begin to wait for a reader."""
+        super().pause_writing()
+        if self._writing is None:
+            self._writing = self.loop.call_later(ANSWER_SECONDS, self._end)
+
+    def resume_writing(self) -> None:
+        """The reader reads."""
+        super().resume_writing()
+        if self._writing is not None:
+            self._writing.cancel()
+            self._writing = None
+
+    def _await(self) -> None:
+        if self._deadline is None:
+            self._deadline = self.loop.call_later(self.room.seconds, self._end)
+
+    def _cancel(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _end(self) -> None:
+        self.transport.abort()
+
+
+def protocol(most: int, seconds: float = REQUEST_SECONDS) -> type[Connection]:
+    """Return the protocol of one server, which holds so many connections.
 
     Beyond that the one that has waited longest without a request goes: it is never the one who asks that is locked out.
     """
-    idle: dict[Any, None] = {}
-
-    class Connection(HttpToolsProtocol):
-        """One connection. While no whole request is being answered a deadline runs."""
-
-        _deadline: asyncio.TimerHandle | None = None
-        _writing: asyncio.TimerHandle | None = None
-        _head = 0
-        _in_head = True
-
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-            super().connection_made(transport)
-            _notice_the_dead(transport)
-            idle[self] = None
-            self._await()
-            if len(self.connections) > most:
-                next(iter(idle)).transport.abort()
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            idle.pop(self, None)
-            self._cancel()
-            if self._writing is not None:
-                self._writing.cancel()
-            super().connection_lost(exc)
-
-        def data_received(self, data: bytes) -> None:
-            if self._in_head:
-                self._head += len(data)
-                if self._head > MOST_HEAD:
-                    # The deadline goes on: it ends one who doesn't read this either.
-                    self.transport.write(TOO_LONG)
-                    self.transport.close()
-                    return
-            super().data_received(data)
-            waits = self.cycle is None or self.cycle.response_complete
-            if waits and self._deadline is None and self.timeout_keep_alive_task is None:
-                self._await()
-
-        def on_message_begin(self) -> None:
-            self._in_head = True
-            self._await()
-            super().on_message_begin()
-
-        def on_headers_complete(self) -> None:
-            self._head, self._in_head = 0, False
-            super().on_headers_complete()
-
-        def on_message_complete(self) -> None:
-            self._cancel()
-            self._in_head = True
-            idle.pop(self, None)
-            super().on_message_complete()
-
-        def on_response_complete(self) -> None:
-            idle[self] = None
-            super().on_response_complete()
-
-        def timeout_keep_alive_handler(self) -> None:
-            # A plain close would wait for a reader who doesn't read.
-            self._end()
-
-        def pause_writing(self) -> None:
-            super().pause_writing()
-            if self._writing is None:
-                self._writing = self.loop.call_later(ANSWER_SECONDS, self._end)
-
-        def resume_writing(self) -> None:
-            super().resume_writing()
-            if self._writing is not None:
-                self._writing.cancel()
-                self._writing = None
-
-        def _await(self) -> None:
-            if self._deadline is None:
-                self._deadline = self.loop.call_later(seconds, self._end)
-
-        def _cancel(self) -> None:
-            if self._deadline is not None:
-                self._deadline.cancel()
-                self._deadline = None
-
-        def _end(self) -> None:
-            self.transport.abort()
-
-    return Connection
+    return type("Connection", (Connection,), {"room": Room(most, seconds)})
 
 
 TOO_LONG = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"

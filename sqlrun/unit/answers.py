@@ -15,8 +15,9 @@ from sqlrun.incremental.script import Moment
 from sqlrun.incremental.sql import identifier, type_name
 from sqlrun.model import Column, Project, Row
 from sqlrun.parse import Query
+from sqlrun.stopping import limited
 from sqlrun.ticks import parse_time
-from sqlrun.unit.memory import LONGEST, Limit, connect, failures
+from sqlrun.unit.memory import LONGEST, connect, failures
 from sqlrun.unit.steps import NO_TIME
 from sqlrun.unit.values import literal
 
@@ -96,16 +97,12 @@ class Answers(AbstractContextManager["Answers"]):
 
     def rows(self) -> list[dict[str, Any]]:
         """Ask the query; its rows in an order of their own. Raises: EngineError."""
-        watch = Limit(LONGEST, self._connection.interrupt)
-        watch.start()
-        try:
-            found = list(self._connection.sql(self._text).to_arrow_table().to_pylist())
-            return sorted(found, key=_order)
-        except failures() as error:
-            raise EngineError(first_line(error)) from None
-        finally:
-            watch.cancel()
-            watch.join()
+        with limited(self._connection.interrupt, LONGEST):
+            try:
+                found = list(self._connection.sql(self._text).to_arrow_table().to_pylist())
+                return sorted(found, key=_order)
+            except failures() as error:
+                raise EngineError(first_line(error)) from None
 
 
 def _order(row: Row) -> list[tuple[bool, Any]]:

@@ -6,7 +6,6 @@ and `x__changes` holds what came and left, a weight a row.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
@@ -49,19 +48,6 @@ def failures() -> type[Exception]:
     import duckdb
 
     return duckdb.Error
-
-
-class Limit(threading.Timer):
-    """Interrupts again and again once the time is over: an interrupt between two statements is lost."""
-
-    over = False
-
-    def run(self) -> None:
-        """Wait, then interrupt until it is cancelled."""
-        self.over = not self.finished.wait(self.interval)
-        while not self.finished.is_set():
-            self.function()
-            self.finished.wait(0.1)
 
 
 class Computer(Protocol):

@@ -17,8 +17,9 @@ from sqlrun.incremental.compile import Compiled
 from sqlrun.load import facts
 from sqlrun.model import Project, UnitTest
 from sqlrun.parse import Query
+from sqlrun.stopping import limited
 from sqlrun.unit.chain import Chain, alone, chain, cut_of
-from sqlrun.unit.memory import LONGEST, Computer, Limit, Memory, OnDuckDB, connect, failures
+from sqlrun.unit.memory import LONGEST, Computer, Memory, OnDuckDB, connect, failures
 from sqlrun.unit.queries import Queries
 from sqlrun.unit.results import TestResult
 from sqlrun.unit.statements import Statements
@@ -81,24 +82,20 @@ class _Runner:
             return TestResult(test.name, test.model, test.place, status, time.perf_counter() - started, **details)
 
         # A recursive query may never end; nobody waits longer for rows that are typed by hand.
-        watch = Limit(LONGEST, self.connection.interrupt)
-        watch.start()
-        try:
-            found = self._difference(test, query)
-        except ProjectError as error:
-            return result("error", message=_told(error))
-        except Misuse as error:
-            return result("error", message=f"SR121 {error}")
-        except (failures(), EngineError) as error:
-            if watch.over:
-                message = f"SR121 {test.place}  the test took longer than {LONGEST:g} s. {ENDLESS}"
-                return result("error", message=message)
-            return result("error", message=_first_line(error))
-        except ValueError as error:
-            return result("error", message=f"SR121 {test.place}  {_first_line(error)}")
-        finally:
-            watch.cancel()
-            watch.join()
+        with limited(self.connection.interrupt, LONGEST) as watch:
+            try:
+                found = self._difference(test, query)
+            except ProjectError as error:
+                return result("error", message=_told(error))
+            except Misuse as error:
+                return result("error", message=f"SR121 {error}")
+            except (failures(), EngineError) as error:
+                if watch.over:
+                    message = f"SR121 {test.place}  the test took longer than {LONGEST:g} s. {ENDLESS}"
+                    return result("error", message=message)
+                return result("error", message=_first_line(error))
+            except ValueError as error:
+                return result("error", message=f"SR121 {test.place}  {_first_line(error)}")
         if found is None:
             return result("pass")
         return result("fail", **{field.name: getattr(found, field.name) for field in fields(found)})

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from sqlrun import streams
 from sqlrun.warm import wire
 
 PR_SET_PDEATHSIG = 1
@@ -40,7 +41,7 @@ class Command:
         """
         code = 1
         try:
-            code = self._code()
+            code = streams.finish(self._code())
             _finish()
         except KeyboardInterrupt:
             sys.excepthook(*sys.exc_info())
@@ -55,7 +56,9 @@ class Command:
         _become(self.request, self.files)
         from sqlrun.cli import main
         from sqlrun.engines import spark_lent
+        from sqlrun.stopping import install
 
+        install()
         spark_lent.offer(self._ask)
         try:
             main(prog_name=self.request["program"])
@@ -113,6 +116,7 @@ def _become(request: dict[str, Any], files: Sequence[int]) -> None:
         made = _stream(number, *how)
         setattr(sys, name, made)
         setattr(sys, f"__{name}__", made)
+    streams.repair()
 
 
 def _take_signals_as_given(ignored: Sequence[int]) -> None:

@@ -1,0 +1,220 @@
+"""`make soak`: thousands of ticks in one process, and nothing of it grows: memory, threads, files, folders.
+
+The build is `Session.run`, as for `--replay` and `--every`; before each tick a few lines arrive. What is measured
+every so many ticks is fitted by a line after a warm-up, and a slope above its bound is an error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+from sqlrun import upkeep
+from sqlrun.console import Console
+from sqlrun.engines import delta_files, delta_vacuum
+from sqlrun.ledger import Ledger
+from sqlrun.pipeline import prepare_to_build
+from sqlrun.ticking import Session
+from tests import broken, shops
+
+START = datetime(2026, 1, 1, tzinfo=timezone.utc)
+STEP = timedelta(minutes=5)
+# Versions of a table that the next tick may read.
+RECENT = 6
+PAGE = os.sysconf("SC_PAGE_SIZE")
+NEWEST = "select id, max(shop) as shop, max(amount) as amount from {{ ref('stg_sales') }} group by id\n"
+LARGEST = "select max(amount) as amount, shop from {{ ref('newest') }} group by shop\n"
+OPTIONS: dict[str, Any] = {
+    **dict.fromkeys(("as_of", "every", "env")), **dict.fromkeys(("wait", "full_refresh", "accept_lost_files"), False),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What a process and its folders take after a tick; `java` is the JVM's memory."""
+
+    tick: int
+    seconds: float
+    memory_kb: int
+    java_kb: int
+    objects: int
+    threads: int
+    handles: int
+    temporary: int
+    target_kb: int
+    books_kb: int
+    warehouse_files: int
+
+
+# Growth a tick that is still flat: noise of the allocator, and of upkeep that comes in waves.
+BOUNDS = {
+    "memory_kb": 8.0, "java_kb": 400.0, "objects": 2.0, "threads": 0.005, "handles": 0.005, "temporary": 0.005,
+    "target_kb": 0.5, "books_kb": 2.0, "warehouse_files": 0.5,
+}  # fmt: skip
+
+
+def project(folder: Path, engine: str, keep: int) -> Path:
+    """Write the project: sales that land, sums, newest rows and what is made of them; upkeep is often."""
+    shops.project(folder)
+    broken.write(folder, {
+        "models/newest.sql": NEWEST,
+        "models/newest.yml": broken.contract(
+            "newest", "id string", "shop string", "amount decimal(10,2)", extra="    grain: [id]"
+        ),
+        "models/largest.sql": LARGEST,
+        "models/largest.yml": broken.contract(
+            "largest", "shop string", "amount decimal(10,2)", extra="    grain: [shop]"
+        ),
+        "profiles/local.yml":
+            f"engine: {engine}\nwarehouse: warehouse\nmaintain_every: {keep}\nkeep_ticks: {keep}\n",
+    })  # fmt: skip
+    return folder
+
+
+class Soaked(Session):
+    """A build whose ticks come at once, each behind a few lines that arrive."""
+
+    def soak(self, ticks: int, every: int) -> list[Sample]:
+        """Tick, and give the samples."""
+        self.samples: list[Sample] = []
+        self._wanted, self._every = ticks, every
+        code = self.run({**OPTIONS, "replay": None, "step": "5m"})
+        assert code == 0, code
+        return self.samples
+
+    def _times(self, options: dict[str, Any], ledger: Ledger) -> Iterator[datetime]:
+        del options, ledger
+        for number in range(self._wanted):
+            arrive(self.root, number)
+            started = time.perf_counter()
+            yield START + STEP * number
+            if number % self._every == self._every - 1:
+                self.samples.append(sample(self.root, number + 1, time.perf_counter() - started))
+                print(self.samples[-1], flush=True)
+
+
+def arrive(root: Path, number: int) -> None:
+    """Let a file of a few sales come: a new one, one again with another amount, at times a broken line."""
+    lines = [
+        f'{{"id": "s{number}", "shop": "ada", "amount": "{number % 90}.50", "guest": "g"}}',
+        f'{{"id": "s{number % 50}", "shop": "bob", "amount": "{number % 70}.25", "guest": "h"}}',
+    ]
+    lines += ["broken"] if number % 10 == 0 else []
+    folder = root / "data" / "orders"
+    (folder / f"{number:06}.jsonl").write_text("\n".join(lines) + "\n")
+
+
+def sample(root: Path, tick: int, seconds: float) -> Sample:
+    """Measure this process and the project's folders."""
+    gc.collect()
+    here = Path("/proc/self")
+    return Sample(
+        tick, round(seconds, 3), resident("self"), sum(map(resident, children())), len(gc.get_objects()),
+        len(list((here / "task").iterdir())), len(list((here / "fd").iterdir())), files(Path(tempfile.gettempdir())),
+        size(root / "target"), size(root / "warehouse" / "_sqlrun"), files(root / "warehouse"),
+    )  # fmt: skip
+
+
+def resident(process: str) -> int:
+    """Tell how many KB of memory a process has."""
+    try:
+        return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * PAGE // 1024
+    except FileNotFoundError:
+        return 0
+
+
+def children() -> list[str]:
+    """Name the processes below this one."""
+    found, left = list[str](), ["self"]
+    while left:
+        process = left.pop()
+        for task in Path(f"/proc/{process}/task").glob("*/children"):
+            new = task.read_text().split()
+            found += new
+            left += new
+    return found
+
+
+def files(folder: Path) -> int:
+    """Count the files below a folder."""
+    return sum(len(names) for _, _, names in os.walk(folder))
+
+
+def size(folder: Path) -> int:
+    """Tell how many KB the files below a folder take."""
+    return sum((Path(top) / name).stat().st_size for top, _, names in os.walk(folder) for name in names) // 1024
+
+
+def slopes(samples: Sequence[Sample]) -> dict[str, float]:
+    """Fit a line to each measure after the first third; give its growth a tick."""
+    later = samples[len(samples) // 3 :]
+    ticks = [each.tick for each in later]
+    names = [field.name for field in fields(Sample) if field.name not in ("tick", "seconds")]
+    return {name: statistics.linear_regression(ticks, [getattr(each, name) for each in later]).slope for name in names}
+
+
+def hasten() -> None:
+    """Let upkeep delete what no kept tick needs at once: days pass here in minutes, and it would wait for an hour."""
+
+    def vacuum(path: str, age: timedelta) -> int:
+        del age
+        table = delta_files.open_table(path)
+        newest = table.version()
+        held = [version for version in range(newest, max(-1, newest - RECENT), -1) if _is_there(path, version)]
+        return len(table.vacuum(0, False, False, keep_versions=held, post_commithook_properties=delta_files.hooks()))
+
+    upkeep.READERS = timedelta(0)
+    delta_vacuum.vacuum = vacuum
+
+
+def _is_there(path: str, version: int) -> bool:
+    return (Path(path) / "_delta_log" / f"{version:020}.json").exists()
+
+
+def soak(root: Path, engine: str, ticks: int, every: int, keep: int) -> list[Sample]:
+    """Make the project and tick in this process."""
+    project(root, engine, keep)
+    hasten()
+    prepared, target = prepare_to_build(root, None)
+    names = tuple(name for name in prepared.graph.order if not name.startswith("source:"))
+    console = Console(quiet=True)
+    made = Soaked(root, prepared, target, names, console, lambda: datetime.now(timezone.utc), False)
+    return made.soak(ticks, every)
+
+
+def main() -> int:
+    """Soak as the command line says; give the exit code."""
+    asked = argparse.ArgumentParser(description=__doc__)
+    asked.add_argument("--ticks", type=int, default=3000)
+    asked.add_argument("--sample", type=int, default=50)
+    asked.add_argument("--keep", type=int, default=50, help="ticks that are kept, and ticks between upkeep")
+    asked.add_argument("--engine", default="duckdb")
+    given = asked.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        # Below it lie this process's temporary files alone.
+        tempfile.tempdir = f"{folder}/tmp"
+        Path(tempfile.tempdir).mkdir()
+        os.environ["TMPDIR"] = tempfile.tempdir
+        samples = soak(Path(folder) / "project", given.engine, given.ticks, given.sample, given.keep)
+    found = slopes(samples)
+    for name, slope in found.items():
+        wrong = "GROWS" if slope > BOUNDS[name] else "flat"
+        first, last = getattr(samples[len(samples) // 3], name), getattr(samples[-1], name)
+        print(f"{wrong:6} {name:16} {first:>10,} -> {last:>10,}  {slope:+.4f} a tick, at most {BOUNDS[name]}")
+    print(f"{threading.active_count()} threads of Python's at the end")
+    return 1 if any(slope > BOUNDS[name] for name, slope in found.items()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
