@@ -200,13 +200,13 @@ class _Work:
                 compiler.add(self._catalog, query, compiled)
 
 
-def runs_on_duckdb(query: Query, functions: tuple[str, ...], cache: Cache) -> bool:
-    """Tell whether DuckDB would answer a query as Spark does."""
+def calls_alike(query: Query, functions: tuple[str, ...], cache: Cache) -> bool:
+    """Tell whether all that a query calls means the same on DuckDB as on Spark."""
 
     def make() -> bool | None:
         return None if spark_alone.problems([query], functions) else True
 
-    return bool(cache.kept("duckdb", [query.canonical, functions], bool, make))
+    return bool(cache.kept("calls", [query.canonical, functions], bool, make))
 
 
 def _check_types(nouns: Project, cache: Cache) -> None:

@@ -57,12 +57,12 @@ def refused(tree: exp.Expr, sql: str) -> Iterable[tuple[int, int, str]]:
         line, column = place_of(cast(exp.Expression, node))
         if not line or isinstance(node, exp.Hint):
             # sqlglot keeps no place of these: their text is looked for, outside of quotes and comments.
-            line, column = _found(sql, UNPLACED.get(type(node), ""))
+            line, column = found(sql, UNPLACED.get(type(node), ""))
         what = REFUSED.get(type(node)) or f"{node.key}()"
         yield line, column, f"{what} may not be used in a model"
 
 
-def _found(sql: str, pattern: str) -> tuple[int, int]:
+def found(sql: str, pattern: str) -> tuple[int, int]:
     """Find a piece of SQL text; (0, 0) where it is not."""
     for piece in PIECES.finditer(sql) if pattern else ():
         match = re.compile(pattern, re.IGNORECASE).match(sql, piece.start())

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 
 from sqlglot import exp
 
-from sqlrun import function_list
+from sqlrun import function_list, not_taken
 from sqlrun.function_list import CLOCKS, FORBIDDEN, VOLATILE
 from sqlrun.incremental import duckdb_calls
 from sqlrun.spark_sql import SPELLED
@@ -35,6 +35,8 @@ def refusal(function: exp.Func, admitted: Collection[str] = ()) -> tuple[str, st
     clockless = name in ("unix_timestamp", "to_unix_timestamp") and not getattr(function, "expressions", None)
     if name in CLOCKS or clockless:
         return "SR501", f"{name}() is another clock than the tick's", "Write current_timestamp() or current_date()."
+    if name in not_taken.WINDOWS:
+        return "SR305", f"function {name}() may not be used in a model", not_taken.WINDOW
     if name in FORBIDDEN:
         message = f"function {name}() may not be used in a model"
         return "SR305", message, "A model reads declared refs and sources alone."
@@ -66,7 +68,7 @@ def unlike(tree: exp.Expr, admitted: Collection[str] = ()) -> Iterator[tuple[exp
             yield function, f"{name}() runs on Spark alone; the project's settings admit it", ""
     for node, error in duckdb_calls.unlike(tree):
         name = _named(node)
-        if name not in function_list.SPARK_ONLY:
+        if name.removesuffix("()") not in function_list.SPARK_ONLY:
             yield node, f"{name} runs on Spark alone here; DuckDB: {error.why}", error.instead
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import functools
 import itertools
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import cast
@@ -16,9 +15,9 @@ from sqlglot.errors import OptimizeError, ParseError, SqlglotError, TokenError
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
-from sqlrun import constructs, exact, special_times
+from sqlrun import constructs, exact, not_taken, placed, select_list, special_times, syntax
 from sqlrun.column_types import misfits
-from sqlrun.errors import Place, Problem, ProjectError
+from sqlrun.errors import Problem, ProjectError
 from sqlrun.functions import function_name, refusal
 from sqlrun.incremental.algebra import place_of
 from sqlrun.incremental.trees import copied, every
@@ -82,14 +81,14 @@ def attempt(rendered: Iterable[Rendered], nouns: Project) -> tuple[tuple[Query, 
         except _Unknowable:
             continue
         except RecursionError:
-            problems.append(_problem("SR301", item, 0, 0, TOO_DEEP, FLATTER))
+            problems.append(placed.problem("SR301", item, 0, 0, TOO_DEEP, FLATTER))
     return tuple(queries), tuple(problems)
 
 
 def deepest(queries: Iterable[Query]) -> Problem:
     """Blame the query that is nested most deeply, where what follows ran out of levels (SR301)."""
     found = max(queries, key=lambda query: _depth(query.tree))
-    return _problem("SR301", found.rendered, 0, 0, TOO_DEEP, FLATTER)
+    return placed.problem("SR301", found.rendered, 0, 0, TOO_DEEP, FLATTER)
 
 
 def _depth(tree: exp.Expr) -> int:
@@ -118,11 +117,11 @@ def query(rendered: Rendered, schema: Schema, admitted: tuple[str, ...] = ()) ->
         raise _Unknowable
     tree = _qualify(tree, rendered, schema)
     columns = tuple(tree.named_selects)
-    problems = list(_contract(rendered, columns, tree))
+    problems = list(select_list.problems(rendered, columns, tree))
     if rendered.config.enforced and not problems:
         problems = list(misfits(rendered, tree, schema))
     problems += [
-        _at("SR501", rendered, node, why, special_times.HINT) for node, why in special_times.found(tree, schema)
+        placed.at("SR501", rendered, node, why, special_times.HINT) for node, why in special_times.found(tree, schema)
     ]
     if problems:
         raise ProjectError(problems)
@@ -197,32 +196,52 @@ def _parse(rendered: Rendered) -> exp.Query:
     try:
         statements = [s for s in sqlglot.parse(rendered.sql, read=DIALECT) if s is not None and s.key != "semicolon"]
     except ParseError as error:
-        raise ProjectError([_syntax(rendered, e) for e in error.errors]) from None
+        raise ProjectError([syntax.wrong(rendered, e) for e in error.errors]) from None
     except TokenError as error:
-        raise ProjectError([_torn(rendered, error)]) from None
+        raise ProjectError([syntax.torn(rendered, error)]) from None
     except RecursionError:
-        raise ProjectError([_problem("SR301", rendered, 0, 0, TOO_DEEP, FLATTER)]) from None
+        raise ProjectError([placed.problem("SR301", rendered, 0, 0, TOO_DEEP, FLATTER)]) from None
+    except (LookupError, TypeError, ValueError, AttributeError, AssertionError):
+        # sqlglot's readers of single functions take for granted what nobody wrote.
+        message = "SQL syntax: a call in this query can't be read"
+        raise ProjectError(
+            [placed.problem("SR301", rendered, 0, 0, message, "Look at the arguments of its calls.")]
+        ) from None
     if not statements:
         message = "the file holds no query"
-        raise ProjectError([_problem("SR302", rendered, 1, 1, message, "Write one SELECT, or delete the file.")])
-    tree = statements[0]
+        raise ProjectError([placed.problem("SR302", rendered, 1, 1, message, "Write one SELECT, or delete the file.")])
+    tree = _bare(statements[0])
+    if isinstance(tree, exp.Subquery):
+        message = "ORDER BY or LIMIT behind a SELECT in brackets"
+        raise ProjectError(
+            [placed.at("SR553", rendered, tree, message, "Write the SELECT without brackets around it.")]
+        )
     if not isinstance(tree, exp.Select | exp.SetOperation):
         first = next((line for line in rendered.sql.split("\n") if line.strip()), "")
         word = first.split()[0].upper() if not isinstance(tree, exp.Command) else str(tree.this).upper()
         at = rendered.sql.split("\n").index(first) + 1
         message, hint = f"a model is one SELECT, not {word}", "sqlrun writes the tables itself: keep only the query."
-        raise ProjectError([_problem("SR302", rendered, at, len(first) - len(first.lstrip()) + 1, message, hint)])
+        raise ProjectError([placed.problem("SR302", rendered, at, len(first) - len(first.lstrip()) + 1, message, hint)])
     bare = next((cte for cte in every(tree, exp.CTE) if not isinstance(cte.this, exp.Query)), None)
     if bare is not None:
         message = f"SQL syntax: the CTE `{bare.alias}` holds no query"
-        raise ProjectError([_at("SR301", rendered, bare.args["alias"], message, "Write: name as (select ...).")])
+        raise ProjectError([placed.at("SR301", rendered, bare.args["alias"], message, "Write: name as (select ...).")])
     if isinstance(tree, exp.Select) and not tree.expressions:
-        raise ProjectError([_problem("SR302", rendered, 1, 1, "the SELECT lists no columns", "Name what it gives.")])
+        raise ProjectError(
+            [placed.problem("SR302", rendered, 1, 1, "the SELECT lists no columns", "Name what it gives.")]
+        )
     if len(statements) > 1:
         message = f"a model is one SELECT; this file holds {len(statements)} statements"
         hint = "Keep one SELECT and drop the rest (a trailing `;` is fine)."
         line, column = _behind_semicolon(rendered.sql)
-        raise ProjectError([_problem("SR302", rendered, line, column, message, hint)])
+        raise ProjectError([placed.problem("SR302", rendered, line, column, message, hint)])
+    return tree
+
+
+def _bare(tree: exp.Expr) -> exp.Expr:
+    """Take the brackets off a query that is nothing else."""
+    while isinstance(tree, exp.Subquery) and not any(value for key, value in tree.args.items() if key != "this"):
+        tree = tree.this
     return tree
 
 
@@ -235,37 +254,16 @@ def _behind_semicolon(sql: str) -> tuple[int, int]:
     return 1, 1
 
 
-def _syntax(rendered: Rendered, error: Mapping[str, object]) -> Problem:
-    description = str(error.get("description") or "syntax error").rstrip(".")
-    # sqlglot names its own classes here, which are nobody's SQL.
-    description = re.sub(r"^Required \w+:? '\w+' missing for <class .*", "something is missing here", description)
-    description = description.replace("Invalid expression / Unexpected token", "this does not belong here")
-    highlight = str(error.get("highlight") or "")
-    line, column = int(str(error.get("line") or 1)), int(str(error.get("col") or 1))
-    message = f"SQL syntax: {description[0].lower()}{description[1:]}"
-    if highlight:
-        message += f", near `{highlight}`"
-    column = max(1, column - len(highlight.split("\n")[-1]) + 1)
-    hint = "Look at what stands before it too: a comma, a bracket or a word may be missing or too much."
-    return _problem("SR301", rendered, line, column, message, hint, highlight)
-
-
-def _torn(rendered: Rendered, error: TokenError) -> Problem:
-    """Find the quote or the comment that swallows the rest of the query."""
-    for found in constructs.PIECES.finditer(rendered.sql):
-        if not found["open"]:
-            continue
-        before = rendered.sql[: found.start()]
-        line, column = before.count("\n") + 1, found.start() - before.rfind("\n")
-        what = "comment" if found["open"] == "/*" else "quote"
-        message, close = f"SQL syntax: this {what} is not closed", "*/" if what == "comment" else found["open"]
-        return _problem("SR301", rendered, line, column, message, f"Write {close} where it ends.", found["open"])
-    return _problem("SR301", rendered, 1, 1, f"SQL syntax: {str(error).splitlines()[0]}")
-
-
 def _constructs(tree: exp.Expr, rendered: Rendered) -> Iterable[Problem]:
     for line, column, message in constructs.refused(tree, rendered.sql):
-        yield _problem("SR305", rendered, line, column, message, constructs.HINT)
+        yield placed.problem("SR305", rendered, line, column, message, constructs.HINT)
+    for node, message, hint in not_taken.refused(tree):
+        line, column = place_of(node)
+        if not line:
+            line, column = constructs.found(rendered.sql, rf"{node.key}\b")
+        yield placed.problem("SR553", rendered, line, column, message, hint, placed.word_of(node))
+    for node, message, hint in not_taken.recursive(tree):
+        yield placed.at("SR512", rendered, node, message, hint)
 
 
 def _tables(tree: exp.Expr, rendered: Rendered, schema: Schema) -> Iterable[Problem]:
@@ -279,7 +277,7 @@ def _tables(tree: exp.Expr, rendered: Rendered, schema: Schema) -> Iterable[Prob
     if large is not None:
         message = f"the query reads tables more than {constructs.MOST_READS:,} times once its CTEs are written out"
         hint = "Make a model of the CTE that is read most often, and read that."
-        yield _at("SR301", rendered, large, message, hint)
+        yield placed.at("SR301", rendered, large, message, hint)
         return
     inside = {id(table): set(scope.cte_sources) for scope in scopes for table in scope.tables}
     for table in every(tree, exp.Table):
@@ -287,7 +285,9 @@ def _tables(tree: exp.Expr, rendered: Rendered, schema: Schema) -> Iterable[Prob
         if not isinstance(table.this, exp.Identifier) and not isinstance(table.this, exp.Dot):
             if isinstance(table.this, exp.Func) and refusal(table.this) is None:
                 message = f"the table function {function_name(table.this)}() may not stand in FROM"
-                yield _at("SR303", rendered, table.this, message, "Write LATERAL VIEW explode(...) behind a table.")
+                yield placed.at(
+                    "SR303", rendered, table.this, message, "Write LATERAL VIEW explode(...) behind a table."
+                )
             continue  # another function: judged among the functions
         ctes = inside.get(id(table), set())
         if not table.catalog and ((not database and name in ctes) or (database, name) in named):
@@ -298,7 +298,7 @@ def _tables(tree: exp.Expr, rendered: Rendered, schema: Schema) -> Iterable[Prob
         for key in ("alias", "joins", "laterals", "sample", "version"):
             shown.set(key, None)
         hint = f"A model reads only what it names by {_ref('model')} or {{{{ source('a', 'b') }}}}.{advice}"
-        yield _at("SR303", rendered, table.this, f"`{shown.sql(DIALECT)}` is neither a CTE nor declared", hint)
+        yield placed.at("SR303", rendered, table.this, f"`{shown.sql(DIALECT)}` is neither a CTE nor declared", hint)
 
 
 def _ref(name: str) -> str:
@@ -310,7 +310,7 @@ def _functions(tree: exp.Expr, rendered: Rendered, admitted: tuple[str, ...]) ->
         found = refusal(function, admitted)
         if found is not None:
             code, message, hint = found
-            yield _at(code, rendered, function, message, hint)
+            yield placed.at(code, rendered, function, message, hint)
 
 
 def _qualify(tree: exp.Query, rendered: Rendered, schema: Schema) -> exp.Query:
@@ -342,7 +342,7 @@ def _unresolved(tree: exp.Expr, rendered: Rendered, message: str) -> Problem:
     """Tell what sqlglot found: it gives no place, so that the name in its message is looked up."""
     name = message.rpartition(":")[2].strip().split(".")[-1].strip("`\"' ")
     at = next((i for i in tree.find_all(exp.Identifier, exp.Literal) if i.name.lower() == name.lower()), None)
-    return _at("SR304", rendered, at, message[0].lower() + message[1:], "", name)
+    return placed.at("SR304", rendered, at, message[0].lower() + message[1:], "", name)
 
 
 def _unresolved_columns(tree: exp.Query, rendered: Rendered, schema: Schema) -> Iterable[Problem]:
@@ -356,11 +356,13 @@ def _unresolved_columns(tree: exp.Query, rendered: Rendered, schema: Schema) -> 
         holders = [table for table, names in offered.items() if column.name in names]
         if not column.table and len(holders) > 1:
             hint = f"{' and '.join(holders)} have it: write {holders[0]}.{column.name}."
-            yield _at("SR308", rendered, column, f"ambiguous column `{column.name}`", hint)
+            yield placed.at("SR308", rendered, column, f"ambiguous column `{column.name}`", hint)
         elif column.table and column.table not in offered:
             near = difflib.get_close_matches(column.table, offered, 1)
             hint = f"Tables: {', '.join(offered) or 'none'}." + (f" Did you mean `{near[0]}`?" if near else "")
-            yield _at(
+            if _is_beside(column):
+                hint = f"A subquery of FROM can't read `{column.table}`, which stands beside it: join them under ON."
+            yield placed.at(
                 "SR304",
                 rendered,
                 column.args["table"],
@@ -373,13 +375,22 @@ def _unresolved_columns(tree: exp.Query, rendered: Rendered, schema: Schema) -> 
             near = difflib.get_close_matches(column.name, names, 1)
             lists = [f"{table} has: {', '.join(offered[table])}." for table in asked if offered[table]]
             hint = " ".join([*lists, *([f"Did you mean `{near[0]}`?"] if near else [])])
-            yield _at("SR304", rendered, column, f"unknown column `{column.sql(DIALECT)}`", hint)
+            yield placed.at("SR304", rendered, column, f"unknown column `{column.sql(DIALECT)}`", hint)
+
+
+def _is_beside(column: exp.Column) -> bool:
+    """Tell whether a column is of a table that a query around its own reads."""
+    query: exp.Expr | None = column
+    while (query := query.find_ancestor(exp.Select) if query is not None else None) is not None:
+        if column.table in {table.alias_or_name for table in query.find_all(exp.Table)}:
+            return True
+    return False
 
 
 def _is_output(column: exp.Column) -> bool:
     """Tell whether ORDER BY names an output column of its own query."""
-    order = column.find_ancestor(exp.Order, exp.Query)
-    above = order.parent if isinstance(order, exp.Order) else None
+    order = column.find_ancestor(exp.Order, exp.Sort, exp.Cluster, exp.Distribute, exp.Query)
+    above = order.parent if not isinstance(order, exp.Query) and order is not None else None
     return not column.table and isinstance(above, exp.Query) and column.name in above.named_selects
 
 
@@ -421,52 +432,3 @@ def _judged(column: exp.Column, scope: Scope) -> Iterable[tuple[str, exp.Table |
         alias = join.this.alias_or_name
         if alias in scope.sources:
             yield alias, scope.sources[alias]
-
-
-def _contract(rendered: Rendered, columns: tuple[str, ...], tree: exp.Query) -> Iterable[Problem]:
-    model = rendered.model
-    declared = [column.name for column in model.columns]
-    selects = {s.alias_or_name: s for s in tree.selects}
-    for name in columns:
-        if name not in declared:
-            hint = f"Add it under `columns:` in {model.contract_file}, with data_type and description."
-            message = f"column `{name}` is not in the contract of {model.name}"
-            yield _at("SR306", rendered, selects.get(name), message, hint)
-    for column in model.columns:
-        if column.name not in columns:
-            free = [name for name in columns if name not in declared]
-            near = difflib.get_close_matches(column.name, free, 1)
-            hint = f"The query gives: {', '.join(columns)}." + (f" Did you mean `{near[0]}`?" if near else "")
-            message = f"the contract has a column `{column.name}` that {model.file} doesn't give"
-            yield Problem("SR307", column.place, message, hint)
-    for name in sorted({c for c in columns if columns.count(c) > 1}):
-        message = f"two output columns are called `{name}`"
-        yield _at("SR308", rendered, selects.get(name), message, "Give one of them another alias.")
-
-
-def _at(code: str, rendered: Rendered, node: exp.Expr | None, message: str, hint: str = "", word: str = "") -> Problem:
-    line, column = place_of(cast(exp.Expression | None, node))
-    return _problem(code, rendered, line, column, message, hint, word or _word(node))
-
-
-def _word(node: exp.Expr | None) -> str:
-    identifier = node.find(exp.Identifier) if node is not None else None
-    return identifier.name if identifier is not None else ""
-
-
-def _problem(
-    code: str,
-    rendered: Rendered,
-    line: int,
-    column: int,
-    message: str,
-    hint: str = "",
-    word: str = "",
-) -> Problem:
-    """Map a place in the rendered SQL back to the analyst's file; line 0 is one that is not known."""
-    if not line:
-        first = next((text for text in rendered.model.sql.split("\n") if text.strip()), "")
-        place = Place(rendered.model.file, rendered.model.sql.split("\n").index(first) + 1, exact=False)
-        return Problem(code, place, message, hint, first)
-    place, excerpt = source_place(rendered, line, column, word)
-    return Problem(code, place, message, hint, excerpt)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from sqlrun import again, expectations, graph, load, parse, plan, profile, relationships, render, spark_alone
+from sqlrun import again, binding, expectations, graph, load, parse, plan, profile, relationships, render
 from sqlrun.cache import Cache
 from sqlrun.errors import Problem, ProjectError
 from sqlrun.graph import Graph
@@ -30,6 +30,11 @@ class Prepared:
     queries: tuple[Query, ...]
     space: Workspace
     alone: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Name the models, inputs first."""
+        return tuple(model.name for model in self.space.models)
 
 
 def prepare(root: Path, cache: Cache | None = None) -> Prepared:
@@ -114,11 +119,10 @@ def require_engine(prepared: Prepared, target: Profile) -> None:
 def _engine_problems(prepared: Prepared, target: Profile, cache: Cache | None = None) -> tuple[Problem, ...]:
     if target.engine != "duckdb":
         return ()
-    functions, queries = prepared.nouns.functions, prepared.queries
+    found = binding.problems(binding.Fit(prepared.nouns, prepared.space.models, cache), prepared.names)
     if cache is not None:
-        queries = tuple(query for query in queries if not again.runs_on_duckdb(query, functions, cache))
         cache.save()
-    return spark_alone.problems(queries, functions)
+    return found
 
 
 def on_spark_alone(prepared: Prepared, target: Profile, cache: Cache | None = None) -> dict[str, str]:
@@ -128,12 +132,11 @@ def on_spark_alone(prepared: Prepared, target: Profile, cache: Cache | None = No
     """
     if target.engine != "auto":
         return {}
-    functions = prepared.nouns.functions
+    fit = binding.Fit(prepared.nouns, prepared.space.models, cache)
     found: dict[str, str] = {}
     for query in prepared.queries:  # inputs first
-        if cache is None or not again.runs_on_duckdb(query, functions, cache):
-            for problem in spark_alone.problems([query], functions)[:1]:
-                found[query.name] = problem.message
+        for problem in binding.problems(fit, [query.name])[:1]:
+            found[query.name] = problem.message
         for view in set(query.rendered.refs) & set(prepared.space.views) & found.keys():
             found.setdefault(query.name, found[view])
     if cache is not None:

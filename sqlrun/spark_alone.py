@@ -37,3 +37,13 @@ def _unsettled(query: Query) -> Iterator[tuple[exp.Expr, str, str]]:
     for node, what in exact.unsettled(query.tree):
         why = f"{what} of values whose type isn't known runs on Spark alone; DuckDB: it may give other digits"
         yield node, why, "Cast what is divided or averaged, as cast(x as decimal(18, 2)) or cast(x as double)."
+
+
+def marked(tree: exp.Expression) -> exp.Expression:
+    """Put a comment with its place behind each column: SQL that is written from the tree leads back to it."""
+    made = tree.copy()
+    for column in made.find_all(exp.Column):
+        line, at = place_of(column)
+        if line:
+            column.add_comments([f"{line}:{at}"])
+    return made

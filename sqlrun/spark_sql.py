@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects.databricks import Databricks
 from sqlglot.parsers.databricks import DatabricksParser
 from sqlglot.parsers.hive import HiveParser
-from sqlglot.tokenizer_core import Token
+from sqlglot.tokenizer_core import Token, TokenType
 
+from sqlrun import function_counts
 from sqlrun.incremental.trees import every
 
 # The name under which sqlglot knows the dialect below.
 DIALECT = "sparksql"
 # Where a call's own name stands in its node's meta; "" marks what sqlglot made up around a call.
 SPELLED = "spelled"
+# How the parser's error of a wrong number of arguments begins: it has a code of its own.
+MISCOUNTED = "SR554 "
+# Calls that are longer are left to the engine.
+MOST_TOKENS = 2_000
 # Calls that sqlglot reads as something else than they are in Spark, or that are mended for DuckDB by their own name:
 # they stay as they were written. Classes that sqlrun's rules know by name are not among them.
 _VERBATIM = """
@@ -34,6 +39,10 @@ _VERBATIM = """
 _VERBATIM_AGGREGATES = "kurtosis percentile percentile_cont percentile_disc skewness"
 # The first argument of these may be a unit without quotes.
 UNITS_FIRST = frozenset({"date_add", "dateadd", "timestampadd", "date_diff", "datediff", "timestampdiff"})
+_OPENING = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
+_CLOSING = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
+# Between arguments that no comma parts; and a subquery, or a star.
+_WORDS = frozenset({TokenType.FROM, TokenType.IN, TokenType.ALIAS, TokenType.FARROW, TokenType.SELECT, TokenType.STAR})
 # What may stand between a call's name and the call itself.
 _AROUND = (exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls, exp.Paren)
 
@@ -98,10 +107,47 @@ class Parser(DatabricksParser):
 
     def _parse_function_call(self, *arguments: Any, **options: Any) -> exp.Expr | None:
         token = self._curr
+        if token is not None:
+            self._hold_to_count(token)
         call = super()._parse_function_call(*arguments, **options)
         if isinstance(call, exp.Expr) and token is not None:
             _name(call, token)
         return call
+
+    def _hold_to_count(self, token: Token) -> None:
+        """Refuse a call of a function of Spark's with a number of arguments that it doesn't take."""
+        name = token.text.lower()
+        if name not in function_counts.COUNTS or token.token_type == TokenType.IDENTIFIER:
+            return
+        count = _count(self._tokens[self._index : self._index + MOST_TOKENS])
+        if count is not None and not function_counts.takes(name, count):
+            given = f"{count or 'no'} argument{'s' * (count != 1)}"
+            self.raise_error(
+                f"{MISCOUNTED}{name}() is called with {given}, and takes {function_counts.told(name)}", token
+            )
+
+
+def _count(tokens: Sequence[Token]) -> int | None:
+    """Count the arguments of a call; None where they stand behind words, as in `trim(both 'a' from x)`."""
+    if len(tokens) < 3 or tokens[1].token_type != TokenType.L_PAREN:
+        return None
+    depth, commas = 0, 0
+    for place, token in enumerate(tokens[1:], 1):
+        kind = token.token_type
+        if kind in _OPENING:
+            depth += 1
+        elif kind in _CLOSING:
+            depth -= 1
+            if depth == 0:
+                behind = tokens[place + 1].text.upper() if place + 1 < len(tokens) else ""
+                if behind == "USING":  # TRANSFORM (..) USING, which the gate refuses
+                    return None
+                return commas + 1 if place > 2 else 0
+        elif depth == 1 and kind == TokenType.COMMA:
+            commas += 1
+        elif depth == 1 and (kind in _WORDS or token.text.upper() in ("PLACING", "BOTH")):
+            return None
+    return None
 
 
 def _name(call: exp.Expr, token: Token) -> None:

@@ -102,7 +102,7 @@ def test_plain_queries_pass(sql: str) -> None:
         ("select (select max(value) from text.`/etc/passwd`) as a from {o}", "SR303"),
         ("with x as (select * from text.`/etc/passwd`) select 1 as a from {o}", "SR303"),
         ("select 1 as a from {o} join text.`/etc/passwd` on true", "SR303"),
-        ("select 1 as a from {o}, lateral (select * from text.`/etc/passwd`)", "SR303"),
+        ("select 1 as a from {o}, lateral (select * from text.`/etc/passwd`)", "SR303 SR553"),
         ("select 1 as a from {o} union all select * from text.`/etc/passwd`", "SR303"),
         ("select a from read_files('/etc')", "SR305"),
         ("select a from read_csv('/etc/passwd')", "SR305"),
@@ -161,7 +161,7 @@ def test_plain_queries_pass(sql: str) -> None:
 )
 def test_the_gate_is_closed(sql: str, code: str) -> None:
     """Files, other tables, code, clocks, statements."""
-    assert {found.partition(" ")[0] for found in refused(sql)} == {code}
+    assert {found.partition(" ")[0] for found in refused(sql)} == set(code.split())
 
 
 def test_a_cte_is_known_in_its_own_query_alone() -> None:

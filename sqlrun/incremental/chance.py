@@ -41,6 +41,7 @@ SPARK_NAMES: dict[type[exp.Expr], str] = {
     exp.ArrayAgg: "collect_list",
     exp.ArrayUniqueAgg: "collect_set",
     exp.GroupConcat: "listagg",
+    exp.RowNumber: "row_number",
     exp.FirstValue: "first_value",
     exp.LastValue: "last_value",
     exp.AnyValue: "any_value",

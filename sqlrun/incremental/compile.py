@@ -19,7 +19,7 @@ from sqlrun.model import Column, Model, Project, Seed, Source
 from sqlrun.parse import REF, SOURCE, Query, source_place
 
 # Wrong whatever the strategy: the answer itself would not be a function of the inputs.
-ALWAYS_WRONG = {"SR301", "SR501", "SR502", "SR503", "SR504", "SR505", "SR519"}
+ALWAYS_WRONG = {"SR301", "SR501", "SR502", "SR503", "SR504", "SR505", "SR512", "SR519", "SR553"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,8 +269,8 @@ def whole_query(
             table = exp.Table(this=exp.to_identifier(relation.format(name=node.name), quoted=True))
             table.set("alias", exp.TableAlias(this=exp.to_identifier(node.alias_or_name)))
             for key in ("joins", "laterals"):
-                if node.args.get(key):
-                    table.set(key, node.args[key])
+                if node.args.get(key):  # transform() doesn't go below what it has put in
+                    table.set(key, [part.transform(swap, copy=False) for part in node.args[key]])
             return table
         return clocks.at_node(node, moment.as_of)
 

@@ -20,6 +20,8 @@ def aggregate(node: exp.Expr) -> exp.Expr:
             return duckdb_decimals.mean(node, cast(exp.Avg, _inner(node)))
         case exp.Window() if isinstance(_inner(node), _LISTS):
             return _window_of_list(node)
+        case exp.Window() if isinstance(_inner(node), exp.AnonymousAggFunc):
+            raise UnlikeSparkError("it has no such window function", "Group by it in a CTE, and join that.")
         case exp.Filter() if not isinstance(node.parent, exp.Window):
             return _filtered(node, _inner(node), [node.expression.this])
         case exp.WithinGroup() if not isinstance(node.parent, exp.Filter | exp.Window):

@@ -46,6 +46,7 @@ CLASSES: Mapping[type[exp.Expr], Callable[[Any], exp.Expr]] = {
     exp.GenerateSeries: duckdb_nested.sequence,
     exp.IsNan: lambda node: CALLS["isnan"]([node.this]),
     exp.JSONExtractScalar: duckdb_nested.json_value,
+    exp.MakeInterval: duckdb_times.interval,
     exp.Ln: lambda node: CALLS["log"]([node.this]),
     exp.Reduce: duckdb_nested.reduced,
     exp.RegexpCount: duckdb_text.counted,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from sqlrun.incremental.duckdb_pieces import Mend, UnlikeSparkError, of, piece, text
+from sqlrun.incremental.duckdb_pieces import Mend, UnlikeSparkError, number, of, piece, text
 
 # Spark's letters of a pattern: what strftime and strptime call them, and what a text must look like there.
 _LETTERS: Mapping[str, tuple[str, str]] = {
@@ -249,6 +249,14 @@ def _next_day(arguments: list[exp.Expr]) -> exp.Expr:
         return piece("error('next_day: no such day of the week')")
     day = "cast(arg_d as date)"
     return piece(f"{day} + cast((({at} - isodow({day}) + 6) % 7) + 1 as int)", d=arguments[0])
+
+
+def interval(node: exp.MakeInterval) -> exp.Expr:
+    """Mend make_interval: DuckDB reads an interval's text, which no column can be part of."""
+    parts = [part for key, part in node.args.items() if isinstance(part, exp.Expr)]
+    if any(number(part) is None for part in parts):
+        raise UnlikeSparkError("it makes intervals of constants alone", "Write dateadd(day, n, x), a unit at a time.")
+    return node
 
 
 CALLS: Mapping[str, Mend] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from sqlrun.incremental import clocks, fixed, types
+from sqlrun.incremental import chance, clocks, fixed, spoken, types
 from sqlrun.incremental.algebra import (
     Aggregate,
     Explode,
@@ -248,12 +248,19 @@ def _check_order(window: Window, item: exp.Window) -> None:
     if every or (unique is not None and not missing):
         return
     advice = (
-        f"Add {', '.join(missing)} to the ORDER BY."
+        f"Add {', '.join(spoken.name(key, window.child) for key in missing)} to the ORDER BY."
         if unique is not None
         else "Declare the `grain` of the input in its contract and order by those columns too."
     )
-    name = item.this.key.replace("rownumber", "row_number")
-    equal = f"rows equal in {order.sql('databricks')[9:]}" if order is not None else "it has no ORDER BY"
+    call = item.this
+    while isinstance(call, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
+        call = call.this
+    name = chance.SPARK_NAMES.get(type(call)) or call.sql_name().lower()
+    equal = (
+        f"rows equal in {', '.join(spoken.text(o, window.child) for o in asked)}"
+        if order is not None
+        else "it has no ORDER BY"
+    )
     raise Refusal("SR502", f"{name}() leaves ties: {equal}", advice, item)
 
 

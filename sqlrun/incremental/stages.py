@@ -9,7 +9,7 @@ from typing import Literal
 from sqlglot import exp
 
 from sqlrun.engines.protocol import StoredColumn
-from sqlrun.incremental import shape, types
+from sqlrun.incremental import shape, spoken, types
 from sqlrun.incremental.algebra import (
     Aggregate,
     Latest,
@@ -101,8 +101,8 @@ def scan_of(name: str, node: Node) -> Scan:
         if not kind.text:
             raise Refusal(
                 "SR524",
-                f"sqlrun can't tell the type of `{output}`, which has to be kept between ticks",
-                "Cast it: cast(... as decimal(18, 2)).",
+                f"sqlrun can't tell the type of `{spoken.name(output, node)}`, which has to be kept between ticks",
+                "Cast it to the type that it has, such as cast(... as bigint) or cast(... as decimal(18, 2)).",
             )
     return Scan(name, node.columns, tuple(known.values()), grain=shape.grain(node))
 
@@ -335,7 +335,7 @@ def _sum_value(
             why, instead = f"a sum over {kind.text} drifts: 0.1 + 0.2 - 0.2 is not 0.1", "Cast it to a decimal."
             raise Refusal("SR503", why, instead, call)
         why = f"sqlrun can't tell the type of `{text}`, which has to be summed up exactly"
-        raise Refusal("SR524", why, f"Cast it: cast({text} as decimal(18, 2)).", call)
+        raise Refusal("SR524", why, f"Cast it: cast({text} as {types.advised(argument, inner)}).", call)
     total_type = "bigint" if types.is_integer(kind) else f"decimal(38,{size[1]})"
     total = term(argument, "sum", total_type)
     count = term(argument, "count", "bigint") if kind.nullable else column("_n")
@@ -369,7 +369,7 @@ def additive(top: tuple[tuple[str, exp.Expr], ...], node: Aggregate, target: Tar
             null_safe.append(stored)
         if name not in shown:
             if not kind.text:
-                why = f"sqlrun can't tell the type of the group key `{name}`"
+                why = f"sqlrun can't tell the type of the group key `{spoken.text(expression, node.child)}`"
                 raise Refusal("SR524", why, "Show it in the select list, or cast it.", expression)
             hidden.append(StoredColumn(stored, kind.text, kind.nullable))
     groups = {name for name, _ in node.keys}
@@ -392,7 +392,9 @@ def newest(top: tuple[tuple[str, exp.Expr], ...], node: Latest, target: Target) 
         if name not in shown:
             kind = inner[name]
             if not kind.text:
-                raise Refusal("SR524", f"sqlrun can't tell the type of `{name}`", "Show it in the select list.")
+                raise Refusal(
+                    "SR524", f"sqlrun can't tell the type of `{spoken.name(name, node)}`", "Show it in the select list."
+                )
             shown[name] = f"_{name}" if not name.startswith("_") else name
             hidden.append(StoredColumn(shown[name], kind.text, kind.nullable))
     key = tuple(shown[name] for name in node.keys)

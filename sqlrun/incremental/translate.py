@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from sqlrun.incremental import clocks
+from sqlrun.incremental import clocks, types
 from sqlrun.incremental import translate_subqueries as subqueries
 from sqlrun.incremental.algebra import (
     Aggregate,
@@ -100,7 +100,7 @@ def _with_ctes(tree: exp.Expr, context: Context) -> Context:
     if clause is None:
         return context
     if clause.args.get("recursive"):
-        raise Refusal("SR512", "a recursive CTE has no incremental rule", "Write the levels out.", clause)
+        raise Refusal("SR512", "a recursive CTE has no rule", "Write the levels out.", clause)
     ctes: dict[str, Node] = dict(context.ctes)
     for cte in clause.expressions:
         ctes[cte.alias] = _query(cte.this, Context(context.resolve, ctes, _query))
@@ -213,7 +213,11 @@ def _exploded(node: Node, raw: Items, env: Env) -> tuple[Node, Items]:
                 raise clocks.no_rule(item)
             element, position = unused("_exploded", node.columns), unused("_position", node.columns)
             outer = isinstance(item, exp.ExplodeOuter)
-            node = Explode(node, plain(item.this, env), element, position, outer)
+            array = plain(item.this, env)
+            if types.of(array, types.of_node(node)).text.startswith("map"):
+                why = "explode() of a map gives two columns, which one name can't hold"
+                raise Refusal("SR553", why, "Write `lateral view explode(map_entries(x)) e as entry`.", item)
+            node = Explode(node, array, element, position, outer)
             done.append((name, exp.column(element)))
         else:
             done.append((name, item))
@@ -244,6 +248,10 @@ def _groups(
     def write(part: exp.Expr) -> exp.Expr:
         return plain(part, env)
 
+    under = next((key for key in _grouping(tree) if subqueries.holds(key)), None)
+    if under is not None:
+        advice = "Put the subquery into a column of a CTE, and group by that."
+        raise Refusal("SR514", "a subquery under GROUP BY has no rule", advice, under)
     inside = next((c for _, item in raw for c in aggregates(item) if subqueries.holds(c)), None)
     if inside is not None:
         advice = "Put the subquery into a column of a CTE, and aggregate that."
@@ -264,6 +272,16 @@ def _groups(
         over = {key: value if key == name else condition for key, condition in over.items()}
     having = over.pop("having", None)
     return clocks.filtered(node, having) if having is not None else node, pulled, over
+
+
+def _grouping(tree: exp.Select) -> list[exp.Expr]:
+    group = tree.args.get("group")
+    if group is None:
+        return []
+    # A number under GROUP BY stands for a column of the select list.
+    numbered = [tree.selects[int(key.name) - 1] for key in group.expressions if isinstance(key, exp.Literal)
+                and key.is_int and 1 <= int(key.name) <= len(tree.selects)]  # fmt: skip
+    return [group, *numbered]
 
 
 def _has_aggregates(expressions: list[exp.Expr]) -> bool:

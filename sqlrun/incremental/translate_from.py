@@ -79,6 +79,8 @@ def tables(tree: exp.Select, context: Context) -> tuple[Node, Env]:
 
 def _source(source: exp.Expr, context: Context) -> tuple[Node, Env]:
     alias = source.alias_or_name
+    if isinstance(source, exp.Subquery) and isinstance(source.this, exp.Table):
+        return _nested(source, context)
     if isinstance(source, exp.Subquery):
         node = context.query(source.this, context)
     elif isinstance(source, exp.Table):
@@ -97,6 +99,17 @@ def _source(source: exp.Expr, context: Context) -> tuple[Node, Env]:
     if isinstance(source, exp.Table):
         for lateral in source.args.get("laterals") or ():
             node, env = _lateral(node, env, lateral)
+    return node, env
+
+
+def _nested(source: exp.Subquery, context: Context) -> tuple[Node, Env]:
+    """Translate tables that are joined inside of brackets: their names are seen outside."""
+    if source.alias:
+        advice = "Name the tables inside, or make the join a CTE."
+        raise Refusal("SR517", "a name for joined tables in brackets", advice, source)
+    node, env = _source(source.this, context)
+    for join in source.this.args.get("joins") or ():
+        node, env = _join(node, env, join, context)
     return node, env
 
 
@@ -171,7 +184,8 @@ def _join(node: Node, env: Env, join: exp.Join, context: Context) -> tuple[Node,
 def _join_kind(join: exp.Join) -> JoinWord:
     side, kind = (join.side or "").lower(), (join.kind or "").lower()
     if join.args.get("using") or join.method:
-        raise Refusal("SR518", "NATURAL join", "Name the columns in ON.", join)
+        word = "a join with USING" if join.args.get("using") else f"a {join.method.upper()} join"
+        raise Refusal("SR518", f"{word} has no rule here", "Name the columns in ON.", join)
     match side, kind:
         case ("", "" | "inner" | "cross"):
             return "inner"

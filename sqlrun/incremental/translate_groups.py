@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from sqlrun.incremental import clocks
+from sqlrun.incremental import clocks, spoken
 from sqlrun.incremental.algebra import (
     Aggregate,
     Join,
@@ -53,8 +53,7 @@ class Groups:
                 if part == key:
                     return column(name)
             call = part.this if isinstance(part, exp.Filter | exp.WithinGroup) else part
-            is_window = isinstance(part.parent, exp.Window) and part.arg_key == "this"
-            if is_aggregate(call) and not is_window:
+            if is_aggregate(call) and not _is_window(part):
                 name = self.calls.setdefault(part.sql("databricks"), (self._name(part), part))[0]
                 return column(name)
             return part
@@ -84,13 +83,18 @@ def aggregates(expression: exp.Expr) -> list[exp.Expr]:
     if isinstance(expression, exp.Column):
         return []
     nodes = expression.walk(prune=lambda node: isinstance(node, exp.Query) or is_aggregate(node))
-    return [
-        call
-        for call in nodes
-        if is_aggregate(call)
-        and not isinstance(call.parent, exp.Window)
-        and not (isinstance(call.parent, exp.Filter) and isinstance(call.parent.parent, exp.Window))
-    ]
+    return [call for call in nodes if is_aggregate(call) and not _is_window(call)]
+
+
+# What may stand between an aggregate and the OVER behind it.
+_BEFORE_OVER = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
+
+
+def _is_window(call: exp.Expr) -> bool:
+    """Tell whether a call is a window function: what it takes, `x over (...)`, and no argument of the window."""
+    while isinstance(call.parent, _BEFORE_OVER) and call.arg_key == "this":
+        call = call.parent
+    return isinstance(call.parent, exp.Window) and call.arg_key == "this"
 
 
 def grouped(
@@ -118,11 +122,18 @@ def grouped(
         if stray:
             raise Refusal(
                 "SR519",
-                f"`{name}` reads {', '.join(sorted(stray))}, which is neither grouped nor aggregated",
+                f"{_item(name)} reads {', '.join(spoken.name(one, node) for one in sorted(stray))}, "
+                "which is neither grouped nor aggregated",
                 "Put it under GROUP BY or into an aggregate function.",
                 item,
             )
     return made, pulled, over, groups
+
+
+def _item(name: str) -> str:
+    """Name a part of a SELECT: an item by its name, ORDER BY and the clauses by their words."""
+    words = {"having": "HAVING", "qualify": "QUALIFY"}
+    return "ORDER BY" if name.startswith("_order_") else words.get(name, f"`{name}`")
 
 
 def _settled(node: Node, calls: Items) -> tuple[Node, Items]:

@@ -74,6 +74,9 @@ def _operands(test: exp.In, inner: _Inner) -> list[tuple[exp.Expr, exp.Expr]]:
     outer = list(test.this.expressions) if isinstance(test.this, exp.Tuple) else [test.this]
     if len(outer) != len(inner.items):
         raise Refusal("SR514", f"IN compares {len(outer)} with {len(inner.items)} columns", ADVICE, test)
+    if inner.ties and any(aggregates(item) or has(item, exp.Window) for item in inner.items):
+        why = "IN over an aggregate or a window function of rows that are tied to the outer row has no rule"
+        raise Refusal("SR514", why, "Compare with the value: x = (select max(y) from ...).", test)
     return list(zip(outer, inner.items, strict=True))
 
 

@@ -24,6 +24,7 @@ from sqlrun.incremental.algebra import (
     UnionAll,
     Window,
 )
+from sqlrun.typed_functions import FIXED
 
 UNKNOWN = Type("", True)
 BIGINT = Type("bigint", False)
@@ -337,3 +338,16 @@ def _columns(expression: exp.Expr) -> set[str]:
     if expression.find(exp.Dot):
         return {""}
     return {column.name for column in expression.find_all(exp.Column)}
+
+
+def advised(expression: exp.Expr, columns: Mapping[str, Type]) -> str:
+    """Name a type to cast a number of an unknown type to: whole numbers stay whole."""
+    fixed = FIXED.get(type(expression))
+    if fixed is not None and fixed.name in ("tinyint", "smallint", "int", "bigint"):
+        return "bigint"
+    known = [columns.get(name, UNKNOWN) for name in _columns(expression)]
+    scales = [size[1] for kind in known if (size := decimal(kind)) is not None]
+    divides = expression.find(exp.Div) is not None or any("." in n.name for n in expression.find_all(exp.Literal))
+    if known and len(scales) == len(known) and not any(scales) and not divides:
+        return "bigint"
+    return f"decimal(18, {max([2, *scales])})"

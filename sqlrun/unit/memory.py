@@ -34,11 +34,11 @@ LOCKED: dict[str, str | bool | int | float | list[str]] = {
 }
 
 
-def connect() -> Any:
+def connect(**settings: bool) -> Any:
     """Open an in-memory DuckDB that is cut off from files and the network."""
     import duckdb
 
-    connection = duckdb.connect(config=LOCKED)
+    connection = duckdb.connect(config=LOCKED | settings)
     connection.execute("set TimeZone = 'UTC'; set lock_configuration = true")
     return connection
 

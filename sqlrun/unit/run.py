@@ -9,9 +9,9 @@ from dataclasses import fields
 from graphlib import TopologicalSorter
 from typing import Any
 
-from sqlrun import again, plan, spark_alone
+from sqlrun import again, binding, plan, spark_alone
 from sqlrun.cache import Cache, digest
-from sqlrun.errors import EngineError, ProjectError
+from sqlrun.errors import EngineError, Problem, ProjectError
 from sqlrun.incremental import compile as compiler
 from sqlrun.incremental.compile import Compiled
 from sqlrun.load import facts
@@ -69,6 +69,7 @@ class _Runner:
     ) -> None:
         self._nouns, self._own, self._computer, self._cache = nouns, own, computer, cache
         self._known = {m.name: m for m in (_compiled(nouns, queries) if models is None else models)}
+        self._fit = binding.Fit(nouns, self._known.values(), cache)
         self.connection = connect()
         self._made: dict[object, tuple[Mapping[str, Query], Chain, Statements]] = {}
         self._shapes: dict[int, tuple[Query, str]] = {}
@@ -102,9 +103,7 @@ class _Runner:
 
     def _difference(self, test: UnitTest, query: Query) -> Difference | None:
         made, statements = self._prepared(test, query)
-        functions = self._nouns.functions
-        apart = [m.query for m in made.models if not again.runs_on_duckdb(m.query, functions, self._cache)]
-        other = spark_alone.problems(apart, functions, ON_SPARK)
+        other = self._on_spark_alone(made)
         on_spark = self._computer.dialect == "spark"
         if other and not on_spark:
             raise ProjectError(other)
@@ -113,6 +112,13 @@ class _Runner:
         rules = {m.name: plan.rules_of(self._nouns, m) for ms in made.landing.values() for m in ms}
         beside = statements.on("duckdb") if on_spark and not other else None
         return Play(Memory(self.connection, self._computer), made, statements, test, rules, beside).difference()
+
+    def _on_spark_alone(self, made: Chain) -> tuple[Problem, ...]:
+        """List what of a test's models DuckDB can't do; a model as the project has it is bound to its tables too."""
+        functions = self._nouns.functions
+        apart = [m.query for m in made.models if not again.calls_alike(m.query, functions, self._cache)]
+        own = [m.name for m in made.models if m.name in self._known and self._known[m.name].query is m.query]
+        return spark_alone.problems(apart, functions, ON_SPARK) or binding.problems(self._fit, own, ON_SPARK)
 
     def _prepared(self, test: UnitTest, query: Query) -> tuple[Chain, Statements]:
         """Give what a test computes; tests that see the same queries and give the same inputs share it."""

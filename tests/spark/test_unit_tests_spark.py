@@ -49,7 +49,7 @@ def test_a_function_of_spark_alone_passes_on_spark(tmp_path: Path) -> None:
 def test_engines_that_differ_fail_the_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As they would if sqlrun took a function for alike that isn't."""
     monkeypatch.setattr(spark_alone, "problems", lambda *_: ())
-    monkeypatch.setattr(again, "runs_on_duckdb", lambda *_: True)
+    monkeypatch.setattr(again, "calls_alike", lambda *_: True)
 
     (found,) = results(broken.write(tmp_path, HASHED))
 

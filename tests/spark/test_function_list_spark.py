@@ -1,0 +1,55 @@
+"""The functions that sqlrun admits, and how many arguments each takes, asked of Spark itself."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from sqlrun import function_counts, function_list
+from tests.test_function_counts import LISTED_BY_SPARK, spark_functions
+
+pytestmark = pytest.mark.spark
+# Up to how many arguments Spark is asked about.
+MOST = 8
+# What these take is told by their place: over a window, or behind a unit.
+BY_PLACE = {
+    "cume_dist", "date_add", "date_diff", "dateadd", "datediff", "dense_rank", "lag", "lead", "mode", "nth_value",
+    "percent_rank", "rank", "current_date", "current_timestamp", "hour", "minute", "second",
+    "explode", "explode_outer", "inline", "inline_outer", "posexplode", "posexplode_outer",
+}  # fmt: skip
+
+
+def accepted(session: Any, name: str) -> set[int]:
+    """Ask the analyzer with NULLs: another error than that of the number is one of their type."""
+    parser = session._jsparkSession
+    found = set()
+    for count in range(MOST + 1):
+        try:
+            parser.sql(f"select {name}({', '.join(['null'] * count)})")
+        except Exception as error:
+            if "WRONG_NUM_ARGS" in str(error).splitlines()[1]:
+                continue
+        found.add(count)
+    return found
+
+
+def test_spark_has_every_function(small_session: Any) -> None:
+    """SHOW ALL FUNCTIONS is what the list of the fast test says, of the same version."""
+    assert small_session.version == function_counts.SPARK
+    assert {row[0] for row in small_session.sql("show all functions").collect()} == spark_functions()
+    assert re.search(rf"\b{re.escape(small_session.version)}\b", LISTED_BY_SPARK.read_text())
+
+
+@pytest.mark.long
+def test_spark_takes_as_many_arguments(small_session: Any) -> None:
+    """Of every function that is admitted."""
+    names = sorted(function_list.names() & function_counts.COUNTS.keys() - BY_PLACE)
+    wrong = {
+        name: (found, function_counts.COUNTS[name])
+        for name in names
+        if (found := accepted(small_session, name)) != {n for n in range(MOST + 1) if function_counts.takes(name, n)}
+    }
+
+    assert wrong == {}
