@@ -18,7 +18,7 @@ from sqlrun.incremental.script import WEIGHT, Moment
 from sqlrun.incremental.sql import cast, identifier, type_name
 from sqlrun.incremental.statements import Tick, prepare
 from sqlrun.model import Project
-from sqlrun.parse import Query
+from sqlrun.parse import Query, schema_of
 from sqlrun.places import source_place
 from sqlrun.unit.memory import LONGEST, Limit, connect, failures, relation
 
@@ -35,6 +35,7 @@ class Fit:
         self._nouns, self._cache = nouns, cache or Cache(None)
         self._models = {model.name: model for model in models}
         self._bench: _Bench | None = None
+        self._tables = schema_of(nouns)
         self._shapes: dict[str, str] = {}
 
     def fits(self, name: str) -> bool:
@@ -50,6 +51,7 @@ class Fit:
         """
         model = self._models[name]
         found = spark_alone.problems([model.query], self._nouns.functions, advice)
+        found = found or spark_alone.mixed_problems(model.query, self._tables, advice)
         if found or any(self.problems(view) for view in self._views(model)):
             return found
         if self._bench is None:

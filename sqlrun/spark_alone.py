@@ -7,7 +7,8 @@ from typing import cast
 
 from sqlglot import exp
 
-from sqlrun import exact
+from sqlrun import exact, mixed
+from sqlrun.column_types import Tables
 from sqlrun.errors import Problem
 from sqlrun.functions import unlike
 from sqlrun.incremental.algebra import place_of
@@ -22,15 +23,22 @@ def problems(queries: Iterable[Query], admitted: Collection[str] = (), advice: s
 
     `advice` says how to have Spark make it.
     """
-    found: list[Problem] = []
+    told: list[Problem] = []
     for query in queries:
-        for node, why, instead in (*unlike(query.tree, admitted), *_unsettled(query)):
-            line, column = place_of(cast(exp.Expression, node))
-            place, excerpt = source_place(query.rendered, line or 1, column or 1)
-            problem = Problem("SR310", place, why, f"{instead} {advice}".strip(), excerpt)
-            if problem not in found:
-                found.append(problem)
-    return tuple(found)
+        told += _told(query, (*unlike(query.tree, admitted), *_unsettled(query)), advice)
+    return tuple(dict.fromkeys(told))
+
+
+def mixed_problems(query: Query, tables: Tables, advice: str = ADVICE) -> tuple[Problem, ...]:
+    """List where a query compares or joins values of types that DuckDB casts otherwise than Spark (SR310)."""
+    return tuple(dict.fromkeys(_told(query, mixed.found(cast(exp.Query, query.tree), tables), advice)))
+
+
+def _told(query: Query, found: Iterable[tuple[exp.Expr, str, str]], advice: str) -> Iterator[Problem]:
+    for node, why, instead in found:
+        line, column = place_of(cast(exp.Expression, node))
+        place, excerpt = source_place(query.rendered, line or 1, column or 1)
+        yield Problem("SR310", place, why, f"{instead} {advice}".strip(), excerpt)
 
 
 def _unsettled(query: Query) -> Iterator[tuple[exp.Expr, str, str]]:

@@ -17,7 +17,7 @@ from tests.probes import verdict
     ("sql", "code", "column"),
     [
         ("select id, k + s as y from ref.t", "SR310", 16),
-        ("select id, id as i, coalesce(x, s) as y from ref.t", "SR310", 30),
+        ("select id, id as i, coalesce(x, s) as y from ref.t", "SR310", 21),
         ("select id, upper(k) as y from ref.t", "SR310", 18),
         ("select k, sum(s) as y from ref.t group by k", "SR310", 15),
         ("select id, e.a from ref.t lateral view explode(m) e as a", "SR310", 48),

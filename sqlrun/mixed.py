@@ -1,0 +1,109 @@
+"""Texts beside values of other types: Spark casts the text, DuckDB reads it more leniently or fails in a tick. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from sqlrun import spark_types as spark
+from sqlrun.column_types import Tables, Walk
+from sqlrun.incremental.trees import every
+from sqlrun.spark_types import Kind
+
+_COMPARED = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Nullif)
+_LISTED = (exp.Coalesce, exp.Greatest, exp.Least, exp.In, exp.Array)
+# Texts that are written out and that both engines read as the same value.
+_READ_ALIKE = {
+    "date": re.compile(r"\d{4}-\d\d-\d\d"),
+    "timestamp": re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d:\d\d(?:\.\d{1,6})?Z?)?"),
+    "boolean": re.compile(r"true|false", re.IGNORECASE),
+}
+_WHOLE = re.compile(r"-?\d{1,9}")
+MOMENTS = "Write timestamp_seconds(x), unix_seconds(x), date_from_unix_date(x) or unix_date(x)."
+INSTEAD = "Cast one of them, so that both are of one type."
+
+
+def found(tree: exp.Query, tables: Tables) -> Iterator[tuple[exp.Expr, str, str]]:
+    """Find where a text stands beside a value of another type: the place, why, what to write instead."""
+    nodes = every(tree, *_COMPARED, *_LISTED, exp.Between, exp.Case, exp.If, exp.Cast, exp.Where, exp.Having)
+    nodes += [call for call in every(tree, exp.Anonymous) if call.name.lower() == "decode"]
+    if not nodes:
+        return
+    try:
+        walk = Walk(tree, tables)
+        for node in nodes:
+            if isinstance(node, exp.Cast):
+                yield from _cast(node, walk.anywhere(node.this))
+                continue
+            if isinstance(node, exp.Where | exp.Having):
+                if walk.anywhere(node.this) == spark.STRING:
+                    yield (
+                        node.this,
+                        "a text as a condition: DuckDB reads it more leniently, or fails in a tick",
+                        INSTEAD,
+                    )
+                continue
+            for group in _groups(node):
+                other = _other([(part, walk.anywhere(part)) for part in group])
+                if other is not None:
+                    yield node, f"a text beside `{other}`: DuckDB reads it more leniently, or fails in a tick", INSTEAD
+    except (RecursionError, SqlglotError):  # too deep to be known
+        return
+
+
+def _cast(node: exp.Cast, kind: Kind | None) -> Iterator[tuple[exp.Expr, str, str]]:
+    """Find a cast between numbers and times, which DuckDB doesn't have, and Spark has in part."""
+    wanted = spark.of_tree(node.args["to"])
+    if kind is not None and wanted is not None and {_family(kind), _family(wanted)} == {"number", "time"}:
+        yield node, f"a cast of `{kind}` to `{wanted}`, which DuckDB doesn't have", MOMENTS
+
+
+def _family(kind: Kind) -> str:
+    if spark.is_number(kind) or kind == spark.BOOLEAN:
+        return "number"
+    return "time" if kind in (spark.DATE, spark.TIMESTAMP) else ""
+
+
+def _groups(node: exp.Expr) -> list[list[exp.Expr]]:
+    """List the parts of an expression that have to be of one type."""
+    match node:
+        case exp.Between():
+            return [[node.this, node.args["low"], node.args["high"]]]
+        case exp.In():
+            return [[node.this, *node.expressions]]
+        case exp.If():
+            chosen = [node.args["true"], node.args.get("false")]
+            return [] if isinstance(node.parent, exp.Case) else [[part for part in chosen if part is not None]]
+        case exp.Case():
+            default = node.args.get("default")
+            values = [branch.args["true"] for branch in node.args["ifs"]] + ([default] if default is not None else [])
+            tests = [node.this, *(branch.this for branch in node.args["ifs"])] if node.this is not None else []
+            return [values, tests]
+        case exp.Coalesce() | exp.Greatest() | exp.Least():
+            return [[node.this, *node.expressions]]
+        case exp.Anonymous():  # decode(value, key, then, ..., else); with two arguments it reads bytes
+            keys = node.expressions[1:-1:2] if len(node.expressions) > 2 else []
+            return [[node.expressions[0], *keys]]
+        case exp.Array():
+            return [list(node.expressions)]
+        case _:
+            return [[node.this, node.args["expression"]]]
+
+
+def _other(parts: list[tuple[exp.Expr, Kind | None]]) -> Kind | None:
+    """Tell the type beside which a text stands; None where there is none, or the text is read alike by both."""
+    others = [kind for _, kind in parts if kind is not None and kind not in (spark.STRING, spark.VOID)]
+    texts = [part for part, kind in parts if kind == spark.STRING]
+    if not others or all(_is_alike(text, others[0]) for text in texts):
+        return None
+    return others[0]
+
+
+def _is_alike(text: exp.Expr, kind: Kind) -> bool:
+    if not isinstance(text, exp.Literal):
+        return False
+    wanted = _WHOLE if spark.is_number(kind) else _READ_ALIKE.get(kind.name)
+    return wanted is not None and wanted.fullmatch(text.name) is not None
