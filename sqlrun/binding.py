@@ -20,7 +20,8 @@ from sqlrun.incremental.statements import Tick, prepare
 from sqlrun.model import Project
 from sqlrun.parse import Query, schema_of
 from sqlrun.places import source_place
-from sqlrun.unit.memory import LONGEST, Limit, connect, failures, relation
+from sqlrun.stopping import limited
+from sqlrun.unit.memory import LONGEST, connect, failures, relation
 
 BEFORE, NOW = datetime(2026, 1, 1, tzinfo=timezone.utc), datetime(2026, 1, 1, 0, 5, tzinfo=timezone.utc)
 # A comment that `spark_alone.marked` puts behind each column, so that a place in DuckDB's SQL leads back to the query.
@@ -104,13 +105,8 @@ class _Bench:
 
     def failure(self, model: Compiled) -> _Failure | None:
         """Find why DuckDB doesn't take a model's query, or one of the statements that keep it."""
-        watch = Limit(LONGEST, self._connection.interrupt)
-        watch.start()
-        try:
+        with limited(self._connection.interrupt, LONGEST):
             return self._of_query(model) or self._of_statements(model)
-        finally:
-            watch.cancel()
-            watch.join()
 
     def _of_query(self, model: Compiled) -> _Failure | None:
         try:
