@@ -187,13 +187,22 @@ class Moving:
         return self.child.columns
 
 
+@dataclass(frozen=True, slots=True)
+class OrderKey:
+    """One column of an ORDER BY, with the direction and the place of NULLs that the query asks for."""
+
+    name: str
+    descending: bool
+    nulls_first: bool
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Latest:
-    """The newest row of each key of a table that only grows; `order` must leave no tie but exact copies."""
+    """The first row of each key of a table that only grows; `order` must leave no tie but exact copies."""
 
     child: Node
     keys: tuple[str, ...]
-    order: tuple[tuple[str, bool], ...]  # (column, descending)
+    order: tuple[OrderKey, ...]
 
     @property
     def columns(self) -> tuple[str, ...]:

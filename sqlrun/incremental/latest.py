@@ -7,7 +7,7 @@ versions change nothing; inside a query the touched keys are recomputed.
 from __future__ import annotations
 
 from sqlrun.incremental import keyed
-from sqlrun.incremental.algebra import Latest
+from sqlrun.incremental.algebra import Latest, OrderKey
 from sqlrun.incremental.script import Script
 
 
@@ -19,13 +19,15 @@ def rows(node: Latest, script: Script, flavour: str) -> str:
 def newest(node: Latest, script: Script, source: str, also: tuple[str, ...]) -> str:
     """Write the newest row of each key in `source`."""
     columns = script.names((*node.columns, *also))
-    order = ", ".join(
-        f"{script.name(name)} {'desc nulls last' if descending else 'asc nulls first'}"
-        for name, descending in node.order
-    )
+    order = ", ".join(_written(key, script) for key in node.order)
     rank = f"row_number() over (partition by {script.names(node.keys)} order by {order})"
     inner = script.part(f"select {columns}, {rank} as _rank from {source}", "ranked")
     return f"select {columns} from {inner} where _rank = 1"
+
+
+def _written(key: OrderKey, script: Script) -> str:
+    direction, nulls = "desc" if key.descending else "asc", "first" if key.nulls_first else "last"
+    return f"{script.name(key.name)} {direction} nulls {nulls}"
 
 
 def changes(node: Latest, script: Script) -> list[str]:

@@ -13,6 +13,7 @@ from sqlrun.incremental.algebra import (
     Latest,
     Moving,
     Node,
+    OrderKey,
     Project,
     Reason,
     Refusal,
@@ -286,7 +287,10 @@ def _as_latest(node: Node) -> Node:
     name, item = below.items[0]
     if not isinstance(item.this, exp.RowNumber) or not _is_first(node.condition, names.get(name, name)):
         return node
-    order = tuple((o.this.name, bool(o.args.get("desc"))) for o in item.args["order"].expressions)
+    order = tuple(
+        OrderKey(o.this.name, bool(o.args.get("desc")), bool(o.args.get("nulls_first")))
+        for o in item.args["order"].expressions
+    )
     if not all(isinstance(o.this, exp.Column) for o in item.args["order"].expressions):
         return node
     if not below.partition or len(item.args.get("partition_by") or ()) != len(below.partition):

@@ -388,7 +388,7 @@ def newest(top: tuple[tuple[str, exp.Expr], ...], node: Latest, target: Target) 
     inner = types.of_node(node.child)
     shown = {item.name: name for name, item in reversed(top) if isinstance(item, exp.Column)}
     hidden = []
-    for name in dict.fromkeys([*node.keys, *(name for name, _ in node.order)]):
+    for name in dict.fromkeys([*node.keys, *(one.name for one in node.order)]):
         if name not in shown:
             kind = inner[name]
             if not kind.text:

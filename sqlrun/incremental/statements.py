@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from sqlrun.engines.protocol import Append, Dialect, Merge, Overwrite, Prune, Replace, Statement, StoredColumn
 from sqlrun.incremental import latest, sql
-from sqlrun.incremental.algebra import Aggregate, Latest, Type, column, substitute
+from sqlrun.incremental.algebra import Aggregate, Latest, OrderKey, Type, column, substitute
 from sqlrun.incremental.script import WEIGHT, Moment, Script
 from sqlrun.incremental.stages import ONE, Stage, Term, collapse, sums
 from sqlrun.incremental.touched import restrict, support
@@ -224,12 +224,12 @@ def _newest(stage: Stage, script: Script) -> Statement | None:
     shown = {item.name: name for name, item in reversed(top) if isinstance(item, exp.Column)}
     columns = {c.name: c for c in stage.columns}
     items = [_cast(script, script.expr(value), columns[name]) for name, value in top]
-    for name in dict.fromkeys([*node.keys, *(name for name, _ in node.order)]):
+    for name in dict.fromkeys([*node.keys, *(one.name for one in node.order)]):
         if name not in shown:
             shown[name] = f"_{name}" if not name.startswith("_") else name
             items.append(_cast(script, script.name(name), columns[shown[name]]))
     body = script.part(latest.newest(node, script, source, ()), "newest")
-    order = [(shown[name], descending, columns[shown[name]].nullable) for name, descending in node.order]
+    order = [(replace(one, name=shown[one.name]), columns[shown[one.name]].nullable) for one in node.order]
     every = tuple((c.name, f"s.{script.name(c.name)}") for c in stage.columns)
     ranges = tuple(
         (stage.key[0], p) for p in stage.partition_by if p not in stage.key and stage.key[0] not in stage.null_safe
@@ -245,16 +245,16 @@ def _newest(stage: Stage, script: Script) -> Statement | None:
     )
 
 
-def _newer(script: Script, order: list[tuple[str, bool, bool]]) -> str:
-    """Compare s with t in the order, first column first; NULL is the lowest value, as Spark orders it."""
+def _newer(script: Script, order: list[tuple[OrderKey, bool]]) -> str:
+    """Compare s with t in the order, first column first; the second value of each says whether it may be NULL."""
     if not order:
         return "false"
-    (name, descending, nullable), *rest = order
-    s, t = f"s.{script.name(name)}", f"t.{script.name(name)}"
-    high, low = (s, t) if descending else (t, s)
-    wins = f"{high} > {low}"
+    (key, nullable), *rest = order
+    s, t = f"s.{script.name(key.name)}", f"t.{script.name(key.name)}"
+    wins = f"{s} > {t}" if key.descending else f"{t} > {s}"
     if nullable:
-        wins = f"({high} is not null and ({low} is null or {high} > {low}))"
+        some, null = (t, s) if key.nulls_first else (s, t)
+        wins = f"({some} is not null and ({null} is null or {wins}))"
     if not rest:
         return wins
     return f"({wins} or ({script.same(s, t)} and {_newer(script, rest)}))"
