@@ -10,7 +10,7 @@ from sqlglot import exp
 from sqlrun import line_types
 from sqlrun.engines.protocol import Dialect, StoredColumn
 from sqlrun.errors import Problem, ProjectError
-from sqlrun.incremental import chance, clocks, distinct_counts, shape, sql, stages, ties, types
+from sqlrun.incremental import chance, clocks, distinct_counts, in_over_nulls, shape, sql, stages, ties, types
 from sqlrun.incremental.algebra import Aggregate, Node, Reason, Refusal, Scan, Type, Window, scans, walk
 from sqlrun.incremental.script import Moment
 from sqlrun.incremental.stages import ORDER, Stage, Target
@@ -130,7 +130,7 @@ def model(query: Query, catalog: _Catalog) -> Compiled:
     except Refusal as refusal:
         if refusal.reason.code in ALWAYS_WRONG or query.rendered.config.materialized == "view":
             raise ProjectError([_problem(query, refusal.reason)]) from None
-        made = [_full(query, target, refusal.reason, catalog)]
+        made = [_whole(query, target, refusal.reason, catalog)]
     compiled = Compiled(query, tuple(made))
     _check_contract(compiled)
     return compiled
@@ -193,6 +193,15 @@ def _landing(query: Query, catalog: _Catalog) -> Compiled:
     )
     catalog.nodes[query.name] = _scan(contract, only_grows=True)
     return Compiled(query, (stage,), catalog.sources[read[0]])
+
+
+def _whole(query: Query, target: Target, reason: Reason, catalog: _Catalog) -> Stage:
+    """Make the stage of a query that has no operators, if both engines give its text one answer."""
+    try:
+        in_over_nulls.check(query.tree, catalog.resolve)
+    except Refusal as refusal:
+        raise ProjectError([_problem(query, refusal.reason)]) from None
+    return _full(query, target, reason, catalog)
 
 
 def _full(query: Query, target: Target, reason: Reason, catalog: _Catalog) -> Stage:

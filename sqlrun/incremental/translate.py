@@ -20,6 +20,7 @@ from sqlrun.incremental.algebra import (
     substitute,
 )
 from sqlrun.incremental.translate_commas import joined
+from sqlrun.incremental.translate_exists import settled
 from sqlrun.incremental.translate_from import Context, Env, Resolve, plain, tables, unused
 from sqlrun.incremental.translate_groups import Items, aggregates, grouped
 from sqlrun.incremental.translate_windows import windowed
@@ -32,7 +33,7 @@ def translate(tree: exp.Expr, resolve: Resolve) -> Node:
 
     Raises: `Refusal` (SR51x) for what has no operator, such as recursive CTEs and LIMIT without a total order.
     """
-    return _query(joined(tree), Context(resolve, {}, _query))
+    return _query(settled(joined(tree)), Context(resolve, {}, _query))
 
 
 def _query(tree: exp.Expr, context: Context) -> Node:

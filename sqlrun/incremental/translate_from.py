@@ -135,6 +135,8 @@ def _lateral(node: Node, env: Env, lateral: exp.Expr) -> tuple[Node, Env]:
         raise Refusal("SR515", "LATERAL VIEW needs its column names", "Write `as position, element`.", lateral)
     if clocks.reads_clock(call.this):
         raise clocks.no_rule(call.this)
+    if has(call.this, exp.Query):
+        raise Refusal("SR514", "a subquery in LATERAL VIEW has no rule", "Put it into a column of a CTE.", call)
     table = alias.name
     unique = [unused(name, node.columns) for name in names]
     exploded = Explode(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from sqlrun.incremental import clocks, shape, types
+from sqlrun.incremental import clocks, in_over_nulls, shape, types
 from sqlrun.incremental.algebra import Aggregate, Join, Node, Project, Refusal, column, columns_in, substitute
 from sqlrun.incremental.translate_from import Context, Env, apart, joined_by, plain, tables
 from sqlrun.incremental.translate_groups import Groups, aggregates, of_none, whole
@@ -283,8 +283,7 @@ def _membership(node: Node, test: exp.In, write: Write, context: Context, told: 
     node, (rows, known) = _joined(node, inner, counts, write, test)
     mine = write(own)
     if told and (types.of(mine, types.of_node(node)).nullable or types.of(item, types.of_node(inner.node)).nullable):
-        why = "IN over NULLs is false on Spark and NULL elsewhere, and what it compares may be NULL"
-        raise Refusal("SR505", why, "Use exists(...), or coalesce() on both sides, so that nothing is NULL.", test)
+        raise Refusal("SR505", in_over_nulls.WHY, in_over_nulls.INSTEAD, test)
     equal = _Inner(inner.node, inner.items, (*inner.ties, exp.EQ(this=own.copy(), expression=item)))
     node, (met,) = _joined(node, equal, (("_met", exp.Count(this=exp.Star())),), write, test)
     zero = exp.Literal.number(0)
