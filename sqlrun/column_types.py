@@ -69,6 +69,17 @@ def misfits(rendered: Rendered, tree: exp.Query, tables: Tables) -> Iterable[Pro
         yield Problem("SR311", column.place, message, hint)
 
 
+def of_branches(tree: exp.Query, tables: Tables) -> Iterable[list[tuple[exp.Query, list[Kind | None]]]]:
+    """List the branches of each set operation of a qualified query, with the types of their columns."""
+    if not isinstance(tree, exp.SetOperation) and tree.find(exp.SetOperation) is None:
+        return
+    walk = Walk(tree, tables)
+    for scope in walk.scopes.inner.values():
+        if scope.set_operation_scopes and not scope.expression.args.get("by_name"):
+            parts = [(cast(exp.Query, part.expression), part) for part in selects(scope)]
+            yield [(query, [walk.of(item.unalias(), part, {}) for item in query.selects]) for query, part in parts]
+
+
 @lru_cache(maxsize=4096)
 def declared_type(text: str) -> Kind | None:
     """Read a contract's type; None for one that is none, or that no rule is known for."""

@@ -15,11 +15,23 @@ from sqlglot.errors import OptimizeError, ParseError, SqlglotError, TokenError
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
-from sqlrun import constructs, exact, not_taken, placed, select_list, special_times, syntax
+from sqlrun import (
+    constructs,
+    exact,
+    group_by,
+    not_taken,
+    placed,
+    scopes,
+    select_list,
+    set_operations,
+    special_times,
+    syntax,
+    using,
+)  # fmt: skip
 from sqlrun.column_types import misfits
 from sqlrun.errors import Problem, ProjectError
 from sqlrun.functions import function_name, refusal
-from sqlrun.incremental.algebra import place_of
+from sqlrun.incremental.algebra import Refusal, place_of
 from sqlrun.incremental.trees import copied, every
 from sqlrun.model import Column, Model, Project, Rendered, Seed, Source
 from sqlrun.places import source_place as source_place
@@ -235,7 +247,7 @@ def _parse(rendered: Rendered) -> exp.Query:
         hint = "Keep one SELECT and drop the rest (a trailing `;` is fine)."
         line, column = _behind_semicolon(rendered.sql)
         raise ProjectError([placed.problem("SR302", rendered, line, column, message, hint)])
-    return tree
+    return scopes.named(tree)
 
 
 def _bare(tree: exp.Expr) -> exp.Expr:
@@ -314,13 +326,13 @@ def _functions(tree: exp.Expr, rendered: Rendered, admitted: tuple[str, ...]) ->
 
 
 def _qualify(tree: exp.Query, rendered: Rendered, schema: Schema) -> exp.Query:
-    # Only what the query reads: sqlglot goes through all of a schema, and a project has many tables. One is always
-    # there, since without any sqlglot would guess columns.
+    # Only what is read, as sqlglot goes through all of a schema; one table always, or it would guess columns.
     read = [(table.db, table.name) for table in every(tree, exp.Table) if table.db]
     known: dict[str, object] = {REF: {"nothing": {"nothing": "string"}}}
     for database in {database for database, _ in read}:
         known[database] = {name: schema[database][name] for db, name in read if db == database}
     try:
+        tree = using.written_out(tree, lambda database, name: schema.get(database, {}).get(name, {}), rendered.sql)
         done: exp.Query = qualify(
             tree,
             schema=known,
@@ -331,8 +343,14 @@ def _qualify(tree: exp.Query, rendered: Rendered, schema: Schema) -> exp.Query:
             allow_partial_qualification=True,
         )
         problems = list(_unresolved_columns(done, rendered, schema))
+        if not problems:
+            group_by.settle(done)
+            set_operations.settle(done, schema)
     except OptimizeError as error:
         raise ProjectError([_unresolved(tree, rendered, str(error))]) from None
+    except Refusal as refusal:
+        found = refusal.reason
+        problems = [placed.problem(found.code, rendered, found.line, found.column, found.why, found.instead)]
     if problems:
         raise ProjectError(problems)
     return done
@@ -356,6 +374,9 @@ def _unresolved_columns(tree: exp.Query, rendered: Rendered, schema: Schema) -> 
         holders = [table for table, names in offered.items() if column.name in names]
         if not column.table and len(holders) > 1:
             hint = f"{' and '.join(holders)} have it: write {holders[0]}.{column.name}."
+            yield placed.at("SR308", rendered, column, f"ambiguous column `{column.name}`", hint)
+        elif column.table in holders and offered[column.table].count(column.name) > 1:
+            hint = f"{column.table} has two columns of that name: give one of them another alias."
             yield placed.at("SR308", rendered, column, f"ambiguous column `{column.name}`", hint)
         elif column.table and column.table not in offered:
             near = difflib.get_close_matches(column.table, offered, 1)

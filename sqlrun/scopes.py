@@ -7,7 +7,11 @@ from dataclasses import dataclass
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.optimizer.qualify_tables import qualify_tables
 from sqlglot.optimizer.scope import Scope, traverse_scope
+
+from sqlrun.incremental.trees import every
+from sqlrun.spark_sql import DIALECT
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +20,17 @@ class Scopes:
 
     root: Scope
     inner: Mapping[int, Scope]
+
+
+def named(tree: exp.Query) -> exp.Query:
+    """Name the subqueries in FROM where two of one SELECT have no alias: sqlglot takes them for one."""
+    for select in every(tree, exp.Select):
+        clause = select.args.get("from_")
+        sources = [clause.this] if clause is not None else []
+        sources += [join.this for join in select.args.get("joins") or ()]
+        if sum(isinstance(source, exp.Subquery) and not source.alias for source in sources) > 1:
+            return qualify_tables(tree, dialect=DIALECT)
+    return tree
 
 
 def scopes_of(tree: exp.Query) -> Scopes:

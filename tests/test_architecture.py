@@ -17,6 +17,7 @@ HOMES = {
     "ruamel": {"yaml_values", "source_yaml"},
     "yaml": {"yaml_plain"},
     "sqlglot": {
+        "commas", "group_by", "set_operations", "using",
         "bad_rows", "parse", "constructs", "functions", "where", "landing", "sql_checks", "explain", "incremental",
         "unit.answers", "unit.branches", "unit.examples", "unit.queries", "unit.sql_rows", "unit.steps", "unit.values",
         "engines.delta_files", "expectation_sql", "expectation_catalogue", "check_queries", "spark_sql", "spark_alone",

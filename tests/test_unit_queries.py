@@ -248,7 +248,7 @@ def test_a_macros_test_is_checked(tmp_path: Path, old: str, new: str, told: str)
         ("select cast('x' as int) as id", "`x` is not an int (column `id`)"),
         ("select 1 as idd", "ref('orders') has no column `idd`"),
         ("select 1", "a column of these rows has no name"),
-        ("select 1 as id union all select 2, 3", "this SELECT has 2 columns, the first has 1"),
+        ("select 1 as id union all select 2, 3", "the branches of UNION have 1 and 2 columns"),
         ("select 1 as id, 2 as id", "the column `id` stands twice"),
         ("delete from x", "SR302"),
         ("select", "SR30"),

@@ -122,12 +122,17 @@ class Queries:
             ("join", "left join", "join", "right join", "full join", "left semi join", "left anti join", "cross join")
         )
         if kind == "cross join":
+            left = _without(left, {c.name for c in right.columns})
             both = left.columns + right.columns
             return Rel(
                 f"{left.text} cross join {right.text}", both, left.key + right.key if left.key and right.key else ()
             )
-        on = self.join_condition(left, right)
-        text = f"{left.text} {kind} {right.text} on {on}"
+        by_name = self.same_names(left, right) if self.chance(3) else []
+        if by_name:
+            text, left = self.join_using(left, kind, right, self.pick(by_name))
+        else:
+            left = _without(left, {c.name for c in right.columns})
+            text = f"{left.text} {kind} {right.text} on {self.join_condition(left, right)}"
         if "semi" in kind or "anti" in kind:
             return Rel(text, left.columns, left.key)
         sides = [left, right]
@@ -139,6 +144,23 @@ class Queries:
         known = {c.text for c in left.columns + right.columns if c.required}
         keyed = left.key and right.key and (kind == "join" or set(left.key + right.key) <= known)
         return Rel(text, columns, left.key + right.key if keyed else ())
+
+    def same_names(self, left: Rel, right: Rel) -> list[Col]:
+        """List the columns that a join may be told by name: one on each side, of one family."""
+        theirs = {c.name: c for c in right.columns}
+        bare = {c.name for c in left.columns if "." not in c.text}
+        own = [c for c in left.columns if "." not in c.text or c.name not in bare]
+        names = [c.name for c in own]
+        return [
+            c for c in own
+            if names.count(c.name) == 1 and c.name in theirs and theirs[c.name].family == c.family in COMPARED
+        ]  # fmt: skip
+
+    def join_using(self, left: Rel, kind: str, right: Rel, shared: Col) -> tuple[str, Rel]:
+        """Join by a column's name; what it gives under that name alone is a column too."""
+        text = f"{left.text} {kind} {right.text} using ({shared.name})"
+        rest = _without(left, {c.name for c in right.columns})
+        return text, Rel(rest.text, (*rest.columns, Col(shared.name, shared.name, shared.family)), rest.key)
 
     def join_condition(self, left: Rel, right: Rel) -> str:
         shared = [
@@ -184,7 +206,7 @@ class Queries:
     def subquery_test(self, source: Rel) -> str:
         """Draw a condition with a subquery, perhaps correlated."""
         inner = self.relation(0)
-        outer = [c for c in source.columns if c.family in ("int", "string")]
+        outer = [c for c in source.columns if c.family in ("int", "string") and "." in c.text]
         own = [c for c in inner.columns if c.family in ("int", "string")]
         if not own:
             return f"exists (select 1 from {inner.text})"
@@ -196,8 +218,15 @@ class Queries:
         theirs = self.pick(fitting).text
         word = self.pick(("", "not "))
         where = f" where true{more}" if more else ""
+        tied = f"from {inner.text} where {mine.text} = {theirs}{more}"
         return self.pick(
             (
+                f"{word}exists (select max({mine.text}), count(*) {tied})",
+                f"({word}exists (select max({mine.text}) {tied}) or {theirs} is null)",
+                f"{word}exists (select 1 {tied} having count(*) {self.pick(('> 1', '= 0', '< 2'))})",
+                f"{word}exists (select {mine.text} {tied} limit {self.pick((0, 1))})",
+                f"{word}exists (select {mine.text}, count(*) {tied} group by {mine.text})",
+                f"{theirs} {word}in (select max({mine.text}) {tied})",
                 f"{word}exists (select 1 from {inner.text} where {mine.text} = {theirs}{more})",
                 f"{theirs} {word}in (select {mine.text} from {inner.text}{where})",
                 f"(select count(*) from {inner.text} where {mine.text} = {theirs}{more}) > 0",
@@ -238,7 +267,7 @@ class Queries:
         inner = self.relation(0)
         number = self.pick([c.text for c in inner.columns if c.family == "int"] or ["1"])
         call = self.pick((f"max({number})", "count(*)", f"sum({number})"))
-        outer = [c.text for c in source.columns if c.family == "int"]
+        outer = [c.text for c in source.columns if c.family == "int" and "." in c.text]
         where = f" where {number} = {self.pick(outer)}" if outer and self.chance(2) else ""
         return f"(select {call} from {inner.text}{where})"
 
@@ -264,9 +293,14 @@ class Queries:
         if not chosen:
             return self.group(source, tail)
         listed = ", ".join(chosen)
+        places = ", ".join(str(n + 1) for n in range(len(chosen)))
         forms = [f"rollup({listed})", f"cube({listed})", f"grouping sets (({chosen[-1]}), ())"]
+        forms += [f"{listed} with rollup", f"{listed} with cube", f"rollup({places})", f"{places} with cube"]
         if len(chosen) > 1:  # else the set would be there twice, and its key no key
             forms.append(f"grouping sets (({listed}), ({chosen[0]}))")
+            forms.append(f"{listed} grouping sets (({chosen[1]}), ({chosen[0]}))")
+            forms.append(f"{listed} grouping sets (({places}), (2))")
+            forms += [f"{chosen[0]}, rollup({chosen[1]})", f"rollup({chosen[0]}), cube({chosen[1]})", "1, cube(2)"]
         by = self.pick(forms)
         used = chosen if not by.startswith("grouping sets ((" + chosen[-1] + "), ()") else chosen[-1:]
         by_text = {c.text: c for c in source.columns}
@@ -280,7 +314,7 @@ class Queries:
         partition = self.expressions.column(source.columns, self.pick(families))
         parts = f"partition by {partition}" if not self.chance(8) else ""
         order = self.expressions.column(source.columns, self.pick(families))
-        down = self.pick(("", " desc"))
+        down = self.pick(("", " desc")) + self.nulls()
         total = ", ".join((f"{order}{down}", *source.key))
         number = self.expressions.column(
             source.columns, self.pick(self.expressions.families(source.columns, ("int", "decimal")))
@@ -327,7 +361,9 @@ class Queries:
         by_text = {c.text: c for c in source.columns}
         partition = source.key[0] if self.chance(2) else self.expressions.column(source.columns, self.pick(COMPARED))
         order = self.expressions.column(source.columns, self.pick(self.expressions.families(source.columns)))
-        total = ", ".join((f"{order} desc", *(f"{k} desc" for k in source.key)))
+        total = ", ".join(
+            (f"{order}{self.pick((' desc', ''))}{self.nulls()}", *(f"{k} desc{self.nulls()}" for k in source.key))
+        )
         shown = [c for c in source.columns if c.text in source.key or self.chance(2)]
         text, columns = self.items([(c.text, c.family, c.required) for c in shown])
         names = {c.text: out.name for c, out in zip(shown, columns, strict=True)}
@@ -336,11 +372,21 @@ class Queries:
         over = f"row_number() over (partition by {partition} order by {total})"
         return Out(f"select {text}{tail} qualify {over} = 1", columns, key)
 
+    def nulls(self) -> str:
+        """Draw where NULLs stand in an order; mostly where Spark puts them."""
+        return self.pick(("", "", " nulls first", " nulls last"))
+
     def limited(self, source: Rel, tail: str) -> Out:
         out = self.project(Rel(source.text, source.columns, source.key), tail)
         order = self.expressions.column(source.columns, self.pick(self.expressions.families(source.columns)))
-        total = ", ".join((f"{order}{self.pick(('', ' desc'))}", *source.key))
+        total = ", ".join((f"{order}{self.pick(('', ' desc'))}{self.nulls()}", *source.key))
         return Out(f"{out.text} order by {total} limit {self.pick((2, 1, 3))}", out.columns, out.key)
+
+    def other_names(self, values: list[str], first: list[str]) -> str:
+        """Name the columns of a later branch: not at all, all alike, or after each other; '' for names of their own."""
+        word = self.pick(("", "bare", "alike", "swapped"))
+        names = {"bare": [""] * len(values), "alike": ["z"] * len(values), "swapped": _swapped(first)}.get(word, [])
+        return ", ".join(f"{v} as {n}" if n else v for v, n in zip(values, names, strict=False))
 
     def set_operation(self, depth: int) -> Out:
         families = [self.pick(PLAIN) for _ in range(self.pick((1, 2)))]
@@ -351,11 +397,22 @@ class Queries:
             where = f" where {' and '.join(conditions)}" if conditions else ""
             values = [(self.expressions.value(source.columns, f, self.pick((0, 1))), f, False) for f in families]
             text, columns = self.items(values)
-            names = names or columns  # a set operation goes by its first side's names
+            if names:  # a set operation goes by its first side's names
+                text = self.other_names([value for value, _, _ in values], [c.name for c in names]) or text
+            names = names or columns
             sides.append(f"select {text} from {source.text}{where}")
         word = self.pick(("union all", "union", "union all", "except", "intersect", "except all", "intersect all"))
         key = () if "all" in word else tuple(c.name for c in names)
         return Out(f"{sides[0]} {word} {sides[1]}", names, key)
+
+
+def _swapped(names: list[str]) -> list[str]:
+    return [*names[1:], names[0]]
+
+
+def _without(side: Rel, names: set[str]) -> Rel:
+    """Leave out the columns that are named without a table and would have two meanings."""
+    return Rel(side.text, tuple(c for c in side.columns if "." in c.text or c.name not in names), side.key)
 
 
 def _optional(side: Rel) -> Rel:
