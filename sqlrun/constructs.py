@@ -62,6 +62,17 @@ def refused(tree: exp.Expr, sql: str) -> Iterable[tuple[int, int, str]]:
         yield line, column, f"{what} may not be used in a model"
 
 
+def doubled(sql: str) -> tuple[int, int]:
+    """Find two quotes in a row in a text between double quotes, which nobody reads as Spark does; (0, 0): none."""
+    before = ""
+    for piece in PIECES.finditer(sql):
+        text = piece[0]
+        if text[0] == '"' and len(text) > 1 and ("''" in text or before[-1:] == '"'):
+            return sql.count("\n", 0, piece.start()) + 1, piece.start() - sql.rfind("\n", 0, piece.start())
+        before = text
+    return 0, 0
+
+
 def found(sql: str, pattern: str) -> tuple[int, int]:
     """Find a piece of SQL text; (0, 0) where it is not."""
     for piece in PIECES.finditer(sql) if pattern else ():

@@ -15,6 +15,8 @@ from sqlrun.spark_types import Kind
 
 _COMPARED = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Nullif)
 _LISTED = (exp.Coalesce, exp.Greatest, exp.Least, exp.In, exp.Array)
+_ORDERING = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.Greatest, exp.Least)
+ORDERED = "Compare their parts."
 # Texts that are written out and that both engines read as the same value.
 _READ_ALIKE = {
     "date": re.compile(r"\d{4}-\d\d-\d\d"),
@@ -46,12 +48,20 @@ def found(tree: exp.Query, tables: Tables) -> Iterator[tuple[exp.Expr, str, str]
                         INSTEAD,
                     )
                 continue
+            if isinstance(node, _ORDERING) and (nested := _nested(node, walk)) is not None:
+                yield node, f"an order of values of `{nested}`: DuckDB puts NULLs inside of them elsewhere", ORDERED
+                continue
             for group in _groups(node):
                 other = _other([(part, walk.anywhere(part)) for part in group])
                 if other is not None:
                     yield node, f"a text beside `{other}`: DuckDB reads it more leniently, or fails in a tick", INSTEAD
     except (RecursionError, SqlglotError):  # too deep to be known
         return
+
+
+def _nested(node: exp.Expr, walk: Walk) -> Kind | None:
+    kind = walk.anywhere(node.this)
+    return kind if kind is not None and kind.name in ("array", "struct") else None
 
 
 def _cast(node: exp.Cast, kind: Kind | None) -> Iterator[tuple[exp.Expr, str, str]]:

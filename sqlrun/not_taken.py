@@ -14,6 +14,7 @@ UNPIVOT = "Write a SELECT for each column, joined by UNION ALL."
 NAMED = "Name the columns in a CTE: with x as (select id as a from ...), and read that."
 STAR = "List the columns; to count rows write count(*)."
 GENERATOR = "Write `from ... lateral view explode(map_entries(m)) e as entry`, and take entry.key and entry.value."
+NESTED = "Write `from ... lateral view explode(x) l as element`, and compute with the element."
 POSITIONS = "Write `from ... lateral view posexplode(x) e as place, element`."
 DISTINCT_ON = "Rank with row_number() over (partition by ... order by ...), and keep the first under QUALIFY."
 LATERAL = "Join a CTE, grouped by what ties it to the row: a subquery of FROM can't read the tables beside it."
@@ -27,7 +28,7 @@ METHODS: Mapping[str, str] = {
     "POSITIONAL": "Join by a column that both tables have.",
 }
 # Words of hints, and what other databases have.
-FOREIGN = (exp.JoinHint, exp.Glob, exp.ScopeResolution)
+FOREIGN = (exp.JoinHint, exp.Glob, exp.ScopeResolution, exp.SimilarTo)
 RECURSIVE = "Write the levels out, a CTE each, or keep each node's ancestors in a column of their own."
 
 
@@ -82,6 +83,12 @@ def _generators(tree: exp.Expr) -> Iterable[Found]:
             call = item.unalias()
             if isinstance(call, exp.Posexplode | exp.PosexplodeOuter):
                 yield call, "posexplode() gives two columns", POSITIONS
+        generators = [item for item in select.expressions if isinstance(item.unalias(), exp.Explode)]
+        for item in generators[1:]:
+            yield item, "two generators in one select list", "Write LATERAL VIEW for each."
+    for call in every(tree, exp.Explode):
+        if not isinstance(call.parent, exp.Select | exp.Alias | exp.Aliases | exp.Lateral):
+            yield call, "a generator inside of an expression", NESTED
 
 
 def _stars(tree: exp.Expr) -> Iterable[Found]:

@@ -274,6 +274,10 @@ def _constructs(tree: exp.Expr, rendered: Rendered) -> Iterable[Problem]:
         if not line:
             line, column = constructs.found(rendered.sql, rf"{node.key}\b")
         yield placed.problem("SR553", rendered, line, column, message, hint, placed.word_of(node))
+    line, column = constructs.doubled(rendered.sql)
+    if line:
+        message, hint = "two quotes in a row between double quotes", "Write the text between single quotes."
+        yield placed.problem("SR553", rendered, line, column, message, hint)
     for node, message, hint in not_taken.recursive(tree):
         yield placed.at("SR512", rendered, node, message, hint)
 

@@ -168,3 +168,8 @@ class SparkSQL(Databricks):
     """The dialect that models are read in."""
 
     Parser = Parser
+
+    class Tokenizer(Databricks.Tokenizer):
+        """Spark reads two quotes inside of a text as one; Databricks takes them for two texts."""
+
+        STRING_ESCAPES: ClassVar = ["\\", "'"]

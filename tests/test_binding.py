@@ -92,3 +92,18 @@ def test_what_fits_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     edited = prepare(folder)
     found = binding.problems(binding.Fit(edited.nouns, edited.space.models, cache), edited.names)
     assert [p.code for p in found] == ["SR310"]
+
+
+def test_two_quotes_are_one_as_on_spark() -> None:
+    found = verdict("select id, 'it''s' as a, '''' as b, '' as c from ref.t where id = 1")
+
+    assert found.rows is not None
+    assert [row[1:] for row in found.rows] == [("it's", "'", "")]
+
+
+def test_a_median_is_a_double_as_on_spark() -> None:
+    """DuckDB's median of 1.25 and 2.50 as decimals is 1.87."""
+    found = verdict("select k, median(x) as a, percentile(x, 0.5) as b from ref.t where k = 1 group by k")
+
+    assert found.rows is not None
+    assert list(found.rows) == [(1, 1.875, 1.875)]

@@ -32,6 +32,9 @@ def aggregate(node: exp.Expr) -> exp.Expr:
             return _filtered(node, node, [])
         case exp.AnonymousAggFunc() | exp.FirstValue() | exp.LastValue() if not _is_wrapped(node):
             return _filtered(node, node, [])
+        case exp.Median():
+            # Spark's is a double; DuckDB's has the digits of its argument.
+            return call("median", piece("cast(arg_x as double)", x=node.this))
         case exp.ArgMax() | exp.ArgMin():
             # DuckDB's own leave out rows whose value is NULL, Spark's those whose order is.
             name = "arg_max_null" if isinstance(node, exp.ArgMax) else "arg_min_null"
