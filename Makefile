@@ -14,7 +14,7 @@ BUT := and not long
 PLAIN := $(BIN)/python -m pytest -n 2 --dist worksteal --ignore=tests/spark
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-all test-plain test-spark test-fast mutants fuzz judge lines crash soak bench lint clean java again
+.PHONY: help build test test-all test-plain test-spark test-fast mutants fuzz judge lines values crash soak bench lint clean java again
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ judge: $(INSTALLED) ## Have Spark judge N=1000 random queries by their text; wha
 
 lines: $(INSTALLED) ## Judge N=100000 random and broken lines on ENGINE=duckdb or spark and by a strict reader
 	$(BIN)/python -m tests.line_fuzz --lines $(or $(N),100000) --engine $(or $(ENGINE),duckdb)
+
+values: $(INSTALLED) ## Play hostile values through N=20 projects of TICKS=6, upkeep between (SEED=1, ENGINE=spark or auto)
+	$(BIN)/python -m tests.values --projects $(or $(N),20) --ticks $(or $(TICKS),6) --seed $(or $(SEED),1) --engine $(or $(ENGINE),duckdb)
 
 crash: $(INSTALLED) ## Kill N=100 builds at random moments (ENGINE=spark or auto: the JVM too), then hammer 200 ticks with a reader
 	$(BIN)/python -m tests.crash --kills $(or $(N),100) --ticks $(or $(TICKS),200) --engine $(or $(ENGINE),duckdb)

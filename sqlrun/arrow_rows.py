@@ -8,14 +8,18 @@ delta-rs lends is read by delta-rs' own Arrow, where that knows its types.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta, timezone
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any
+
+from sqlrun import far_times
+from sqlrun.far_times import EPOCH
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+# Of the units of Arrow's times that are no finer.
+MICROS = {"us": 1, "ms": 1_000, "s": 1_000_000}
 
 
 def table_of(lent: Any) -> pa.Table:
@@ -47,7 +51,7 @@ def _own_columns(held: Any) -> list[list[Any]] | None:
         column: Any = held.column(place)
         if DataType.is_timestamp(kind) and kind == DataType.timestamp("us", tz="UTC"):
             moments = column.cast(DataType.int64()).to_pylist()
-            found.append([at if at is None else EPOCH + timedelta(microseconds=at) for at in moments])
+            found.append([at if at is None else far_times.moment(at) for at in moments])
         elif any(test(kind) for test in (DataType.is_integer, DataType.is_boolean, DataType.is_floating, _is_text)):
             found.append(column.to_pylist())
         else:
@@ -80,17 +84,41 @@ def _array(values: list[Any], kind: Any) -> Any:
         return list_array(offsets, _array(list(chain.from_iterable(values)), kind.value_type), type=kind)
     if not DataType.is_timestamp(kind):
         return Array(values, kind)
-    moments = [value if value is None else (value - EPOCH) // timedelta(microseconds=1) for value in values]
+    moments = [each if each is None else (each - EPOCH) // timedelta(microseconds=1) for each in values]
     return Array(moments, DataType.int64()).cast(kind)
 
 
 def values(column: Any) -> list[Any]:
-    """Give the values of a column; times with a zone are in UTC."""
+    """Give the values of a column; times with a zone are in UTC, those that Python can't make are `far_times`."""
     import pyarrow as pa
 
     kind = column.type
-    if not pa.types.is_timestamp(kind) or kind.tz is None:
-        plainly: list[Any] = column.to_pylist()
-        return plainly
-    naive = column.cast(pa.timestamp(kind.unit)).to_pylist()
-    return [value if value is None else value.replace(tzinfo=timezone.utc) for value in naive]
+    try:
+        if not pa.types.is_timestamp(kind) or kind.tz is None:
+            plainly: list[Any] = column.to_pylist()
+            return plainly
+        naive = column.cast(pa.timestamp(kind.unit)).to_pylist()
+    except (OverflowError, ValueError):
+        return [value(each) for each in column]
+    return [moment if moment is None else moment.replace(tzinfo=timezone.utc) for moment in naive]
+
+
+def value(scalar: Any) -> Any:
+    """Give one value, as `values` does; a time or a day that Python can't make may be inside of another value."""
+    import pyarrow.types as is_a
+
+    kind = scalar.type
+    if not scalar.is_valid:
+        return None
+    if is_a.is_timestamp(kind):
+        micros = scalar.value * MICROS[kind.unit] if kind.unit in MICROS else scalar.value // 1000
+        return far_times.moment(micros, zoned=kind.tz is not None)
+    if is_a.is_date32(kind):
+        return far_times.day(scalar.value)
+    if is_a.is_map(kind):
+        return [(value(each["key"]), value(each["value"])) for each in scalar]
+    if is_a.is_list(kind) or is_a.is_large_list(kind):
+        return [value(each) for each in scalar]
+    if is_a.is_struct(kind):
+        return {name: value(each) for name, each in scalar.items()}
+    return scalar.as_py()

@@ -10,7 +10,7 @@ from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from sqlrun.arrow_rows import EPOCH
+from sqlrun.far_times import EPOCH
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -110,7 +110,7 @@ def _small(
     contract, as_of, seconds = model.query.rendered.model, progress.plan.as_of, progress.check_timeout
     keyed = None
     if any(scope(e) == "key" for e in expectations):
-        near = key_ranges.of(changed, key, progress.plan.tables[model.name].spec.partition_by)
+        near = key_ranges.of(changed, key, model.own.partition_by)
         query, held = _keyed(progress, model, expectations, key, near)
         keyed = progress.reader.query(query, (held,), {"changed": changed.select(list(key))})
     evaluator = model.query.rendered.config.checks

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from sqlrun import arrow_rows
 from sqlrun.expectation_sql import BATCH, batch_query, condition_tree, literal
 from sqlrun.incremental import sql
 from sqlrun.stopping import limited
+from sqlrun.text_lines import text_lines
 
 if TYPE_CHECKING:
     import duckdb
@@ -52,7 +54,7 @@ def unexpected(
     if not counted:
         return 0, []
     few = _ask(rows, f"SELECT * FROM ({sql}) AS q LIMIT {samples}", end - time.monotonic(), _table)
-    return counted, few.to_pylist()
+    return counted, arrow_rows.plain(few)
 
 
 def kept(rows: pa.Table, condition: str, as_of: datetime, seconds: float = CHECK_SECONDS) -> pa.Table:
@@ -112,10 +114,10 @@ def _ask(rows: pa.Table, sql: str, seconds: float, take: Callable[[duckdb.DuckDB
             with limited(connection.interrupt, seconds):
                 return take(connection, sql)
         except (duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException) as error:
-            raise ValueError(str(error).splitlines()[0]) from error
+            raise ValueError(text_lines(str(error))[0]) from error
         except duckdb.InterruptException:
             raise ValueError(f"it ran longer than {seconds:g} s and was stopped") from None
         except duckdb.Error as error:
-            raise OfAValue(str(error).splitlines()[0]) from error
+            raise OfAValue(text_lines(str(error))[0]) from error
         finally:
             connection.unregister(BATCH)

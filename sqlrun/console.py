@@ -17,6 +17,7 @@ from sqlrun.errors import EngineError, ProjectError
 from sqlrun.events import CheckResult, Event, NodeResult, Started, Told
 from sqlrun.report import DOTS, LOUD, Line, Span, Style, checks, line, running
 from sqlrun.rows import escaped
+from sqlrun.text_lines import text_lines
 
 if TYPE_CHECKING:
     from rich.console import Console as Screen
@@ -109,7 +110,7 @@ class Console:
                     what = self._steps.finish(event)
                     self._print(line(event, what))
                     for stage in event.stages:
-                        for note in stage.note.splitlines():
+                        for note in text_lines(stage.note):
                             self._print(Line(f"  {note}", style="dim"))
                     if self._steps.done >= self._steps.total:
                         self._stop_drawing()
@@ -292,7 +293,7 @@ def _problem_text(error: Exception) -> str:
     text = f"Error: {error}"
     if isinstance(error, EngineError):
         text = f"Error in {error.model}: {error}" if error.model else text
-        statement = error.statement.strip().splitlines()
+        statement = text_lines(error.statement.strip())
         if statement:
             shown = [f"    {part}" for part in statement[:_LONGEST_STATEMENT]]
             more = len(statement) - len(shown)

@@ -20,6 +20,7 @@ from sqlrun.errors import EngineError
 from sqlrun.examination import Finding, Log, commit_name
 from sqlrun.foreign import Foreign, Whose
 from sqlrun.recent import Recent
+from sqlrun.text_lines import text_lines
 
 NEWEST = 20
 # The first and last bytes of so many files that were looked at last.
@@ -163,7 +164,7 @@ class Table:
         try:
             files = delta_files.files_at(delta_files.open_table(str(self.folder.parent), shown))
         except EngineError as error:
-            self._damaged(shown, commit_name(shown), f"can't be read: {str(error).splitlines()[0][:200]}")
+            self._damaged(shown, commit_name(shown), f"can't be read: {text_lines(str(error))[0][:200]}")
             return
         for file in files:
             fault = self._data_fault(file["path"], file["size_bytes"])

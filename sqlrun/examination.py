@@ -14,6 +14,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from sqlrun.text_lines import text_lines
+
 MAGIC = b"PAR1"
 # What a checksum of Hadoop's begins with.
 SUMS = b"crc\0"
@@ -113,7 +115,7 @@ def actions_of(text: str) -> list[Any]:
 
 
 def _parsed(text: str) -> list[Any]:
-    return [json.loads(line) for line in text.splitlines() if line.strip()]
+    return [json.loads(line) for line in text_lines(text) if line.strip()]
 
 
 _kept = functools.lru_cache(256)(_parsed)

@@ -17,6 +17,7 @@ from sqlrun.expectation_values import Family, families, parameter, typed
 from sqlrun.functions import refusal, unlike
 from sqlrun.model import Column, Expectation, Value
 from sqlrun.spark_sql import DIALECT as _DIALECT
+from sqlrun.text_lines import text_lines
 
 BATCH = "batch"
 # What braces may say, from the left; one that stands alone is an error.
@@ -84,7 +85,7 @@ def _one(query: str) -> exp.Query:
     try:
         trees = sqlglot.parse(query, dialect=_DIALECT)
     except SqlglotError as error:
-        raise ValueError(f"not SQL: {str(error).splitlines()[0]}") from None
+        raise ValueError(f"not SQL: {text_lines(str(error))[0]}") from None
     tree = trees[0] if len(trees) == 1 else None
     if not isinstance(tree, exp.Query) or tree.find(exp.Into, exp.Command, exp.DML, exp.DDL):
         raise ValueError("it has to be one SELECT")

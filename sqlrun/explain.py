@@ -22,6 +22,7 @@ from sqlrun.incremental.statements import Tick, prepare
 from sqlrun.model import Profile
 from sqlrun.places import source_place
 from sqlrun.plan import PUBLIC_ROWS, Workspace
+from sqlrun.text_lines import text_lines
 
 METHODS = {
     "land": "rows of new files are added",
@@ -223,7 +224,7 @@ def _merge(merge: Merge, target: str, dialect: Dialect) -> str:
 
 
 def _indented(text: str) -> list[str]:
-    return [f"    {line}" for line in text.splitlines()]
+    return [f"    {line}" for line in text_lines(text)]
 
 
 def compiled(space: Workspace, model: Compiled, target: Profile, dialect: Dialect, now: datetime) -> str:

@@ -7,7 +7,9 @@ import json
 from collections.abc import Iterable, Mapping
 
 from sqlrun import readable
+from sqlrun.incremental import hidden_parts
 from sqlrun.incremental.compile import Compiled
+from sqlrun.incremental.stages import Stage
 from sqlrun.landing import HIDDEN, Rule
 from sqlrun.model import Column, Seed
 
@@ -45,13 +47,19 @@ def of_model(compiled: Compiled, inputs: Mapping[str, str]) -> str:
             LAYOUT,
             compiled.query.canonical,
             [[c.name, c.type] for s in compiled.stages for c in s.columns],
-            [[s.name, s.method, list(s.key), list(s.partition_by)] for s in compiled.stages],
+            [[s.name, s.method, list(s.key), _partitions(s)] for s in compiled.stages],
             sorted(inputs.items()),
             [source.path, source.format, _columns(source.columns), _HIDDEN] if source else None,
             # What is made otherwise than usual is another table.
             ["plain"] if readable.is_plain(compiled) and readable.marks(compiled.own) else [],
         ]
     )
+
+
+def _partitions(stage: Stage) -> list[object]:
+    """List what a table is partitioned by; where a hidden column names a partition, that as well."""
+    hidden = hidden_parts.hidden(stage.columns, stage.partition_by)
+    return [[name, hidden[name]] if name in hidden else name for name in stage.partition_by]
 
 
 def _columns(columns: tuple[Column, ...]) -> list[list[object]]:

@@ -17,6 +17,7 @@ from sqlrun.errors import SqlrunError
 from sqlrun.expectation_catalogue import CATALOGUE
 from sqlrun.expectation_values import number
 from sqlrun.model import Expectation
+from sqlrun.text_lines import text_lines
 from sqlrun.time_limit import within
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def evaluated(asked: Sequence[Asked], rows: int, limit: float) -> dict[int, Said
 def said(error: Exception) -> str:
     """Give the first line of an error's text, cut."""
     text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
-    return next((line for line in text.splitlines() if line.strip()), type(error).__name__)[:300]
+    return next((line for line in text_lines(text) if line.strip()), type(error).__name__)[:300]
 
 
 @functools.cache

@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from urllib.parse import unquote
 
-from sqlrun import lock, marks, measures, receipts, report
+from sqlrun import arrow_rows, lock, marks, measures, receipts, report
 from sqlrun.console import Console
 from sqlrun.engines import delta_files
 from sqlrun.errors import EngineError, UsageError
@@ -73,7 +73,7 @@ def difference(ledger: Ledger, model: str, before: int | None, after: int | None
         select '+' as change, * from (select {names} from after except all select {names} from before)
         order by {", ".join(f'"{c.name}"' for c in new.columns if "<" not in c.type)}, change desc
     """
-    rows: list[dict[str, object]] = query(sql, (replace(old, name="before"), replace(new, name="after"))).to_pylist()
+    rows = arrow_rows.plain(query(sql, (replace(old, name="before"), replace(new, name="after"))))
     return rows
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from sqlrun import arrow_rows
+from sqlrun.far_times import ordered
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -34,9 +37,10 @@ def of(rows: pa.Table, key: Sequence[str], partition_by: Sequence[str]) -> Range
     if column.null_count or not _ordered(column.type):
         return ()
     if parts:
-        return _few(tuple((name, value, value) for value in sorted(column.unique().to_pylist())), name)
+        found = sorted(arrow_rows.values(column.unique()), key=ordered)
+        return _few(tuple((name, value, value) for value in found), name)
     groups = [group for group in partition_by[:1] if group in rows.column_names]
-    ends = sorted(_ends(column, rows.column(groups[0]) if groups else None))
+    ends = sorted(_ends(column, rows.column(groups[0]) if groups else None), key=lambda ends: tuple(map(ordered, ends)))
     return _few(tuple((name, low, high) for low, high in ends), name)
 
 
@@ -48,7 +52,7 @@ def _ends(column: pa.ChunkedArray, group: pa.ChunkedArray | None) -> Iterator[tu
     kinds: Sequence[Any] = [None] if group is None else group.unique()
     if group is not None and (len(kinds) > LOOKS or not _ordered(group.type)):  # NaN equals nothing
         found = pa.table([column, group], ["key", "group"]).group_by(["group"])
-        for row in found.aggregate([("key", "min"), ("key", "max")]).to_pylist():
+        for row in arrow_rows.plain(found.aggregate([("key", "min"), ("key", "max")])):
             yield row["key_min"], row["key_max"]
         return
     # PyArrow's groups are another library of its own, which takes longer to load than a few looks at a column.
@@ -57,13 +61,13 @@ def _ends(column: pa.ChunkedArray, group: pa.ChunkedArray | None) -> Iterator[tu
         if group is not None:
             own = column.filter(pc.equal(group, kind) if kind.is_valid else group.is_null())
         least = pc.min_max(own)
-        yield least["min"].as_py(), least["max"].as_py()
+        yield arrow_rows.value(least["min"]), arrow_rows.value(least["max"])
 
 
 def _few(ranges: Ranges, name: str) -> Ranges:
     if len(ranges) <= MOST:
         return ranges
-    return ((name, min(low for _, low, _ in ranges), max(high for _, _, high in ranges)),)
+    return ((name, min((low for _, low, _ in ranges), key=ordered), max((high for _, _, high in ranges), key=ordered)),)
 
 
 def _ordered(kind: pa.DataType) -> bool:

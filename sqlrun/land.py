@@ -12,6 +12,7 @@ from sqlrun.drift_rows import judged, refuses
 from sqlrun.engines import source_files
 from sqlrun.engines.protocol import Dialect, Landing
 from sqlrun.events import StageReceipt
+from sqlrun.incremental import hidden_parts
 from sqlrun.incremental.compile import Compiled
 from sqlrun.maintain import Progress
 from sqlrun.plan import state_after
@@ -98,4 +99,5 @@ def land(progress: Progress, model: Compiled, at: datetime) -> StageReceipt:
 
 def _query(progress: Progress, model: Compiled, dialect: Dialect, at: datetime) -> str:
     assert model.source is not None
-    return landing.query(model.own, model.source, progress.space.rules.get(model.name, ()), dialect, at)
+    query = landing.query(model.own, model.source, progress.space.rules.get(model.name, ()), dialect, at)
+    return hidden_parts.with_parts(query, model.own.columns, model.own.partition_by, dialect)

@@ -17,6 +17,7 @@ from sqlrun import examination
 from sqlrun.delta_log import Found, Subject
 from sqlrun.engines import delta_files
 from sqlrun.examination import Finding
+from sqlrun.text_lines import text_lines
 
 IDENTITY = "_sqlrun_checkpoint"
 FOLDERS = ("commits", "offsets", "sources/0")
@@ -232,7 +233,7 @@ class _Stream:
         return ""
 
     def _paths(self, log: str) -> list[str]:
-        lines = (self.checkpoint / "sources" / "0" / log).read_text("utf-8", "replace").splitlines()[1:]
+        lines = text_lines((self.checkpoint / "sources" / "0" / log).read_text("utf-8", "replace"))[1:]
         return [path for path in map(_path, lines) if path]
 
     def _orphans(self) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from sqlrun import arrow_rows
 from sqlrun.check_queries import CHECK_SECONDS, kept
 from sqlrun.check_samples import SAMPLES, masked, sampled_columns
 from sqlrun.events import CheckResult
@@ -194,6 +195,6 @@ def _keys(model: Model, expectation: Expectation, change: Change) -> CheckResult
         shown = ", ".join(f"k.{identifier(name, change.dialect)}" for name in wanted)
         same = "<=>" if change.dialect == "spark" else "is not distinct from"
         on = " and ".join(f"k.{column} {same} q.{column}" for column in columns)
-        few = change.ask(f"select {shown} from keyed as k join ({groups}) as q on {on} limit {SAMPLES}").to_pylist()
-        samples = tuple(masked(model, row, "", wanted) for row in few)
+        few = change.ask(f"select {shown} from keyed as k join ({groups}) as q on {on} limit {SAMPLES}")
+        samples = tuple(masked(model, row, "", wanted) for row in arrow_rows.plain(few))
     return counted(model, expectation, int(rows), int(bad), samples, 0.0)

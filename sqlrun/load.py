@@ -27,6 +27,7 @@ from sqlrun.errors import Place, Problem, ProjectError
 from sqlrun.folder import Folder, one_line_end
 from sqlrun.model import Exposure, Macro, Model, Project, Seed, Source, Suite, UnitTest
 from sqlrun.settings import Settings
+from sqlrun.text_lines import text_lines
 from sqlrun.unit import files as unit_files
 from sqlrun.yaml_values import Reader, did_you_mean
 
@@ -185,7 +186,7 @@ def _models(folder: Folder, found: Settings) -> tuple[list[Model], list[_Written
         if contract_file is not None:
             written = _written(folder, contract_file, "models", MODEL_KEYS, ("unit_tests",))
         elif not bad_name(file.stem):
-            indented = "\n".join(f"    {line}" for line in skeleton(file.stem).splitlines())
+            indented = "\n".join(f"    {line}" for line in text_lines(skeleton(file.stem)))
             hint = f"Write {folder.name(file.with_suffix('.yml'))}:\n{indented}"
             folder.problem("SR106", file, "the model has no contract beside it", hint)
         models.append(_model(folder, file, found, written))
@@ -345,7 +346,7 @@ def _seeds(folder: Folder) -> Iterator[Seed]:
         if written is None:
             yield Seed(file.stem, name, "", "", (), (), ())
             continue
-        made, lines = written.made, written.text.splitlines()
+        made, lines = written.made, text_lines(written.text)
         for problem in seed_fields.unknown_types(made.columns):
             folder.problems.append(replace(problem, excerpt=lines[problem.place.line - 1]))
         text = folder.text(file)

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 
 from sqlrun import costs, fingerprint, others, receipts, turns
 from sqlrun.engines import delta_files
-from sqlrun.engines.protocol import Dialect, Engine, Flavour, Load, Receipt, Relation, Write, Written
+from sqlrun.engines.protocol import Dialect, Engine, Flavour, Load, Receipt, Relation, Statement, Write, Written
 from sqlrun.errors import EngineError, UnsuitedError
 from sqlrun.events import StageReceipt
-from sqlrun.incremental import ranges, reused
+from sqlrun.incremental import hidden_parts, ranges, reused
 from sqlrun.incremental.compile import Compiled, whole_query
 from sqlrun.incremental.script import Moment
 from sqlrun.incremental.stages import Stage
@@ -158,7 +158,8 @@ def _carried_out(
     )
     engine.start()  # what that takes isn't the statement's cost
     progress.still()
-    return engine.write(_write(progress, table, base, relations, prepared))
+    statement = hidden_parts.filled(prepared.statement, stage.columns, stage.partition_by, engine.dialect)
+    return engine.write(_write(progress, table, base, relations, statement))
 
 
 def _prepared(progress: Progress, model: Compiled, stage: Stage, tick: Tick, dialect: Dialect) -> Prepared | None:
@@ -198,11 +199,11 @@ def _hold(model: Compiled, receipt: StageReceipt) -> None:
 
 
 def _write(
-    progress: Progress, table: TablePlan, base: int, relations: tuple[Relation, ...], prepared: Prepared
+    progress: Progress, table: TablePlan, base: int, relations: tuple[Relation, ...], statement: Statement
 ) -> Write:
     app_id = progress.plan.app_id(progress.space.project.name, table.path)
     number = progress.plan.number
-    statement, metadata = prepared.statement, progress.metadata()
+    metadata = progress.metadata()
     return Write(table.spec, base, number, app_id, relations, statement, metadata, may_commit=progress.pinned.result)
 
 

@@ -10,9 +10,9 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from sqlrun import anomalies, arrow_rows, measures, volume
+from sqlrun import anomalies, arrow_rows, far_times, measures, volume
 from sqlrun.anomalies import Band, duration
 from sqlrun.arrow_values import scalar
 from sqlrun.changed_rows import Change
@@ -37,7 +37,7 @@ LATELY = timedelta(days=1)
 # So many times of events of the future are remembered of a table.
 MOST_LATER = 10_000
 MICRO = timedelta(microseconds=1)
-LAST = datetime.max.replace(tzinfo=timezone.utc)
+FIRST, LAST = (end.replace(tzinfo=timezone.utc) for end in (datetime.min, datetime.max))
 Found = tuple[tuple[Measure, ...], tuple[CheckResult, ...]]
 
 
@@ -282,7 +282,8 @@ def _looked_for(progress: Progress, model: Compiled, event_time: str, came: date
     )
     sql = (
         f"select max(case when {column} <= {now} then {column} end) as newest, "
-        f"min(case when {column} > {now} then {column} end) as following from held"
+        f"min(case when {column} > {now} and {column} <= {timestamp(LAST, dialect)} then {column} end) as following "
+        f"from held"
     )
     row: dict[str, datetime | None] = {"newest": None, "following": None}
     for since in (came, as_of - LATELY, None) if came else (as_of - LATELY, None):
@@ -290,6 +291,7 @@ def _looked_for(progress: Progress, model: Compiled, event_time: str, came: date
         # Said to the engine too, it skips the parts of files that have only older ones.
         bound = "" if since is None else f" where {column} >= {timestamp(since, dialect)}"
         (row,) = arrow_rows.plain(progress.reader.query(sql + bound, (replace(held, ranges=ranges),)))
+        row["newest"] = _since_year_one(row["newest"])
         # A row that came may have gone again in the same tick.
         if row["newest"] is not None and (since is None or row["newest"] >= since):
             break
@@ -312,15 +314,20 @@ def _ends(rows: pa.Table | None, column: str, as_of: datetime) -> tuple[datetime
     if rows is None:
         return None, ()
     happened = rows.column(column).cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
-    now = scalar((as_of - arrow_rows.EPOCH) // MICRO)
+    now = scalar((as_of - far_times.EPOCH) // MICRO)
     newest = pc.max(happened.filter(pc.less_equal(happened, now))).as_py()
-    after = pc.and_(pc.greater(happened, now), pc.less_equal(happened, scalar((LAST - arrow_rows.EPOCH) // MICRO)))
+    after = pc.and_(pc.greater(happened, now), pc.less_equal(happened, scalar((LAST - far_times.EPOCH) // MICRO)))
     later = pc.unique(happened.filter(after)).to_pylist()
     return None if newest is None else _moment(newest), tuple(_moment(each) for each in later)
 
 
 def _moment(micros: int) -> datetime:
-    return arrow_rows.EPOCH + timedelta(microseconds=micros)
+    return _since_year_one(far_times.moment(micros)) or FIRST
+
+
+def _since_year_one(moment: Any) -> datetime | None:
+    """Take the beginning of Python's time for a time before it: nothing is older."""
+    return FIRST if isinstance(moment, far_times.FarTime) else moment
 
 
 def _status(age: float | None, declared: Freshness) -> CheckStatus:

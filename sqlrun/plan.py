@@ -10,6 +10,7 @@ from types import MappingProxyType
 from sqlrun import expectations, fingerprint, landing, readable, sharing
 from sqlrun.engines.protocol import StoredColumn, TableSpec
 from sqlrun.errors import UsageError
+from sqlrun.incremental import hidden_parts
 from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.stages import Stage
 from sqlrun.landing import Rule
@@ -243,8 +244,9 @@ class _Places:
                 self._put(model, stage, *place)
 
     def _put(self, model: Compiled, stage: Stage, path: str, state: TableState | None) -> None:
-        columns, vectors = stored_columns(stage), readable.has_vectors(model, stage)
-        spec = TableSpec(stage.name, f"{self.warehouse}/{path}", columns, stage.partition_by, vectors)
+        columns, partition_by = hidden_parts.stored(stored_columns(stage), stage.partition_by)
+        vectors = readable.has_vectors(model, stage)
+        spec = TableSpec(stage.name, f"{self.warehouse}/{path}", columns, partition_by, vectors)
         where = PUBLIC_ROWS if stage.method == "land" else ""
         self.tables[stage.name] = TablePlan(spec, path, stage.public, state, where, stage.name in self.shared)
 

@@ -11,7 +11,7 @@ import uuid
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from sqlrun import durable
+from sqlrun import arrow_rows, durable
 from sqlrun.engines import delta_files
 from sqlrun.engines.protocol import Relation, TableSpec
 from sqlrun.errors import EngineError, LockedError
@@ -115,5 +115,5 @@ def discarded(ledger: Ledger) -> list[dict[str, Any]]:
         "select written_at, who, model, reason, sum(lines)::bigint as lines, because "
         f"from book where kind = '{DISCARD}' group by all order by written_at desc, model, reason"
     )
-    rows: list[dict[str, Any]] = query(sql, [relation(ledger.warehouse, ledger.env)]).to_pylist()
+    rows: list[dict[str, Any]] = arrow_rows.plain(query(sql, [relation(ledger.warehouse, ledger.env)]))
     return rows

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from sqlrun import environments, landing, quarantine, quarantine_book
+from sqlrun import arrow_rows, environments, landing, quarantine, quarantine_book
 from sqlrun.engines import delta_files
 from sqlrun.engines.protocol import Relation
 from sqlrun.errors import UsageError
@@ -81,7 +81,7 @@ def counted(prepared: Prepared, ledger: Ledger, found: Iterable[Queue]) -> Itera
         name = each.model.name
         ids = quarantine.check_ids(each.model.query.rendered.model, prepared.space.suites.get(name))
         sql, book = quarantine_book.about(ledger.warehouse, ledger.env, quarantine.counts(name))
-        for row in query(sql, [each.held, *book]).to_pylist():
+        for row in arrow_rows.plain(query(sql, [each.held, *book])):
             ticks = (tick_at(entries, row["first_landed"]), tick_at(entries, row["last_landed"]))
             yield quarantine.Counted(
                 name,
@@ -121,7 +121,7 @@ def lines(
     sql += f" where {' and '.join(tests)}" if tests else ""
     sql += " order by landed_at desc, file, id" + (f" limit {limit}" if limit else "")
     sql, book = quarantine_book.about(ledger.warehouse, ledger.env, sql)
-    rows: list[dict[str, Any]] = query(sql, [queue.held, *book]).to_pylist()
+    rows: list[dict[str, Any]] = arrow_rows.plain(query(sql, [queue.held, *book]))
     return rows
 
 
@@ -136,7 +136,7 @@ def values(queue: Queue, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
     line = quarantine.id_of("duckdb")
     where = f"{landing.REASON} is not null and {line} in ({wanted})"
     sql = f"select {line} as _id, {items} from held where {where} group by 1"
-    rows: list[dict[str, Any]] = query(sql, [queue.held]).to_pylist()
+    rows: list[dict[str, Any]] = arrow_rows.plain(query(sql, [queue.held]))
     return {row["_id"]: {name: row[name] for name in names} for row in rows}
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
+from sqlrun import arrow_rows
 from sqlrun.check_samples import SAMPLES, masked, sampled_columns
 from sqlrun.engines import delta_files
 from sqlrun.engines.protocol import Engine, Relation
@@ -96,7 +97,7 @@ def _result(
             found += count
             if count and len(samples) < SAMPLES:
                 few = f"select {shown} from ({text}) as q order by {shown} limit {SAMPLES - len(samples)}"
-                samples += [masked(contract, row, "", wanted) for row in reader.query(few, relations).to_pylist()]
+                samples += [masked(contract, row, "", wanted) for row in arrow_rows.plain(reader.query(few, relations))]
     except EngineError as error:
         return not_evaluated(contract, one, f"it can't be evaluated: {error}")
     return counted(contract, one, max(rows, found), found, tuple(samples), time.perf_counter() - started)

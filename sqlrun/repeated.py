@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from sqlrun import key_ranges
+from sqlrun import arrow_rows, key_ranges
 from sqlrun.changed_rows import Change
 from sqlrun.check_samples import SAMPLES, masked
 from sqlrun.drift_rows import reader_of
@@ -40,7 +40,7 @@ def told(progress: Progress, model: Compiled, change: Change) -> tuple[CheckResu
     keys = _found(progress, model, _twice(contract, whole=change.rows is None), given, change.rows)
     if not keys.num_rows:
         return ()
-    found = _found(progress, model, _differing(contract), {"changed": keys}, keys).to_pylist()
+    found = arrow_rows.plain(_found(progress, model, _differing(contract), {"changed": keys}, keys))
     return (_result(contract, change.count, found, time.perf_counter() - started),) if found else ()
 
 

@@ -17,6 +17,7 @@ from typing import Any
 from sqlrun import landing, quarantine, quarantine_book, turns
 from sqlrun.drift_rows import reader_of
 from sqlrun.engines.protocol import Dialect, Merge, Prune, Receipt, Relation, Write, Written
+from sqlrun.incremental import hidden_parts
 from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.sql import identifier, string
 from sqlrun.maintain import Progress
@@ -96,7 +97,7 @@ def merge(progress: Progress, model: Compiled, events: Iterable[str], dialect: D
     )
     values = {name: f"s.{identifier(name, dialect)}" for name in (*others, *key)}
     values[landed_at] = f"case when s.{reason} is null then s.{landed_at} else s._was end"
-    return Merge(
+    made = Merge(
         delta=delta,
         key=key,
         null_safe=(),
@@ -108,6 +109,9 @@ def merge(progress: Progress, model: Compiled, events: Iterable[str], dialect: D
         prune=Prune(ranges=((file, file),)),
         repeats=True,
     )
+    filled = hidden_parts.filled(made, model.own.columns, model.own.partition_by, dialect)
+    assert isinstance(filled, Merge)
+    return filled
 
 
 def _outcomes(progress: Progress, table: TablePlan, version: int, asked: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from sqlrun.events import CheckResult, Event, NodeResult, StageReceipt, Started,
 from sqlrun.expectations import from_contract
 from sqlrun.model import Model, Profile
 from sqlrun.rows import aligned, as_csv, as_json, escaped, table
+from sqlrun.text_lines import text_lines
 from sqlrun.unit.choosing import every
 
 if TYPE_CHECKING:
@@ -241,7 +242,7 @@ def failures(result: TickResult) -> list[Line]:
 
 def message_lines(text: str) -> Iterator[Line]:
     """Write an error's message below its headline, cut where it is long."""
-    lines = [part for part in escaped(text, "\n").splitlines() if part.strip()]
+    lines = [part for part in text_lines(escaped(text, "\n")) if part.strip()]
     for part in lines[:LONGEST_MESSAGE]:
         yield Line(f"  {part.rstrip()}", style="detail")
     if len(lines) > LONGEST_MESSAGE:

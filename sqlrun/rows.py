@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, timezone
 from decimal import Decimal
 
+from sqlrun.far_times import FarDay, FarTime
+
 Align = str  # "<" or ">", as in a format
 # They turn the direction of the text that follows, so a value could make a line read as another one.
 _TURNING = frozenset("\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
@@ -61,6 +63,8 @@ def value_text(value: object) -> str:
             return format(value, "f")
         case datetime():
             return _moment(value, " ")
+        case FarTime() | FarDay():
+            return str(value)
         case bytes():
             return "0x" + value.hex()
         case dict():
@@ -131,6 +135,8 @@ def json_text(value: object) -> str:
             return json.dumps(value)
         case datetime():
             return json.dumps(_moment(value, "T") + "Z")
+        case FarTime():
+            return json.dumps(value.text("T") + "Z")
         case Mapping():
             return "{" + ", ".join(f"{json.dumps(str(k))}: {json_text(v)}" for k, v in value.items()) + "}"
         case list() if value and all(isinstance(item, tuple) for item in value):

@@ -11,6 +11,7 @@ from typing import Any
 from sqlrun.contract import CHOICES, CONFIG_KEYS, FLAGS, NUMBERS, enforced, is_number
 from sqlrun.errors import Place, Problem, ProjectError
 from sqlrun.function_list import CLOCKS, FORBIDDEN, VOLATILE
+from sqlrun.text_lines import text_lines
 from sqlrun.yaml_values import did_you_mean, listed
 
 if sys.version_info >= (3, 11):
@@ -92,7 +93,7 @@ def _tool(text: str) -> dict[str, Any]:
         found = re.search(r" \(at line (\d+), column (\d+)\)", str(error))
         place = Place(FILE, int(found[1]), int(found[2])) if found else Place(FILE, text.count("\n") + 1)
         message = "TOML: " + re.sub(r" \(at .*\)$", "", str(error))
-        lines = [*text.splitlines(), ""]
+        lines = [*text_lines(text), ""]
         excerpt = lines[place.line - 1] if place.line <= len(lines) else ""
         raise ProjectError([Problem("SR101", place, message, "Mend the TOML at this place.", excerpt)]) from None
     except (RecursionError, ValueError):
@@ -154,7 +155,7 @@ def _walk(
 
 def _problem(text: str, code: str, path: list[str], message: str, hint: str) -> Problem:
     """Place a problem at a key of [tool.sqlrun]; TOML's parser keeps no places, so the text is searched."""
-    wanted, lines = ["tool", "sqlrun", *path], text.splitlines()
+    wanted, lines = ["tool", "sqlrun", *path], text_lines(text)
     header: list[str] = []
     best = (0, 0)
     for number, line in enumerate(lines, 1):

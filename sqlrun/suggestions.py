@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 
+from sqlrun import arrow_rows
 from sqlrun.engines.protocol import Engine, Relation
 from sqlrun.errors import UsageError
 from sqlrun.expectation_values import Family, family_of
@@ -65,7 +66,9 @@ def _profiled(engine: Engine, table: Relation, columns: list[Column]) -> tuple[i
         items.append(f"count({name}) as v{place}")
         if family != "other" and "pii" not in column.tags:
             items += [f"count(distinct {name}) as d{place}", f"min({name}) as l{place}", f"max({name}) as g{place}"]
-    found = engine.query(f"select {', '.join(items)} from {identifier(table.name, 'duckdb')}", (table,)).to_pylist()[0]
+    found = arrow_rows.plain(
+        engine.query(f"select {', '.join(items)} from {identifier(table.name, 'duckdb')}", (table,))
+    )[0]
     profiled = []
     for place, (column, family) in enumerate(zip(columns, families, strict=True)):
         values, distinct = found[f"v{place}"], found.get(f"d{place}", 0)
@@ -73,7 +76,7 @@ def _profiled(engine: Engine, table: Relation, columns: list[Column]) -> tuple[i
         if family == "text" and 0 < distinct <= MOST_VALUES and values >= OFTEN * distinct:
             name = identifier(column.name, "duckdb")
             sql = f"select distinct {name} as v from {identifier(table.name, 'duckdb')} order by 1 nulls last"
-            few = tuple(row["v"] for row in engine.query(sql, (table,)).to_pylist())[:distinct]
+            few = tuple(row["v"] for row in arrow_rows.plain(engine.query(sql, (table,))))[:distinct]
         ends = (found.get(f"l{place}"), found.get(f"g{place}"))
         profiled.append(Profiled(column.name, family, values, distinct, *ends, few))
     return found["n"], profiled

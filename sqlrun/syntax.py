@@ -12,6 +12,7 @@ from sqlrun.errors import Problem
 from sqlrun.model import Rendered
 from sqlrun.placed import problem
 from sqlrun.spark_sql import MISCOUNTED
+from sqlrun.text_lines import text_lines
 
 
 def wrong(rendered: Rendered, error: Mapping[str, object]) -> Problem:
@@ -49,4 +50,4 @@ def torn(rendered: Rendered, error: TokenError) -> Problem:
         what = "comment" if found["open"] == "/*" else "quote"
         message, close = f"SQL syntax: this {what} is not closed", "*/" if what == "comment" else found["open"]
         return problem("SR301", rendered, line, column, message, f"Write {close} where it ends.", found["open"])
-    return problem("SR301", rendered, 1, 1, f"SQL syntax: {str(error).splitlines()[0]}")
+    return problem("SR301", rendered, 1, 1, f"SQL syntax: {text_lines(str(error))[0]}")

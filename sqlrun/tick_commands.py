@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from sqlrun import pipeline, report
+from sqlrun import arrow_rows, pipeline, report
 from sqlrun.cache import Cache
 from sqlrun.commands import chosen, ledger_of, profile_of
 from sqlrun.console import Console
@@ -31,7 +31,7 @@ def show_rows(
     sql += f" where {condition(where, [c.name for c in relation.columns])}" if where else ""
     keys = [c.name for c in relation.columns if "<" not in c.type]
     sql += " order by " + ", ".join(f'"{key}"' for key in keys) if keys else ""
-    rows = run_query(sql + (f" limit {limit + 1}" if limit else ""), [relation]).to_pylist()
+    rows = arrow_rows.plain(run_query(sql + (f" limit {limit + 1}" if limit else ""), [relation]))
     names = tuple(c.name for c in relation.columns)
     what = f"of {model} at {published}"
     _print_rows(rows, names, limit, output, what)

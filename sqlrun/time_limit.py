@@ -74,7 +74,7 @@ def searched(patterns: Sequence[str], texts: Sequence[str], seconds: float) -> l
     except subprocess.TimeoutExpired:
         raise OutOfTimeError(seconds) from None
     if ran.returncode:
-        last: list[bytes] = ran.stderr.strip().splitlines()[-1:]
+        last: list[bytes] = ran.stderr.strip().split(b"\n")[-1:]
         raise ValueError(f"the search ended with {ran.returncode}: {b''.join(last).decode(errors='replace')}")
     found: Any = pickle.loads(ran.stdout)
     return [[bool(truth) for truth in truths] for truths in found]

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlrun import spark_alone
+from sqlrun import arrow_rows, spark_alone
 from sqlrun.edits import is_edited
 from sqlrun.engines.protocol import Relation, StoredColumn
 from sqlrun.errors import UsageError
@@ -139,7 +139,7 @@ def _compared(
         )
         select * from counted left join shown on true
     """
-    rows = query(text, relations).to_pylist()
+    rows = arrow_rows.plain(query(text, relations))
     counts = rows[0]
     shown = tuple(
         {"change": row["_change"], **{name: row[name] for name, _ in state.columns}} for row in rows if row["_change"]

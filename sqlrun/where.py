@@ -12,6 +12,7 @@ from sqlrun.errors import UsageError
 from sqlrun.functions import refusal, unlike
 from sqlrun.incremental import sql
 from sqlrun.spark_sql import DIALECT
+from sqlrun.text_lines import text_lines
 
 # What no row can answer by itself, or what is no condition at all.
 REFUSED = (
@@ -54,7 +55,7 @@ def _parsed(text: str) -> exp.Expression:
     try:
         parsed = sqlglot.parse(f"select 1 from t where {text}", read=DIALECT)
     except (SqlglotError, RecursionError) as error:
-        raise UsageError(f"--where can't be read: {str(error).splitlines()[0]}") from None
+        raise UsageError(f"--where can't be read: {text_lines(str(error))[0]}") from None
     select = parsed[0]
     if len(parsed) != 1 or not isinstance(select, exp.Select):
         raise UsageError("--where takes one condition")

@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlrun.dbt_words import instead
 from sqlrun.errors import Place, Problem
+from sqlrun.text_lines import text_lines
 from sqlrun.yaml_plain import Listed, Mapped, Unusual, number, read
 
 TAG = "tag:yaml.org,2002:"
@@ -34,7 +35,7 @@ class Reader:
         self.file, self.problems = file, problems
         self.broken = False
         self._values = 0
-        self.lines = text.splitlines()
+        self.lines = text_lines(text)
         self.root: Any = self._parse(text)
 
     def _parse(self, text: str) -> Any:

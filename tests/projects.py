@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sqlrun import load
+from sqlrun import arrow_rows, load
 from sqlrun.build import Request, tick
 from sqlrun.engines.duckdb import DuckDBEngine
 from sqlrun.engines.protocol import Engine, Relation
@@ -70,8 +70,7 @@ def nouns() -> Project:
 
 def rows_of(table: Relation) -> list[dict[str, Any]]:
     """Read a table whole."""
-    rows: list[dict[str, Any]] = READER.query(f'select * from "{table.name}"', (table,)).to_pylist()
-    return rows
+    return arrow_rows.plain(READER.query(f'select * from "{table.name}"', (table,)))
 
 
 def now() -> datetime:

@@ -182,3 +182,37 @@ def test_importing_sqlrun_loads_nothing_heavy() -> None:
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert shown.stdout.strip() == "[]"
+
+
+def test_text_is_split_at_line_feeds_alone() -> None:
+    """`str.splitlines` splits a log at U+2028 and others that stand inside of its texts; `text_lines` doesn't."""
+    found = [
+        f"{name(path)}:{node.lineno}"
+        for path in MODULES
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Attribute) and node.attr == "splitlines"
+    ]
+
+    assert found == []
+
+
+# Where `to_pylist` and `as_py` never meet a value of an analyst's column that may be a time.
+WITHOUT_TIMES = {
+    "arrow_rows", "arrow_counts", "auto", "changed_rows", "check_columns", "check_regexes", "checksums", "debug",
+    "deletion_vectors", "delta_entries", "delta_state", "drift_rows", "duckdb_rewrite", "gx_run", "history_rows",
+    "large_checks", "lost_files", "measures", "measuring", "operator", "past", "quarantine_limit", "quarantine_queue",
+    "related", "relanded", "replays", "routes", "rules_edited", "snapshot", "spark_rewrite", "answers",
+}  # fmt: skip
+
+
+def test_values_of_tables_become_pythons_in_one_place() -> None:
+    """PyArrow fails at a time beyond year 9999; `arrow_rows` gives it another form."""
+    found = {
+        f"{name(path)}:{node.lineno}"
+        for path in MODULES
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Attribute) and node.attr in ("to_pylist", "as_py")
+        if path.stem not in WITHOUT_TIMES
+    }
+
+    assert found == set()

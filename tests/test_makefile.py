@@ -118,7 +118,7 @@ def test_make_alone_shows_every_target():
         shown
         == phony - {"java", "again"}
         == {"help", "build", "test", "test-all", "test-plain", "test-spark", "test-fast"}
-        | {"mutants", "fuzz", "judge", "lines", "crash", "soak", "bench", "lint", "clean"}
+        | {"mutants", "fuzz", "judge", "lines", "values", "crash", "soak", "bench", "lint", "clean"}
     )
     assert told == make("help")
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
 from urllib.parse import quote
 
-from sqlrun.engines.protocol import StoredColumn
+from sqlrun.engines.protocol import StoredColumn, TableSpec
+from sqlrun.errors import EngineError
 
 # Delta's writers gather statistics of so many columns.
 MOST_COLUMNS = 32
@@ -125,6 +126,33 @@ def partition_text(value: Any) -> str | None:
             return value
         case _:
             raise ValueError(f"no partition value: {value!r}")
+
+
+def require_days(table: TableSpec, partitions: Iterable[Iterable[str | None]]) -> None:
+    """Refuse days that Delta's log can't name, before a file of their partition is written (SR736)."""
+    kinds = {column.name: column.type for column in table.columns}
+    for partition in partitions:
+        for name, text in zip(table.partition_by, partition, strict=True):
+            if kinds[name] == "date" and text is not None and not DAY.fullmatch(text):
+                raise no_day(table.name, name, text)
+
+
+def no_day(table: str, column: str, text: str) -> EngineError:
+    """Say that a table can't have a partition of a day."""
+    return EngineError(f"SR736 {told_of_day(table, column)}: {text}", model=table)
+
+
+def told_of_day(table: str, column: str) -> str:
+    """Say which days can be a partition's.
+
+    >>> print(told_of_day("by_day", "day"))
+    by_day is partitioned by `day`, which has to lie in years 1 to 9999. Leave such rows out, or bound it by least() \
+and greatest(); nothing was written. There is
+    """
+    return (
+        f"{table} is partitioned by `{column}`, which has to lie in years 1 to 9999. Leave such rows out, or bound it "
+        "by least() and greatest(); nothing was written. There is"
+    )
 
 
 def is_spelled_alike(kind: str, text: str | None) -> bool:

@@ -42,9 +42,14 @@ def at_once(write: Write, partitions: Collection[tuple[str | None, ...]], count:
 
 
 def rows(
-    session: Any, write: Write, files: list[str], gone: deletion_vectors.Deleted, new: str, whole: bool = False
+    session: Any,
+    write: Write,
+    files: duckdb_files.Values,
+    gone: deletion_vectors.Deleted,
+    new: str,
+    whole: bool = False,
 ) -> str:
-    """Write the rows of a partition's new files: those that come, and those of `files` that stay.
+    """Write the rows of a partition's new files: those that come, and those of `files`, with their values, that stay.
 
     `whole`: of several partitions, with the columns that files don't hold.
     """
@@ -56,8 +61,8 @@ def rows(
     items = ", ".join(_typed(identifier(c.name, "duckdb"), c) for c in columns)
     hit = f"select {FILE}, {ROW} from _hits where {FILE} in ({listed(files)})"
     where = f"h.{ROW} = t.file_row_number" + (f" and h.{FILE} = t.filename" if len(files) > 1 else "")
-    partition_by = list(write.table.partition_by) if whole else []
-    sources = duckdb_files.live(session, files, partition_by, write.table.columns, gone, "_copied")
+    values = files if whole else {}
+    sources = duckdb_files.live(session, list(files), values, write.table.columns, gone, "_copied", places=True)
     kept = (f"select {items} from {source} anti join ({hit}) as h on {where}" for source in sources)
     return " union all ".join([*kept, came])
 

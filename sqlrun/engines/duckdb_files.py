@@ -5,18 +5,23 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 from typing import Any
 from urllib.parse import unquote
 
-from sqlrun.engines import deletion_vectors, delta_files
+from sqlrun.engines import deletion_vectors, delta_entries, delta_files, delta_stats
 from sqlrun.engines.protocol import Relation, StoredColumn
+from sqlrun.far_times import FarTime, ordered
 from sqlrun.incremental.sql import identifier, string, type_name
 
 WITH = re.compile(r"\s*with\s+(recursive\s+)?", re.IGNORECASE)
-MILLISECOND = timedelta(milliseconds=1)
+# Microseconds that Delta's statistics may leave out of a time.
+CUT = 999
+GLOB = re.compile(r"[*?\[]")
+# For each file, by its path: its partition's values, in the words of Delta's log.
+Values = Mapping[str, Mapping[str, str | None]]
 
 
 @dataclass
@@ -99,19 +104,20 @@ def overlapping(ranges: Iterable[tuple[str, Any, Any]]) -> Callable[[dict[str, A
     """Tell by a file's partition or statistics whether it can hold a row in one of (column, least, greatest)."""
     found: dict[str, list[tuple[Any, Any]]] = {}
     for column, low, high in ranges:
-        found.setdefault(column, []).append((comparable(low), comparable(high)))
+        found.setdefault(column, []).append((ordered(low), ordered(high)))
     merged = {column: _merged(ends) for column, ends in found.items()}
 
     def keep(row: dict[str, Any]) -> bool:
         for column, (lows, highs) in merged.items():
             if f"partition.{column}" in row:
-                least = greatest = comparable(row[f"partition.{column}"])
+                least = greatest = ordered(row[f"partition.{column}"])
             else:
-                least, greatest = comparable(row.get(f"min.{column}")), comparable(row.get(f"max.{column}"))
+                top = row.get(f"max.{column}")
+                least, greatest = ordered(row.get(f"min.{column}")), ordered(top)
+                # Statistics of times are cut to milliseconds: the greatest may be almost one more.
+                greatest = greatest + CUT if isinstance(top, datetime | FarTime) else greatest
             if least is None or greatest is None:
                 return True
-            # Statistics of times are cut to milliseconds: the greatest may be almost one more.
-            greatest = greatest + MILLISECOND if isinstance(greatest, datetime) else greatest
             place = bisect_right(lows, greatest) - 1
             if place >= 0 and least <= highs[place]:
                 return True
@@ -137,13 +143,6 @@ def _merged(ends: list[tuple[Any, Any]]) -> tuple[list[Any], list[Any]]:
     return lows, highs
 
 
-def comparable(value: Any) -> Any:
-    """Compare times by their instant: statistics may come without a zone, in UTC."""
-    if isinstance(value, datetime):
-        return value.replace(tzinfo=timezone.utc) if value.tzinfo is None else value.astimezone(timezone.utc)
-    return value
-
-
 def scan(
     session: Any,
     table: Any,
@@ -164,35 +163,43 @@ def scan(
     root = delta_files.local_path(table)
     files = [f"{root}/{unquote(row['path'])}" for row in rows]
     partition_by, gone = table.metadata().partition_columns, deletion_vectors.deleted(table)
+    values = {file: values_of(row, partition_by) for file, row in zip(files, rows, strict=True)} if partition_by else {}
     # The view may read more columns than it gives, and what a file lacks is NULL.
-    sources = live(session, files, partition_by, columns, gone, name)
+    sources = live(session, files, values, columns, gone, name)
     return " union all ".join(f"select {names(columns)} from {source}{condition}" for source in sources)
+
+
+def values_of(file: Mapping[str, Any], partition_by: Iterable[str]) -> dict[str, str | None]:
+    """Return the partition values of a file, as `files_at` lists it, in the words of Delta's log."""
+    return {name: delta_stats.partition_text(file[f"partition.{name}"]) for name in partition_by}
 
 
 def live(
     session: Any,
     files: list[str],
-    partition_by: list[str],
+    values: Values,
     columns: tuple[StoredColumn, ...],
     gone: deletion_vectors.Deleted,
     name: str,
+    *,
+    places: bool = False,
 ) -> list[str]:
     """Write what follows FROM for the rows of files that count, as `t`; those with deleted rows are apart.
 
-    `name`: the session holds the deleted rows as `_gone_<name>`.
+    `name`: the session holds the deleted rows as `_gone_<name>`. `places`: with the columns that tell where a row lies.
     """
     import pyarrow as pa
 
     whole = [file for file in files if file not in gone]
     marked = [file for file in files if file in gone]
-    found = [f"{parquet(whole, partition_by, columns)} as t"] if whole or not marked else []
+    found = [f"{parquet(whole, values, columns, places=places)} as t"] if whole or not marked else []
     if marked:
         held = identifier(f"_gone_{name}", "duckdb")
         numbers = [pa.repeat(pa.scalar(place, pa.uint64()), len(gone[file])) for place, file in enumerate(marked)]
         rows = pa.concat_arrays([gone[file] for file in marked])
         session.register(f"_gone_{name}", pa.table({"file": pa.concat_arrays(numbers), "row": rows}))
         on = "g.file = t.file_index and g.row = t.file_row_number"
-        found.append(f"{parquet(marked, partition_by, columns)} as t anti join {held} as g on {on}")
+        found.append(f"{parquet(marked, values, columns, places=True)} as t anti join {held} as g on {on}")
     return found
 
 
@@ -201,13 +208,41 @@ def listed(files: Iterable[str]) -> str:
     return ", ".join(string(file, "duckdb") for file in files)
 
 
-def parquet(files: list[str], partition_by: list[str], columns: tuple[StoredColumn, ...]) -> str:
-    """Write read_parquet over files; partition columns come from the folders' names."""
-    if not partition_by:
-        return f"read_parquet([{listed(files)}], hive_partitioning = false)"
-    kinds = {c.name: type_name(c.type, "duckdb") for c in columns if c.name in partition_by}
-    hive = ", ".join(f"{string(p, 'duckdb')}: {kinds.get(p, 'VARCHAR')}" for p in partition_by)
-    return f"read_parquet([{listed(files)}], hive_partitioning = true, hive_types = {{{hive}}})"
+def parquet(files: list[str], values: Values, columns: tuple[StoredColumn, ...], *, places: bool = False) -> str:
+    """Write read_parquet over files; `values` are those of the log for the columns that files don't hold.
+
+    No column comes from a path: a folder above the table may be named like one, and a value may not be spelled in it.
+    `places`: with the columns that tell where a row lies.
+    """
+    read = f"read_parquet([{', '.join(string(pattern(file), 'duckdb') for file in files)}], hive_partitioning = false)"
+    names = list(values[files[0]]) if files and values else []
+    if not names:
+        return read
+    kinds = {c.name: type_name(c.type, "duckdb") for c in columns}
+    items = [_told([values[file][name] for file in files], kinds.get(name, "VARCHAR"), name) for name in names]
+    where = ["filename", "file_index", "file_row_number"] if places else []
+    return f"(select {', '.join(['*', *where, *items])} from {read})"
+
+
+def _told(texts: list[str | None], kind: str, name: str) -> str:
+    """Write a column that files don't hold, by the number of a row's file."""
+    literals = ["null" if text is None else string(text, "duckdb") for text in texts]
+    one = len(set(literals)) == 1
+    value = (
+        f"cast({literals[0]} as {kind})"
+        if one
+        else (f"(cast([{', '.join(literals)}] as {kind}[]))[cast(file_index as bigint) + 1]")
+    )
+    return f"{value} as {identifier(name, 'duckdb')}"
+
+
+def pattern(path: str) -> str:
+    """Write a path as the pattern that fits it alone.
+
+    >>> pattern("/a[b]/c*.parquet")
+    '/a[[]b]/c[*].parquet'
+    """
+    return GLOB.sub(r"[\g<0>]", path)
 
 
 def empty(columns: tuple[StoredColumn, ...]) -> str:
@@ -231,7 +266,6 @@ def _changes(session: Any, relation: Relation, reads: Reads) -> str:
             files[weight].extend(changed[kind])
     if any("deletionVector" in file for found in files.values() for file in found):
         return _fed(session, relation, reads)
-    partition_by = _partitions(relation, [file for found in files.values() for file in found])
     condition = f" where {relation.where}" if relation.where else ""
     pieces = []
     for weight, found in files.items():
@@ -239,19 +273,23 @@ def _changes(session: Any, relation: Relation, reads: Reads) -> str:
             reads.files += len(found)
             reads.bytes += sum(file.get("size") or 0 for file in found)
             reads.rows += sum(json.loads(file.get("stats") or "{}").get("numRecords", 0) for file in found)
-            source = parquet([f"{relation.path}/{unquote(f['path'])}" for f in found], partition_by, relation.columns)
+            paths = [f"{relation.path}/{unquote(file['path'])}" for file in found]
+            source = parquet(paths, entered(relation, paths, found), relation.columns)
             items = f'{names(relation.columns)}, cast({weight} as bigint) as "_weight"'
             pieces.append(f"select {items} from {source}{condition}")
     return " union all ".join(pieces) or empty((*relation.columns, StoredColumn("_weight", "bigint")))
 
 
-def _partitions(relation: Relation, files: list[dict[str, Any]]) -> list[str]:
-    """Name the partition columns, as files' entries do; where none does, the table itself is asked."""
-    named = next((file["partitionValues"] for file in files if file.get("partitionValues") is not None), None)
-    if named is not None:
-        return list(named)
+def entered(relation: Relation, paths: list[str], entries: list[dict[str, Any]]) -> Values:
+    """Return the partition values of a log's entries; an empty text is NULL (Delta protocol).
+
+    Some writers leave them out where a file goes: then the entry with which it came has them.
+    """
     newest = max(relation.commits, default=0)
-    return list(delta_files.open_table(relation.path, newest).metadata().partition_columns)
+    untold = {entry["path"] for entry in entries if entry.get("partitionValues") is None}
+    came = delta_entries.of_files(relation.path, newest, untold) if untold else {}
+    told = [came.get(entry["path"], entry).get("partitionValues") or {} for entry in entries]
+    return {path: {name: text or None for name, text in each.items()} for path, each in zip(paths, told, strict=True)}
 
 
 def _fed(session: Any, relation: Relation, reads: Reads) -> str:

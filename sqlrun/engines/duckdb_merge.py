@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from datetime import date, datetime, timezone
+from pathlib import Path
 from typing import Any
 
-from sqlrun.engines import delta_files, duckdb_files, duckdb_rewrite
+from sqlrun import arrow_rows
+from sqlrun.engines import delta_files, delta_stats, duckdb_files, duckdb_rewrite
 from sqlrun.engines.merge_text import operation, same
 from sqlrun.engines.protocol import Merge, Overwrite, Write
 from sqlrun.errors import EngineError
+from sqlrun.far_times import ordered
 from sqlrun.incremental.sql import identifier, string
 
 # (key column, least, greatest) of the key values that a delta touches.
@@ -19,6 +22,7 @@ MOST_LITERALS = 400
 def append(session: Any, table: Any, sql: str, commit: Any) -> int:
     """Add the rows of a query."""
     count = _made(session, "_rows", sql)
+    _require_days(session, table, "_rows")
     if count:
         _write(table, _reader(session, "select * from _rows"), "append", commit)
     return count
@@ -26,22 +30,25 @@ def append(session: Any, table: Any, sql: str, commit: Any) -> int:
 
 def append_table(session: Any, table: Any, name: str, commit: Any) -> None:
     """Add the rows of a table of the session, in a commit also where there are none."""
+    _require_days(session, table, name)
     _write(table, _reader(session, f"select * from {name}"), "append", commit)
 
 
 def replace(session: Any, table: Any, sql: str, commit: Any) -> int:
     """Make the rows of a query the whole table."""
     count = _made(session, "_rows", sql)
+    _require_days(session, table, "_rows")
     _write(table, _reader(session, "select * from _rows"), "overwrite", commit)
     return max(1, count)
 
 
 def overwrite(session: Any, table: Any, statement: Overwrite, partition_by: tuple[str, ...], commit: Any) -> int:
     """Make the rows of a query the whole of the partitions that it touches."""
-    touched = session.execute(statement.touched).fetchall()
+    touched = _values(session, statement.touched)
     if not touched:
         return 0
     count = _made(session, "_rows", statement.sql)
+    _require_days(session, table, "_rows")
     each = [" and ".join(_is(name, v) for name, v in zip(partition_by, row, strict=True)) for row in touched]
     rows = session.sql("select * from _rows").to_arrow_table()
     _write(table, rows, "overwrite", commit, predicate=" or ".join(f"({condition})" for condition in each))
@@ -89,6 +96,7 @@ def merge(session: Any, table: Any, write: Write, statement: Merge, commit: Any,
     kinds = dict(session.execute("select _op, count(*) from _apply group by _op").fetchall())
     if not kinds:
         return 0
+    _require_days(session, table, "_apply")
     write.may_commit()
     if set(kinds) == {"i"}:
         _write(table, _reader(session, "select * exclude (_op) from _apply"), "append", commit)
@@ -123,17 +131,25 @@ def _ranges(session: Any, statement: Merge) -> Ranges:
     found = []
     for key, group in statement.prune.ranges:
         k, g = identifier(key, "duckdb"), identifier(group, "duckdb")
-        for low, high in session.execute(f"select min({k}), max({k}) from s group by {g}").fetchall():
-            found.append((key, low, high))
+        ends = _values(session, f"select min({k}) as low, max({k}) as high from s group by {g}")
+        if any(low is None for low, _ in ends):  # a NULL lies in no range
+            return []
+        found += [(key, low, high) for low, high in ends]
     return found
+
+
+def _values(session: Any, sql: str) -> list[tuple[Any, ...]]:
+    """Give the rows of a query; DuckDB itself gives a text for a time that Python can't make."""
+    held = session.sql(sql).to_arrow_table()
+    return list(zip(*(arrow_rows.values(column) for column in held.columns), strict=True))
 
 
 def _partitions(session: Any, statement: Merge) -> dict[str, set[Any]]:
     """Find the partition values that a delta touches."""
     found = {}
     for column in statement.prune.partitions:
-        values = session.execute(f"select distinct {identifier(column, 'duckdb')} from s").fetchall()
-        found[column] = {duckdb_files.comparable(value) for (value,) in values}
+        values = _values(session, f"select distinct {identifier(column, 'duckdb')} from s")
+        found[column] = {ordered(value) for (value,) in values}
     return found
 
 
@@ -143,7 +159,7 @@ def _keeper(partitions: dict[str, set[Any]], ranges: Ranges) -> Any:
 
     def keep(row: dict[str, Any]) -> bool:
         for column, values in partitions.items():
-            if duckdb_files.comparable(row.get(f"partition.{column}")) not in values:
+            if ordered(row.get(f"partition.{column}")) not in values:
                 return False
         return near is None or near(row)
 
@@ -173,7 +189,7 @@ def _literal(value: Any) -> str | None:
         case int():
             return str(value)
         case datetime():
-            text = value.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%f")
+            text = value.astimezone(timezone.utc).replace(tzinfo=None).isoformat("T", "microseconds")
             return f"arrow_cast('{text}', 'Timestamp(Microsecond, Some(\"UTC\"))')"
         case date():
             return f"arrow_cast('{value.isoformat()}', 'Date32')"
@@ -209,6 +225,18 @@ def _write(table: Any, data: Any, mode: Any, commit: Any, predicate: str | None 
     write_deltalake(
         table, data, mode=mode, predicate=predicate, commit_properties=commit, post_commithook_properties=hooks
     )
+
+
+def _require_days(session: Any, table: Any, name: str) -> None:
+    """Refuse rows whose partition's day Delta's log can't name (SR736)."""
+    parts = table.metadata().partition_columns
+    for field in table.schema().fields if parts else ():
+        if field.name in parts and str(field.type.type) == "date":
+            day = identifier(field.name, "duckdb")
+            outside = f"{day} < date '0001-01-01' or {day} > date '9999-12-31'"
+            sql = f"select cast({day} as varchar) from {name} where {outside} limit 1"
+            for (text,) in session.execute(sql).fetchall():
+                raise delta_stats.no_day(table.metadata().name or Path(table.table_uri).parent.name, field.name, text)
 
 
 def _reader(session: Any, sql: str) -> Any:

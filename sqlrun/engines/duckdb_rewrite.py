@@ -94,7 +94,7 @@ def prepare(session: Any, table: Any, write: Write, statement: Merge, files: lis
         held = {file.file: file for file in _held(table, write, files, gone)}
     except ValueError:
         return None
-    target = _target(session, write, list(held), gone)
+    target = _target(session, write, {file.file: file.values for file in held.values()}, gone)
     made = session.execute(f"create or replace temp table _hits as {_hits(write, statement, target)}").fetchall()
     return _found(session, table, write, held, MOST_PARTITIONS, few=made[0][0] <= MOST_AT_ONCE)
 
@@ -119,6 +119,7 @@ def carry_out(session: Any, table: Any, write: Write, statement: Merge, plan: Pl
     started = time.perf_counter()
     if not plan.counts:
         return 0
+    delta_stats.require_days(write.table, plan.partitions)
     _require_single(session, write, statement, plan)
     gone = deletion_vectors.deleted(table)
     dead = _dead(session, plan, gone)
@@ -138,7 +139,7 @@ def _held(table: Any, write: Write, files: list[dict[str, Any]], gone: deletion_
     # Where they really lie: so their deleted rows are listed.
     root = delta_files.local_path(table)
     for row in files:
-        values = {name: delta_stats.partition_text(row[f"partition.{name}"]) for name in write.table.partition_by}
+        values = duckdb_files.values_of(row, write.table.partition_by)
         file = f"{root}/{unquote(row['path'])}"
         dead, live = len(gone.get(file, ())), row.get("num_records")
         yield Held(file, row["path"], values, row["size_bytes"], None if live is None else live + dead, dead)
@@ -169,11 +170,11 @@ def applied(write: Write, statement: Merge) -> str:
     return f"select {once}{duckdb_files.names(write.table.columns)}, {OP} as _op from _hits"
 
 
-def _target(session: Any, write: Write, files: list[str], gone: deletion_vectors.Deleted) -> str:
+def _target(session: Any, write: Write, values: duckdb_files.Values, gone: deletion_vectors.Deleted) -> str:
     columns = write.table.columns
-    if not files:
+    if not values:
         return f"select *, null::varchar as {FILE}, null::bigint as {ROW} from ({duckdb_files.empty(columns)})"
-    sources = duckdb_files.live(session, files, list(write.table.partition_by), columns, gone, "_target")
+    sources = duckdb_files.live(session, list(values), values, columns, gone, "_target", places=True)
     items = f"{duckdb_files.names(columns)}, filename as {FILE}, file_row_number as {ROW}"
     return " union all ".join(f"select {items} from {source}" for source in sources)
 
@@ -321,11 +322,11 @@ def _rows_written(
         few = stay is not None and stay + sum(plan.counts.values()) <= MOST_AT_ONCE
         alone = {} if few else remade
     for partition in alone:
-        anew = [file.file for file in plan.rewritten if file.partition == partition]
+        anew = {file.file: file.values for file in plan.rewritten if file.partition == partition}
         sql = rows(session, write, anew, gone, plan.partitions.get(partition, "false"))
         added += copied(session, write, sql, "", _values(write, partition), done)
     rest = [f"({where})" for partition, where in plan.partitions.items() if partition not in alone]
-    anew = [file.file for file in plan.rewritten if file.partition not in alone]
+    anew = {file.file: file.values for file in plan.rewritten if file.partition not in alone}
     if together and (rest or anew):
         sql = rows(session, write, anew, gone, f"({' or '.join(rest) or 'false'})", whole=True)
         added += copied(session, write, sql, "", None, done)

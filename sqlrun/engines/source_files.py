@@ -12,6 +12,7 @@ from urllib.parse import unquote
 
 from sqlrun import landed
 from sqlrun.errors import EngineError
+from sqlrun.text_lines import text_lines
 
 # Size in bytes and time of the last change in nanoseconds; None where that is not remembered.
 Stat = tuple[int | None, int | None]
@@ -124,7 +125,7 @@ def spark_log(checkpoint: Path) -> Iterator[tuple[str, int, int]]:
     """Give name, time of change in milliseconds, and batch of each file in the log of a Spark source."""
     folder = checkpoint / "sources" / "0"
     logs = [log for log in folder.iterdir() if not log.name.startswith(".")] if folder.is_dir() else []
-    for line in itertools.chain.from_iterable(log.read_text().splitlines()[1:] for log in logs):
+    for line in itertools.chain.from_iterable(text_lines(log.read_text())[1:] for log in logs):
         try:
             entry = json.loads(line)
             found = unquote(entry["path"].rsplit("/", 1)[-1]), entry["timestamp"], entry["batchId"]

@@ -45,6 +45,7 @@ from sqlrun.engines.spark_stops import Cancel
 from sqlrun.errors import EngineError
 from sqlrun.incremental.sql import identifier
 from sqlrun.stopping import limited, out_of_time
+from sqlrun.text_lines import text_lines
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -245,7 +246,7 @@ def _load(table: Any, write: Write, statement: Load, started: float) -> Written:
 
 def _first_line(error: Exception) -> str:
     text = str(error).strip()
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line.strip() for line in text_lines(text) if line.strip()]
     told = [line for line in lines if not line.startswith(("at ", "An error occurred while calling", "Suppressed"))]
     first = (told or lines or [type(error).__name__])[0].removeprefix(": ")
     # `org.apache.spark.SomeException: [ERROR_CLASS] what happened`: the class and the rest say it all.

@@ -16,9 +16,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from sqlrun import arrow_rows
 from sqlrun.engines import delta_commit, delta_files, duckdb_files, duckdb_rewrite, spark_modes, spark_views
 from sqlrun.engines.merge_text import operation, same
 from sqlrun.engines.protocol import Merge, Prune, StoredColumn, Write
+from sqlrun.far_times import ordered
 from sqlrun.incremental.sql import identifier, type_name
 
 if TYPE_CHECKING:
@@ -62,7 +64,7 @@ def merge(session: Any, lend: Lend, table: Any, write: Write, statement: Merge, 
         return True
     target = _target(table, statement.prune, delta)
     files = [unquote(file["path"]) for file in target.files]
-    if target.rows > MOST_TARGET or not spark_views.direct(table, files):
+    if target.rows > MOST_TARGET or not spark_views.direct(table, target.files):
         return False
     spark_modes.choose(session, target.rows + delta.num_rows)
     source = session.createDataFrame(delta, schema=frame.schema)
@@ -89,7 +91,7 @@ def _target(table: Any, prune: Prune, delta: pa.Table) -> Target:
 
     parts = set(table.metadata().partition_columns)
     touched = {
-        name: {duckdb_files.comparable(value) for value in pc.unique(delta[name]).to_pylist()}
+        name: {ordered(value) for value in arrow_rows.values(pc.unique(delta[name]))}
         for name in prune.partitions
         if name in parts
     }
@@ -97,7 +99,7 @@ def _target(table: Any, prune: Prune, delta: pa.Table) -> Target:
     near = duckdb_files.overlapping(ranges) if ranges and all(low is not None for _, low, _ in ranges) else None
 
     def keep(file: Mapping[str, Any]) -> bool:
-        if any(duckdb_files.comparable(file.get(f"partition.{name}")) not in touched[name] for name in touched):
+        if any(ordered(file.get(f"partition.{name}")) not in touched[name] for name in touched):
             return False
         return near is None or near(dict(file))
 
@@ -109,7 +111,7 @@ def _ranges(delta: pa.Table, key: str, group: str) -> Iterator[tuple[Any, Any]]:
     """Bound a key in each group of the delta."""
     held = delta.select([key]).append_column("_group", delta[group])
     found = held.group_by("_group").aggregate([(key, "min"), (key, "max")])
-    return zip(found[f"{key}_min"].to_pylist(), found[f"{key}_max"].to_pylist(), strict=True)
+    return zip(arrow_rows.values(found[f"{key}_min"]), arrow_rows.values(found[f"{key}_max"]), strict=True)
 
 
 def _read(write: Write, statement: Merge) -> list[str]:
@@ -183,7 +185,7 @@ def _typed(write: Write, statement: Merge, read: list[str], files: list[str]) ->
     if files and len(read) < len(write.table.columns):
         file, row = identifier(FILE, "duckdb"), identifier(ROW, "duckdb")
         on = f"t.filename = _found.{file} and t.file_row_number = _found.{row}"
-        joined += f" left join {duckdb_files.parquet(files, [], write.table.columns)} as t on {on}"
+        joined += f" left join {duckdb_files.parquet(files, {}, write.table.columns)} as t on {on}"
     return f"select {'distinct ' if statement.repeats else ''}{', '.join(items)} from {joined}"
 
 

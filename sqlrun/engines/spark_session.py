@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlrun.engines import class_data, spark_lent
 from sqlrun.errors import EngineError
+from sqlrun.text_lines import text_lines
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -265,10 +266,10 @@ def _unstarted(error: Exception, said: str) -> str:
     raised = re.search(r"^: (?:[\w.$]+: )?(.+)", str(error), re.MULTILINE)
     if raised:
         return f"Spark doesn't start: {raised[1]}"
-    first = (str(error).splitlines() or [type(error).__name__])[0]
+    first = (text_lines(str(error)) or [type(error).__name__])[0]
     return f"Spark doesn't start: {first}\n{said}".rstrip()
 
 
 def _tail(file: Path, lines: int = 5) -> str:
-    told = [line for line in file.read_text(errors="replace").splitlines() if not line.lstrip().startswith("at ")]
+    told = [line for line in text_lines(file.read_text(errors="replace")) if not line.lstrip().startswith("at ")]
     return "\n".join(told[-lines:])

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from sqlrun.engines import deletion_vectors, delta_files
-from sqlrun.engines.duckdb_files import overlapping
+from sqlrun.engines.delta_stats import NO_VALUE
+from sqlrun.engines.duckdb_files import entered, overlapping, values_of
 from sqlrun.engines.protocol import Relation
 from sqlrun.engines.spark_modes import rows_in
 from sqlrun.incremental.sql import identifier
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 MOST_FILES = 2000
 # More deleted rows than these are too many to be handed to Spark for a statement.
 MOST_DELETED = 500_000
-ESCAPED_BYTE = re.compile(r"%[89A-Fa-f][0-9A-Fa-f]")
+# Values that nobody escapes: days, whole numbers, booleans, names of hidden columns.
+PLAIN = re.compile(r"[A-Za-z0-9-]+")
 # Where a row of a table lies: its file as Spark names it, and its number there.
 FILE, ROW = "_sqlrun.file", "_sqlrun.row"
 PLACES = (f"_metadata.file_path as `{FILE}`", f"_metadata.row_index as `{ROW}`")
@@ -65,7 +67,7 @@ def _rows(session: Any, relation: Relation) -> tuple[Any, int]:
     if relation.ranges:
         files = list(filter(overlapping(relation.ranges), files))
     paths = [unquote(file["path"]) for file in files]
-    if direct(table, paths):
+    if direct(table, files):
         frame = live(session, table, paths)
     else:
         frame = session.read.format("delta").option("versionAsOf", relation.version).load(relation.path)
@@ -74,22 +76,27 @@ def _rows(session: Any, relation: Relation) -> tuple[Any, int]:
     return frame.select(*_names(relation)), rows_in(files)
 
 
-def direct(table: Any, files: list[str]) -> bool:
-    """Tell whether some files of an open table may be read without Delta's reader."""
-    if len(files) > MOST_FILES or not table.table_uri.startswith(("file://", "/")) or misread(files):
+def direct(table: Any, files: Iterable[Mapping[str, Any]]) -> bool:
+    """Tell whether some files of an open table, as `files_at` lists them, may be read without Delta's reader."""
+    listed, partition_by = list(files), table.metadata().partition_columns
+    if len(listed) > MOST_FILES or not table.table_uri.startswith(("file://", "/")):
         return False
-    return sum(len(rows) for rows in _deleted(table, files).values()) <= MOST_DELETED
+    if partition_by and not all(spelled(unquote(f["path"]), values_of(f, partition_by)) for f in listed):
+        return False
+    return sum(len(rows) for rows in _deleted(table, [unquote(f["path"]) for f in listed]).values()) <= MOST_DELETED
 
 
-def misread(files: Iterable[str]) -> bool:
-    """Tell whether Spark would read another partition's value from a file's folder than the log has.
+def spelled(path: str, values: Mapping[str, str | None]) -> bool:
+    """Tell whether a file's folders say, letter by letter, what the log has of its partition: Spark reads the folders.
 
-    delta-rs writes a letter beyond ASCII as the escaped bytes of UTF-8, and Spark reads each of those as a letter.
+    Each writer escapes in a way of its own, and names an empty text as it names NULL.
 
-    >>> misread(["city=K%C3%B6ln/a.parquet"]), misread(["city=Köln%2FBonn/a.parquet"])
+    >>> spelled("day=2026-01-02/a.parquet", {"day": "2026-01-02"}), spelled("n=__x/a.parquet", {"n": "__x"})
     (True, False)
     """
-    return any(ESCAPED_BYTE.search(file) for file in files)
+    folders = path.removeprefix("_change_data/").split("/")[:-1]
+    told = [f"{name}={NO_VALUE if text is None else text}" for name, text in values.items()]
+    return folders == told and all(text is None or PLAIN.fullmatch(text) for text in values.values())
 
 
 def _deleted(table: Any, files: list[str]) -> dict[str, Any]:
@@ -161,7 +168,8 @@ def _changes(session: Any, relation: Relation) -> tuple[Any, int]:
             files[kind].extend(found)
     every = [file for found in files.values() for file in found]
     size = rows_in(every)
-    plain = relation.path.startswith("/") and not misread(unquote(file["path"]) for file in every)
+    told = entered(relation, [unquote(file["path"]) for file in every], every)
+    plain = relation.path.startswith("/") and all(spelled(path, values) for path, values in told.items())
     if len(every) > MOST_FILES or not plain or any("deletionVector" in file for file in every):
         frames = [_filtered(frame, relation).selectExpr(*names, WEIGHT) for frame in _fed(session, relation)]
         return reduce(lambda a, b: a.unionAll(b), frames), size

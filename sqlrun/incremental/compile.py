@@ -10,7 +10,18 @@ from sqlglot import exp
 from sqlrun import line_types
 from sqlrun.engines.protocol import Dialect, StoredColumn
 from sqlrun.errors import Problem, ProjectError
-from sqlrun.incremental import chance, clocks, distinct_counts, in_over_nulls, shape, sql, stages, ties, types
+from sqlrun.incremental import (
+    chance,
+    clocks,
+    distinct_counts,
+    hidden_parts,
+    in_over_nulls,
+    shape,
+    sql,
+    stages,
+    ties,
+    types,
+)
 from sqlrun.incremental.algebra import Aggregate, Node, Reason, Refusal, Scan, Type, Window, scans, walk
 from sqlrun.incremental.script import Moment
 from sqlrun.incremental.stages import ORDER, Stage, Target
@@ -109,6 +120,7 @@ def _scan(noun: Model | Seed, *, only_grows: bool) -> Scan:
 def model(query: Query, catalog: _Catalog) -> Compiled:
     """Compile one model."""
     contract = query.rendered.model
+    _check_partitions(query)
     if query.rendered.sources:
         return _landing(query, catalog)
     target = Target(_stored(contract.columns), contract.grain, query.rendered.config.partition_by)
@@ -236,6 +248,17 @@ def _tables(query: Query, catalog: _Catalog) -> Iterable[str]:
 def _problem(query: Query, reason: Reason) -> Problem:
     place, excerpt = source_place(query.rendered, reason.line or 1, reason.column or 1)
     return Problem(reason.code, place, reason.why, reason.instead, excerpt)
+
+
+def _check_partitions(query: Query) -> None:
+    """Refuse columns whose values can't name a partition (SR735)."""
+    contract = query.rendered.model
+    for name in query.rendered.config.partition_by:
+        column = contract.column(name)
+        if column is not None and not hidden_parts.may_part(column.type):
+            message = f"{query.name} can't be partitioned by `{name}`: its values are {column.type}"
+            hint = "Take a column of days, whole numbers, booleans, texts or times, or leave `partition_by` out."
+            raise ProjectError([Problem("SR735", column.place, message, hint)])
 
 
 def _check_contract(compiled: Compiled) -> None:

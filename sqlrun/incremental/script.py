@@ -11,6 +11,7 @@ from sqlglot import exp
 from sqlrun.engines.protocol import Dialect
 from sqlrun.incremental import clocks, sql
 from sqlrun.incremental.algebra import Node
+from sqlrun.text_lines import text_lines
 
 WEIGHT = "_weight"
 
@@ -130,4 +131,4 @@ class Script:
 
 
 def _indent(text: str) -> str:
-    return "\n".join("    " + line for line in text.splitlines())
+    return "\n".join("    " + line for line in text_lines(text))

@@ -5,12 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import Any
 
 from sqlrun.engines import delta_files
 from sqlrun.engines.duckdb import DuckDBEngine
-from sqlrun.engines.duckdb_files import comparable
 from sqlrun.engines.protocol import Relation
 from sqlrun.errors import UsageError
 from sqlrun.readers import relation
@@ -115,4 +114,8 @@ def _begin(hours: Relation) -> str:
     starts = [file.get("min.hour_at") for file in files]
     if not starts or any(start is None for start in starts):
         return ""
-    return min(dashboard.iso(comparable(start)) if isinstance(start, datetime) else str(start) for start in starts)
+    return min(dashboard.iso(_in_utc(start)) if isinstance(start, datetime) else str(start) for start in starts)
+
+
+def _in_utc(moment: datetime) -> datetime:
+    return moment.replace(tzinfo=timezone.utc) if moment.tzinfo is None else moment.astimezone(timezone.utc)

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlrun import pipeline
+from sqlrun import arrow_rows, pipeline
 from sqlrun.cache import Cache
 from sqlrun.commands import ledger_of
 from sqlrun.engines.protocol import Relation, StoredColumn
@@ -188,7 +188,7 @@ class _Search:
 
     def __init__(self, past: _Past, answers: Answers, rows: pa.Table) -> None:
         self._past, self._answers = past, answers
-        self._wanted = [dict(row) for row in rows.to_pylist()]
+        self._wanted = [dict(row) for row in arrow_rows.plain(rows)]
         self._tables: dict[str, pa.Table] = {}
         self._kept: dict[str, list[int]] = {}
         self._trials, self._until = TRIALS, time.monotonic() + PATIENCE
@@ -275,7 +275,7 @@ class _Search:
             table = self._tables[name].take(sorted(self._kept[name], reverse=True))
             private = private_columns(nouns, past.lineage, name)
             private_inputs += [f"{name}.{column}" for column in private]
-            rows = [masks.row(row, private) for row in table.to_pylist()]
+            rows = [masks.row(row, private) for row in arrow_rows.plain(table)]
             self._put(name, rows, table.schema)
             given.append((f"ref('{name}')", tuple(rows)))
         expect = self._answers.rows()

@@ -18,6 +18,7 @@ from sqlrun.load import facts
 from sqlrun.model import Project, UnitTest
 from sqlrun.parse import Query
 from sqlrun.stopping import limited
+from sqlrun.text_lines import text_lines
 from sqlrun.unit.chain import Chain, alone, chain, cut_of
 from sqlrun.unit.memory import LONGEST, Computer, Memory, OnDuckDB, connect, failures
 from sqlrun.unit.queries import Queries
@@ -174,7 +175,7 @@ def _computer(engine: str) -> Computer:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0]
+    return text_lines(str(error).strip())[0]
 
 
 def _told(error: ProjectError) -> str:

@@ -14,6 +14,7 @@ import tempfile
 from types import FrameType
 from typing import Any
 
+from sqlrun.text_lines import text_lines
 from sqlrun.warm import wire
 from sqlrun.warm.command import die_with
 
@@ -43,7 +44,7 @@ def keep(channel: socket.socket, settings: dict[str, str], server: int) -> int:
         _try(session)
         keep_classes(session)
     except Exception as error:  # whatever it is, the server goes on without Spark
-        wire.send(channel, {"failed": str(error).splitlines()[0] if str(error) else type(error).__name__})
+        wire.send(channel, {"failed": text_lines(str(error))[0] if str(error) else type(error).__name__})
         if jvm is not None:
             jvm.kill()
         return 1

@@ -1,0 +1,1 @@
+"""Values and names that have broken other systems, played through whole projects."""
