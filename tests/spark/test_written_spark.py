@@ -33,7 +33,11 @@ def test_kept_queries_are_spark_s_answers(small_session: Any) -> None:
         wrong = []
         listed = [query.sql for query in queries() if not query.refused and UNREAD not in query.sql]
         for sql in listed[seed % STEP :: STEP]:
-            wanted = _answer(small_session, sql)
+            try:
+                wanted = _answer(small_session, sql)
+            except Exception as error:
+                wrong.append(f"{sql}: {str(error)[:200]}")
+                continue
             if plain(kept(made(sql), seed)) != wanted:
                 wrong.append(sql)
 
