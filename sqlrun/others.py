@@ -33,6 +33,8 @@ def is_refused(subject: Subject) -> bool:
 def refusal(subject: Subject, found: list[Foreign]) -> str:
     """Say what another writer did to a table that a build doesn't touch then."""
     said = f"SR740 {_changed(subject, found)}"
+    if not is_refused(subject):
+        return f"SR741 {_changed(subject, found)}. The next build, or `--repair`, takes that back"
     way = "`sqlrun doctor --repair` takes that back"
     if not subject.path.startswith("_sqlrun/"):
         way += (

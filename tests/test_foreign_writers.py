@@ -94,6 +94,20 @@ def test_other_tables_go_back_to_what_was_published(site: Site, how: str) -> Non
     true(site, 3, 9)
 
 
+@pytest.mark.parametrize("how", some("delete", "reshape"))
+def test_what_a_checkpoint_holds_comes_back(site: Site, how: str) -> None:
+    """Its entries of files have statistics and partitions of the table's own types, which a commit has as text."""
+    for name in (*KINDS, "ledger"):
+        DeltaTable(path_of(site, name)).create_checkpoint()
+        change(site, name, how)
+    said = command(site, "doctor", code=1)
+    assert "SR740 ledger" in said
+    assert "SR741 ledger" in command(site, "doctor", "--repair")
+    arrive(site, 2)
+    assert "SR74" not in build(site, 2)
+    true(site, 2, 9)
+
+
 @pytest.mark.parametrize("how", first_of(HARMLESS, "optimize"))
 def test_what_only_moves_rows_is_nobodys_business(site: Site, how: str) -> None:
     for name in (*KINDS, "ledger", "receipts"):

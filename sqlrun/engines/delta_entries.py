@@ -8,6 +8,12 @@ from typing import Any
 
 from sqlrun.engines import delta_files
 
+# What an entry has (Delta protocol, "Add File and Remove File"); a checkpoint has more, for its own readers.
+ADD = {
+    "path", "partitionValues", "size", "modificationTime", "dataChange", "stats", "tags", "deletionVector",
+    "baseRowId", "defaultRowCommitVersion", "clusteringProvider",
+}  # fmt: skip
+
 
 def of_files(path: str, version: int, wanted: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Find the entries of some files of a version, by their paths in the log; those that aren't found are left out.
@@ -53,10 +59,12 @@ def _texts(values: set[str], kind: Any) -> Any:
 
 
 def plain(entry: dict[str, Any]) -> dict[str, Any]:
-    """Give an entry as JSON has it: maps as objects, nothing that is null."""
+    """Give an entry as JSON has it: maps as objects, nothing that is null, nothing that only checkpoints have."""
     vector = entry.get("deletionVector")
-    found = {name: value for name, value in entry.items() if value is not None}
+    found = {name: value for name, value in entry.items() if name in ADD and value is not None}
     found["partitionValues"] = dict(entry["partitionValues"] or ())
+    if "tags" in found:
+        found["tags"] = dict(found["tags"])
     if vector is not None:
         found["deletionVector"] = {name: value for name, value in vector.items() if value is not None}
     return found
