@@ -346,6 +346,8 @@ PROFILE: Mapping[str, tuple[object, Callable[[Profile], object]]] = {
     "maintain_every": (7, lambda made: made.maintain_every == 7),
     "keep_ticks": (8, lambda made: made.keep_ticks == 8),
     "check_timeout": (9, lambda made: made.check_timeout == 9),
+    "statement_timeout": (11, lambda made: made.statement_timeout == 11),
+    "stop_grace": (12, lambda made: made.stop_grace == 12),
     "alerts": ({"webhook": "https://a.b", "command": ["c"], "timeout": 5}, lambda made: made.alerts.timeout == 5),
     "landing": ("duckdb", lambda made: False),
 }
