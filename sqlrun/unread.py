@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from sqlrun.engines.source_files import is_source_file
 from sqlrun.errors import Place, Problem
 from sqlrun.folder import Folder
 from sqlrun.model import Source
@@ -55,7 +56,6 @@ ROOMS_OF_DBT: Mapping[str, str] = {
 _SINGULAR = "A test as SQL is a check: move it to expectations/, where it reads one model by ref()."
 _GENERIC = "There are no generic tests: write an expectation, or a check as SQL, in expectations/."
 _PYTHON = "A model is one SELECT: write models/NAME.sql, or land what Python makes as a source's files."
-READ = (".json", ".jsonl", ".ndjson")
 BOOK = "unread.json"
 # So many names are told of one source.
 MOST = 5
@@ -131,9 +131,9 @@ def in_sources(root: Path, sources: Iterable[Source]) -> dict[str, tuple[str, ..
     for path in dict.fromkeys(source.path for source in sources):
         with suppress(OSError):
             names = sorted(
-                entry.name + ("/" if entry.is_dir() else "")
+                entry.name + ("/" if Path(entry.path).is_dir() else "")
                 for entry in os.scandir(root / path)
-                if not entry.name.endswith(READ) and not _unfinished(entry.name)
+                if not is_source_file(entry) and not _unfinished(entry.name)
             )
             if names:
                 found[path] = tuple(names)
@@ -165,5 +165,5 @@ def _said(path: str, names: list[str]) -> str:
     shown = listed(names[:MOST]) + (f" and {len(names) - MOST:,} more" if len(names) > MOST else "")
     return (
         f"{path} holds what does not land: {shown}. A source's files are JSON lines in *.json, *.jsonl or *.ndjson, "
-        "uncompressed and in no folder below: write them so, or move these elsewhere."
+        "uncompressed and in no folder below, with names in UTF-8: write them so, or move these elsewhere."
     )

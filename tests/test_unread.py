@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -118,3 +119,21 @@ def test_a_key_of_dbt_is_refused_with_what_stands_for_it(tmp_path: Path, key: st
     )
     (problem,) = render.attempt(load.project(tmp_path))[1]
     assert problem.code == "SR205" and said in problem.hint
+
+
+def test_no_odd_file_of_a_source_stops_a_tick(tmp_path: Path) -> None:
+    """A name that is no UTF-8, links that lead nowhere or to themselves, a folder and a pipe with a file's name."""
+    root = broken.write(project(tmp_path / "p"), {"profiles/local.yml": DUCKDB})
+    folder = root / "data" / "orders"
+    (folder / os.fsdecode(b"\xff\xfe.jsonl")).write_text("{}\n")
+    (folder / "loop.jsonl").symlink_to("loop.jsonl")
+    (folder / "dangling.jsonl").symlink_to("/nowhere")
+    (folder / "folder.jsonl").mkdir()
+    os.mkfifo(folder / "pipe.jsonl")
+
+    done = CliRunner().invoke(main, ["--project-dir", str(root), "build"])
+
+    assert done.exit_code == 0, done.output
+    said = " ".join(done.output.split())
+    for name in ("loop.jsonl", "dangling.jsonl", "folder.jsonl/", "pipe.jsonl", r"\udcff\udcfe.jsonl"):
+        assert name in said

@@ -7,6 +7,7 @@ import json
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -19,6 +20,7 @@ Stat = tuple[int | None, int | None]
 # A file that is at rest for so many seconds is taken for whole, even if its last line doesn't end.
 SETTLES = 10.0
 SHOWN = 3
+ENDINGS = (".json", ".jsonl", ".ndjson")
 
 
 def listed(folder: str) -> dict[str, Stat]:
@@ -27,16 +29,28 @@ def listed(folder: str) -> dict[str, Stat]:
         entries = list(os.scandir(folder))
     except FileNotFoundError as error:
         raise EngineError(f"the source folder {folder} does not exist") from error
+    except OSError as error:
+        raise EngineError(f"the source folder {folder} can't be read: {error.strerror}") from error
     found: dict[str, Stat] = {}
     for entry in entries:
-        if entry.name[0] not in "._" and entry.name.endswith((".json", ".jsonl", ".ndjson")):
-            try:
-                if entry.is_file():
-                    stat = entry.stat()
-                    found[entry.name] = stat.st_size, stat.st_mtime_ns
-            except FileNotFoundError:  # it went while the folder was read
-                continue
+        if entry.name[0] not in "._" and is_source_file(entry):
+            with suppress(OSError):  # it went while the folder was read
+                stat = entry.stat()
+                found[entry.name] = stat.st_size, stat.st_mtime_ns
     return found
+
+
+def is_source_file(entry: os.DirEntry[str]) -> bool:
+    """Tell whether what lies in a source's folder is one of its files, by its name and its kind.
+
+    A link that leads nowhere or round in a circle is none, nor a folder or a pipe, nor one whose name is no UTF-8: no
+    table could name it.
+    """
+    try:
+        entry.name.encode()
+        return entry.name.endswith(ENDINGS) and entry.is_file()
+    except (OSError, UnicodeEncodeError):
+        return False
 
 
 def read_whole(folder: str, name: str, expected: Stat) -> bytes | None:
