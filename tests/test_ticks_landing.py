@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from sqlrun.engines import duckdb_landing
 from sqlrun.engines.duckdb import DuckDBEngine
 from sqlrun.events import TickResult
 from sqlrun.readers import find, query
+from tests import shops
 from tests.projects import Site, copy_project
 from tests.script import FIVE, START, order
 
@@ -177,3 +179,32 @@ def test_lines_that_are_set_aside_are_counted(site: Site) -> None:
     assert reasons[bad[3]] == "restaurant_id: missing"
     assert [node.quarantined for node in result.nodes if node.name == "stg_order_events"] == [4]
     assert landed(site) == {"x1": 1, "x2": 1, "x7": 1}
+
+
+@pytest.mark.parametrize(
+    "value, kind, wanted",
+    [
+        ("cast(guest as int)", "int", [7, None, None]),
+        ("cast(guest as date)", "date", [None, None, date(2026, 5, 4)]),
+        ("coalesce(cast(guest as int), -1)", "int", [7, -1, -1]),
+        ("elt(cast(guest as int), 'a')", "string", [None, None, None]),
+    ],
+)
+def test_a_value_that_fails_in_landing_is_null(tmp_path: Path, value: str, kind: str, wanted: list[object]) -> None:
+    """A landing goes on where Spark's other statements would stop: what fails is NULL, on both engines."""
+    made = shops.site(tmp_path / "p", suite="expectations: []\n")
+    folder = made.root / "models"
+    (folder / "stg_sales.sql").write_text(
+        f"select id, shop, amount, {value} as guest from {{{{ source('shops', 'sales') }}}} where cast(id as int) > 0\n"
+    )
+    contract = (folder / "stg_sales.yml").read_text()
+    (folder / "stg_sales.yml").write_text(
+        contract.replace("name: guest, data_type: 'string'", f"name: guest, data_type: '{kind}'")
+    )
+    made = Site(made.root, made.engine)
+    guests = ("7", "nobody", "2026-05-04")
+    lines = [shops.sale(str(n), guest=guest) for n, guest in enumerate(guests, 1)]
+    shops.send(made, "a.jsonl", *lines, shops.sale("no number", guest="8"))
+
+    assert made.tick(START).published
+    assert [row["guest"] for row in sorted(made.rows("stg_sales"), key=lambda row: str(row["id"]))] == wanted
