@@ -128,7 +128,7 @@ def refused_in_a_tick(site: Site, result: Any) -> object:
 
 
 def spec(name: str) -> Callable[[Site, Any], object]:
-    return lambda site, result: site.published[-1].plan.tables[name].spec.partition_by == ("id",)
+    return lambda site, result: site.published[-1].plan.tables[name].spec.partition_by == ("n",)
 
 
 def tagged(name: str) -> Callable[[Site, Any], object]:
@@ -193,7 +193,7 @@ def kept(name: str) -> dict[str, Case]:
         "event_time": Case(setting(event_time="at"), measured(name)),
         "freshness": Case(setting(**OLD), stale(name)),
         "config:materialized": Case(config(materialized="view"), "SR715" if lands else always),
-        "config:partition_by": Case(config(partition_by=["id"]), spec(name)),
+        "config:partition_by": Case(config(partition_by=["n"]), spec(name)),
         "config:at_worst": Case(config(at_worst="append"), always if lands else "SR530"),
         "config:tags": Case(config(tags=["hot"]), tagged(name)),
         "config:max_read_amplification": Case(config(max_read_amplification=1), elsewhere("test_costs.py")),
