@@ -220,12 +220,12 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
 
 @contextmanager
-def graceful(grace: float, told: Callable[[str], None], words: str) -> Iterator[threading.Event]:
+def graceful(event: threading.Event, grace: float, told: Callable[[str], None], words: str) -> Iterator[None]:
     """Let a first signal set the event, and end what runs only `grace` seconds later; a second one ends it at once.
 
     `told` is given the signal's name. `words` are the last ones where the process has to be ended from outside.
     """
-    watch, event = _watch, threading.Event()
+    watch = _watch
     watch.reset()
     watch.grace, watch.words = grace, words
     watch.start()
@@ -249,7 +249,7 @@ def graceful(grace: float, told: Callable[[str], None], words: str) -> Iterator[
         signal.signal(number, stop)
     descriptor = watch.listen() if here else -1
     try:
-        yield event
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

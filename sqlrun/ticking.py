@@ -342,5 +342,5 @@ class Session:
             soon = f"stopping after this tick, or in {grace} s; again to stop at once." if grace else "stopping."
             self.console.print(f"{name}: {soon}")
 
-        with stopping.graceful(grace, told, STOPPED) as self._stop:
+        with stopping.graceful(self._stop, grace, told, STOPPED):
             yield
