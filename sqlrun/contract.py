@@ -10,6 +10,7 @@ from typing import Any
 from sqlrun import freshness
 from sqlrun.errors import Place
 from sqlrun.model import Column, Config, Freshness, Said, Source
+from sqlrun.names import column_fault, is_own
 from sqlrun.promises import of_tables, promises
 from sqlrun.yaml_values import Reader, did_you_mean
 
@@ -59,6 +60,11 @@ def contract(reader: Reader, node: Any) -> Contract:
     grain = reader.texts(node, "grain")
     found = columns(reader, node, f"`{name}`" if name else "the contract", grain)
     config = config_values(reader, node)
+    for column in found:
+        if is_own(column.name):
+            reader.problem(
+                "SR738", column.place, f"columns named `{column.name}` are sqlrun's own", "Choose another name."
+            )
     _known_columns(reader, node, "grain", grain, found, name)
     partition_by = reader.texts(node.get("config"), "partition_by") if "partition_by" in config else ()
     _known_columns(reader, node.get("config"), "partition_by", partition_by, found, name)
@@ -88,7 +94,13 @@ def columns(reader: Reader, node: Any, what: str, grain: tuple[str, ...] = ()) -
     names: set[str] = set()
     for item, place in reader.items(node, "columns", what):
         item = reader.mapping(item, place, f"a column of {what}", COLUMN_KEYS, ("name", "data_type", "description"))
-        name = reader.text(item, "name")
+        written, name = item.get("name"), reader.text(item, "name")
+        if not name and not isinstance(written, str):
+            continue
+        fault = column_fault(written if isinstance(written, str) else name)
+        if fault:
+            hint = "Give it another name; a source's field of that name can't be read."
+            reader.problem("SR738", reader.value_place(item, "name"), f"the column's name {fault}", hint)
         if not name:
             continue
         if name.lower() in names:

@@ -32,6 +32,7 @@ from sqlrun.column_types import misfits
 from sqlrun.errors import Problem, ProjectError
 from sqlrun.functions import function_name, refusal
 from sqlrun.incremental.algebra import Refusal, place_of
+from sqlrun.incremental.sql import identifier
 from sqlrun.incremental.trees import copied, every
 from sqlrun.model import Column, Model, Project, Rendered, Seed, Source
 from sqlrun.places import source_place as source_place
@@ -334,7 +335,12 @@ def _qualify(tree: exp.Query, rendered: Rendered, schema: Schema) -> exp.Query:
     read = [(table.db, table.name) for table in every(tree, exp.Table) if table.db]
     known: dict[str, object] = {REF: {"nothing": {"nothing": "string"}}}
     for database in {database for database, _ in read}:
-        known[database] = {name: schema[database][name] for db, name in read if db == database}
+        # Quoted: sqlglot parses a schema's names, and takes `{x}` for something else.
+        known[database] = {
+            name: {identifier(column, "spark"): kind for column, kind in schema[database][name].items()}
+            for db, name in read
+            if db == database
+        }
     try:
         tree = using.written_out(tree, lambda database, name: schema.get(database, {}).get(name, {}), rendered.sql)
         done: exp.Query = qualify(

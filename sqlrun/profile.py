@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from sqlrun.errors import Place, Problem, ProjectError
 from sqlrun.model import Alerts, Profile
+from sqlrun.names import path_fault
 from sqlrun.yaml_values import Reader, did_you_mean
 
 KEYS = (
@@ -42,6 +43,7 @@ def load(root: Path, name: str) -> Profile:
     top = reader.mapping(reader.root, Place(reader.file), "a profile", KEYS, ("engine", "warehouse"))
     engine = _engine(reader, top)
     warehouse = _warehouse(reader, top, root)
+    _check_path(reader, top, warehouse, engine)
     threads = _number(reader, top, "threads", 2, (1, MOST_THREADS))
     every = _number(reader, top, "maintain_every", 288, (0, MOST_TICKS))
     keep = _number(reader, top, "keep_ticks", 2016, (1, MOST_TICKS))
@@ -130,6 +132,15 @@ def _warehouse(reader: Reader, top: dict[str, object], root: Path) -> str:
         message, hint = f"the warehouse `{written}` would hold the project itself", "warehouse: warehouse/local"
         reader.problem("SR131", reader.value_place(top, "warehouse"), message, hint)
     return str(folder)
+
+
+def _check_path(reader: Reader, top: dict[str, object], warehouse: str, engine: str) -> None:
+    """Note a path that an engine would fail at, or read as another (SR737); what it is may be a secret."""
+    fault = path_fault(warehouse, engine)
+    if fault:
+        message = f"the path of the warehouse holds `{fault}`, which {engine or 'the engine'} can't name"
+        hint = "Move the project, or name another folder: letters, digits, blanks and most signs will do."
+        reader.problem("SR737", reader.value_place(top, "warehouse"), message, hint)
 
 
 def _alerts(reader: Reader, top: dict[str, object]) -> Alerts:

@@ -14,6 +14,7 @@ from sqlrun.engines.protocol import Landing
 from sqlrun.engines.spark_stops import Cancel
 from sqlrun.errors import EngineError
 from sqlrun.landed import IDENTITY, numbers
+from sqlrun.names import path_fault
 
 LINE_BYTES = 200
 # The columns of `lines`; bytes that are no UTF-8 are replaced, as on DuckDB.
@@ -29,6 +30,13 @@ def require_own(landing: Landing) -> None:
     What a loss of power has torn was set aside before the tick (`landed.py`), so that this is never its doing.
     """
     checkpoint = Path(landing.checkpoint)
+    fault = path_fault(landing.source, "spark")
+    if fault:
+        raise EngineError(
+            f"SR737 the path of the source of {landing.table.name} holds `{fault}`, which Spark takes for a pattern. "
+            "Move the project or the folder, or land on DuckDB",
+            model=landing.table.name,
+        )
     _check_identity(landing, checkpoint)
     _require_held(landing, checkpoint)
 

@@ -1,0 +1,58 @@
+"""Names that can't be a column's or a path's: what some reader, writer or terminal takes for something else. Pure."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+# Signs that end a name for an engine, whatever quotes are around it.
+SIGNS = '"\\;'
+# Columns that sqlrun, Delta or DuckDB add to rows.
+OWN = re.compile(
+    r"_(weight|n|one|net|best|stays|change_type|commit_version|commit_timestamp|reason|raw|file|landed_at|rescued|absent)"
+    r"|_(part|sum|count|min|max)_[0-9]+|_key_.*|_sqlrun\..*",
+    re.IGNORECASE,
+)
+# What delta-rs takes for no path, and an escape, which it undoes.
+IN_PATHS = re.compile(r"[\[\]|\\^\x00-\x1f\x7f\ud800-\udfff]|%[0-9A-Fa-f]{2}")
+# What Spark takes for a pattern.
+PATTERNS = re.compile(r"[*?{}]")
+
+
+def column_fault(name: str) -> str:
+    """Say what of a column's name can't be; empty for a good one.
+
+    >>> column_fault("größe"), column_fault("a "), column_fault("a\\tb")
+    ('', 'begins or ends with a blank', 'holds the character U+0009')
+    """
+    if not name:
+        return "is empty"
+    if name != name.strip():
+        return "begins or ends with a blank"
+    if name == "*":
+        return "stands for all columns"
+    odd = next((c for c in name if c in SIGNS or unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")), "")
+    return f"holds the character {_shown(odd)}" if odd else ""
+
+
+def is_own(name: str) -> bool:
+    """Return whether a name is of a column that is added to rows.
+
+    >>> is_own("_n"), is_own("_part_1"), is_own("_note")
+    (True, True, False)
+    """
+    return OWN.fullmatch(name) is not None
+
+
+def path_fault(path: str, engine: str) -> str:
+    """Say what of a path an engine's libraries can't name; empty for a good one.
+
+    >>> path_fault("/a [b]/c", "duckdb"), path_fault("/a*b", "spark"), path_fault("/day=1/ü ~%", "duckdb")
+    ('[', '*', '')
+    """
+    found = IN_PATHS.search(path) or (PATTERNS.search(path) if engine != "duckdb" else None)
+    return "" if found is None else _shown(found[0]) if len(found[0]) == 1 else found[0]
+
+
+def _shown(sign: str) -> str:
+    return sign if sign.isprintable() and sign.isascii() else f"U+{ord(sign):04X}"

@@ -1,0 +1,2 @@
+select dish_id, price as _n
+from {{ ref('dishes') }}
