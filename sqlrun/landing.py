@@ -237,8 +237,7 @@ def _modelled(stage: Stage, dialect: Dialect) -> str:
     kinds = {c.name: c.type for c in stage.columns}
     items = []
     for name, value in top:
-        text = sql.cast(sql.attempted(value, dialect), kinds[name], dialect)
-        items.append(f"{f'try({text})' if dialect == 'duckdb' else text} as {sql.identifier(name, dialect)}")
+        items.append(f"{sql.attempted(value, dialect, kinds[name])} as {sql.identifier(name, dialect)}")
     where = f" where ({sql.attempted(condition, dialect)}) or {REASON} is not null" if condition is not None else ""
     return f"select {REASON}, _raw, _file, {RESCUED}, {ABSENT}, {', '.join(items)} from _typed{where}"
 

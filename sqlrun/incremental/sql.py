@@ -49,19 +49,19 @@ def expression(tree: exp.Expr, dialect: Dialect) -> str:
     return _for_duckdb(tree).sql("duckdb")
 
 
-def attempted(tree: exp.Expr, dialect: Dialect) -> str:
-    """Write an expression of a landing query, in which what fails is NULL and not the end of the tick.
+def attempted(tree: exp.Expr, dialect: Dialect, kind: str = "boolean") -> str:
+    """Write an expression of a landing query as a value of a Spark SQL type; what fails is NULL, and ends no tick.
 
     On Spark the landing session runs without ANSI errors: there a call that fails is NULL by itself. DuckDB's `try`
     takes no volatile function, and `error()` is one, so that a failure that sqlrun itself writes becomes its NULL.
     """
     if dialect == "spark":
-        return tree.sql("spark")
+        return cast(tree.sql("spark"), kind, dialect)
     mended = _for_duckdb(tree)
     for call in list(mended.find_all(exp.Anonymous)):
         if call.name.lower() == "error":
             call.replace(exp.null())
-    return f"try({mended.sql('duckdb')})"
+    return f"try({cast(mended.sql('duckdb'), kind, dialect)})"
 
 
 @lru_cache(1024)  # every statement over a table with partitions asks for its columns' types
