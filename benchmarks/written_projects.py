@@ -111,9 +111,9 @@ def table(source: Source, *, own: bool) -> str:
     return f"{head}{place}        columns:\n{columns}"
 
 
-def column(of: Column, *, own: bool, indent: str = "      ") -> str:
+def column(of: Column, *, own: bool, held: bool = True, indent: str = "      ") -> str:
     lines = [f"- name: {of.name}", f"  data_type: {of.type}", f"  description: {json.dumps(of.text)}"]
-    if of.filled:
+    if of.filled and held:
         lines += ["  nulls: false"] if own else ["  data_tests: [not_null]"]
     return "".join(f"{indent}{line}\n" for line in lines)
 
@@ -122,10 +122,11 @@ def contract(model: Described, *, own: bool) -> str:
     lines = ["models:", f"  - name: {model.name}", f"    description: {json.dumps(model.text)}"]
     config = {"materialized": "view" if model.view else "table"}
     lines += [f"    config: {{{', '.join([f'{k}: {v}' for k, v in config.items()])}, tags: {list(model.tags)}}}"]
-    if own:
+    kept = own and not model.view  # no tick looks at what a view promises
+    if kept:
         lines += [f"    grain: [{', '.join(model.grain)}]"] + (["    repeats: true"] if model.repeats else [])
     lines.append("    columns:")
-    text = "\n".join(lines) + "\n" + "".join(column(c, own=own) for c in model.columns)
+    text = "\n".join(lines) + "\n" + "".join(column(c, own=own, held=kept or not own) for c in model.columns)
     if model.example is None:
         return text
     read, row, gives = model.example

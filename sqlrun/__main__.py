@@ -23,9 +23,14 @@ def run() -> None:
     streams.repair()
     install()
     try:
-        main()
-    except KeyboardInterrupt:
+        _run()
+    except KeyboardInterrupt:  # a signal may come at any step, that of leaving included
         leave(INTERRUPTED, "sqlrun: stopped before the end")
+
+
+def _run() -> None:
+    try:
+        main()
     except SystemExit as end:
         code = 0 if end.code is None else end.code
         if not isinstance(code, int):

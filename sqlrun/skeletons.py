@@ -119,13 +119,19 @@ def _name(column: str) -> str:
 def contract(name: str, read: Sequence[Noun]) -> str:
     """Write the contract of that query: the columns of the first input as they are described there, and its grain."""
     columns = read[0].columns if read else (Column("id", "int", TO_WRITE, Place(""), nullable=False),)
-    grain = () if not read or isinstance(read[0], Source) else read[0].grain
     lines = ["models:", f"  - name: {name}", f"    description: {TO_WRITE}"]
-    lines.append(f"    grain: [{', '.join(map(scalar, grain or (columns[0].name,)))}]")
-    if read and (not grain or (isinstance(read[0], Model) and read[0].repeats)):
+    lines += [f"    grain: [{', '.join(map(scalar, grain))}]" for grain in (_grain(read, columns),) if grain]
+    if read and isinstance(read[0], Source):
         lines.append("    repeats: true")
     lines.append("    columns:")
     return "\n".join([*lines, *map(_column, columns)]) + "\n"
+
+
+def _grain(read: Sequence[Noun], columns: Sequence[Column]) -> tuple[str, ...]:
+    """Return what rows are unique by: a source may send them twice, and copies of a model's rows are as unique there."""
+    if not read or isinstance(read[0], Source):
+        return (columns[0].name,)
+    return () if isinstance(read[0], Model) and read[0].repeats else read[0].grain
 
 
 def _column(column: Column) -> str:

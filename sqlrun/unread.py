@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from sqlrun.engines.source_files import is_source_file
 from sqlrun.errors import Place, Problem
 from sqlrun.folder import Folder
 from sqlrun.model import Source
@@ -127,6 +126,8 @@ def _tests(room: Path) -> Iterator[Path]:
 
 def in_sources(root: Path, sources: Iterable[Source]) -> dict[str, tuple[str, ...]]:
     """List what lies in sources' folders and doesn't land, by the folder."""
+    from sqlrun.engines.source_files import is_source_file  # it loads sqlglot, which a project without sources spares
+
     found: dict[str, tuple[str, ...]] = {}
     for path in dict.fromkeys(source.path for source in sources):
         with suppress(OSError):

@@ -465,7 +465,7 @@ def test_without_a_past_it_is_a_note_and_no_pass(played: Callable[..., Played]) 
     result = play.tick(START + FIVE, lines(1, START + FIVE))
 
     (found,) = checks(result, "expect_landed_row_count_against_past_weeks_to_be_between")
-    assert (found.status, found.evaluated, result.published) == ("info", 0, True)
+    assert (found.status, found.evaluated, result.published) == ("unjudged", 0, True)
     assert found.message.startswith("not evaluated: no past yet (")
 
 

@@ -46,6 +46,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def run(root: Path, command: str, way: str) -> subprocess.CompletedProcess[bytes]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "SQLRUN_NO_SERVER": "1"}
+    for left in root.glob("models/made*"):  # by `new model made`, which overwrites nothing
+        left.unlink()
     whole = f"set -o pipefail; {sys.executable} -m sqlrun {command} {way}"
     return subprocess.run(
         ["bash", "-c", whole], cwd=root, env=environment, capture_output=True, timeout=120, check=False
