@@ -14,7 +14,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from sqlrun import stopping
+from sqlrun import cli, stopping
 from sqlrun.engines.duckdb import DuckDBEngine
 from sqlrun.errors import EngineError
 from sqlrun.ledger import Ledger
@@ -173,9 +173,20 @@ def test_a_signal_at_any_moment_ends_a_command(tmp_path: Path, after: float) -> 
         process.communicate()
 
 
+def test_a_signal_outside_of_a_command_ends_it_as_one_within(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While click reads arguments, or leaves."""
+
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli.main, "make_context", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        cli.main(["ls"])
+
+
 DEAD = """\
 import sys, threading, time
-from sqlrun import stopping
+from sqlrun import cli, stopping
 stopping.install()
 import duckdb
 connection = duckdb.connect()

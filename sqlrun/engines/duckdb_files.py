@@ -221,7 +221,9 @@ def parquet(files: list[str], values: Values, columns: tuple[StoredColumn, ...],
     kinds = {c.name: type_name(c.type, "duckdb") for c in columns}
     items = [_told([values[file][name] for file in files], kinds.get(name, "VARCHAR"), name) for name in names]
     where = ["filename", "file_index", "file_row_number"] if places else []
-    return f"(select {', '.join(['*', *where, *items])} from {read})"
+    # Delta's own MERGE writes partition columns into the files of a table with a change feed; the log's values count.
+    held = f"columns(lambda c: lower(c) not in ({listed(name.lower() for name in names)}))"
+    return f"(select {', '.join([held, *where, *items])} from {read})"
 
 
 def _told(texts: list[str | None], kind: str, name: str) -> str:

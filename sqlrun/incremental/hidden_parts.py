@@ -66,7 +66,9 @@ def filled(
             return Replace(_with(statement.sql, names, kinds, dialect))
         case Overwrite():
             asked = (
-                name_of(identifier(name, dialect), kinds[name], dialect) if name in names else identifier(name, dialect)
+                f"{name_of(identifier(name, dialect), kinds[name], dialect)} as {identifier(names[name], dialect)}"
+                if name in names
+                else identifier(name, dialect)
                 for name in partition_by
             )
             touched = f"select distinct {', '.join(asked)} from ({statement.touched}) as _touched"
