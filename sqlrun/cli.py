@@ -33,12 +33,10 @@ GARBAGE = (200_000, 10, 10)
 class CommandLine(click.Group):
     """Ends by a signal as a command does, where click itself is at work: it would say `Aborted!` and exit with 1."""
 
-    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
+    def main(self, *args: Any, **options: Any) -> Any:
         """Carry out the arguments, and exit."""
-        if not standalone_mode:
-            return super().main(*args, standalone_mode=False, **extra)
         try:
-            code = super().main(*args, standalone_mode=False, **extra)
+            code = super().main(*args, **{**options, "standalone_mode": False})
         except click.Abort:
             raise KeyboardInterrupt from None
         except click.ClickException as error:

@@ -128,7 +128,7 @@ def contract(name: str, read: Sequence[Noun]) -> str:
 
 
 def _grain(read: Sequence[Noun], columns: Sequence[Column]) -> tuple[str, ...]:
-    """Return what rows are unique by: a source may send them twice, and copies of a model's rows are as unique there."""
+    """Return what rows are unique by; a source may send them twice, and a model's are what they are there."""
     if not read or isinstance(read[0], Source):
         return (columns[0].name,)
     return () if isinstance(read[0], Model) and read[0].repeats else read[0].grain

@@ -13,6 +13,7 @@ from sqlrun.errors import Problem, ProjectError
 from sqlrun.incremental import (
     chance,
     clocks,
+    cte_names,
     distinct_counts,
     hidden_parts,
     in_over_nulls,
@@ -289,13 +290,15 @@ def whole_query(
     written = frozenset(views)
     models = {known: query.rendered.model for known, query in compiled.items()}
     viewed = {known: query for known, query in compiled.items() if known in written}
+    taken: set[str] = set()
 
     def decided(model: str) -> exp.Expr:
         return ties.settled(compiled[model], models, viewed)
 
     def swap(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Table) and node.db == REF and node.name in written:
-            inner = _own_ctes(decided(node.name).copy(), node.name).transform(swap, copy=False)
+            inner = cte_names.made_unique(decided(node.name).copy(), taken, f"{node.name}__")
+            inner = inner.transform(swap, copy=False)
             return exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(node.alias_or_name)))
         if isinstance(node, exp.Table) and node.db in (REF, SOURCE):
             table = exp.Table(this=exp.to_identifier(relation.format(name=node.name), quoted=True))
@@ -306,17 +309,5 @@ def whole_query(
             return table
         return clocks.at_node(node, moment.as_of)
 
-    return sql.expression(decided(name).copy().transform(swap, copy=False), dialect)
-
-
-def _own_ctes(tree: exp.Expr, view: str) -> exp.Expr:
-    """Rename a view's CTEs: Spark's generator moves them to the top, where its reader may have one of that name."""
-    names = {cte.alias: f"{view}__{cte.alias}" for cte in tree.find_all(exp.CTE)}
-    for cte in tree.find_all(exp.CTE):
-        cte.args["alias"].set("this", exp.to_identifier(names[cte.alias]))
-    for table in tree.find_all(exp.Table):
-        if not table.db and table.name in names:
-            if not table.alias:
-                table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name)))
-            table.set("this", exp.to_identifier(names[table.name]))
-    return tree
+    tree = cte_names.made_unique(decided(name).copy(), taken)
+    return sql.expression(tree.transform(swap, copy=False), dialect)

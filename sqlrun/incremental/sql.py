@@ -102,10 +102,19 @@ def _mend(node: exp.Expr) -> exp.Expr:
             return duckdb_windows.settled(node)
         case exp.EQ() | exp.NEQ() | exp.GT() | exp.GTE() | exp.LT() | exp.LTE() | exp.NullSafeEQ() | exp.NullSafeNEQ():
             return _apart(node)
+        case exp.Distinct() if len(node.expressions) > 1 and not node.args.get("on"):
+            return _distinct_rows(node)
         case exp.Select():
             return _mend_sets(_mend_laterals(node) if node.args.get("laterals") else node)
         case _:
             return node
+
+
+def _distinct_rows(node: exp.Distinct) -> exp.Distinct:
+    """Count distinct rows of values without a NULL: sqlglot's own writer reads its text again, as another dialect's."""
+    some = exp.or_(*(item.copy().is_(exp.null()) for item in node.expressions))
+    whole = exp.Tuple(expressions=[item.copy() for item in node.expressions])
+    return exp.Distinct(expressions=[exp.case().when(some, exp.null(), copy=False).else_(whole, copy=False)])
 
 
 def _apart(node: exp.Binary) -> exp.Binary:

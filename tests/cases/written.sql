@@ -621,3 +621,8 @@ select k, struct(a, s) as st from t union all select k, struct(b, s) from u;
 select k, array(struct(k as p)) as st from t union all select k, array(struct(a as q)) from u;
 select k, struct(k as p, a as q) as st from t union all select k, struct(a as p, b as q) from u;
 select count(*) as n from (select k, s from t union select k, s from u) natural join (select k from w);
+select n.x, c.x as y from (with b as (select k as x from t) select x from b) as n join (with b as (select a as x from u) select x from b) as c on n.x = c.x;
+with a as (with b as (select k as x from t) select x from b), c as (with b as (select a as x from u) select x from b) select count(*) as n from a join c on a.x = c.x;
+with a as (with a as (select k as x from t) select x from a where x > 1) select x, count(*) as n from a group by x;
+select s, count(distinct sign(k), abs(k)) as n from t group by s;
+select count(distinct round(cast(k as decimal(10, 3)) / 3, 1), sign(k + 1), upper(s)) as n from t;

@@ -157,13 +157,19 @@ class Failed(Exception):
     error: BaseException
 
 
-def search(number: int, examples: int, checked: Check, statistics: Statistics, most: int = 4) -> None:
-    """Try so many random examples from a seed; raise `Failed` with the smallest failing one."""
+def search(
+    number: int, examples: int, checked: Check, statistics: Statistics, most: int = 4, *, shrink: bool = True
+) -> None:
+    """Try so many random examples from a seed; raise `Failed` with the smallest failing one.
+
+    `shrink` False: with the first one, where each example takes seconds.
+    """
+    phases = [Phase.generate, Phase.shrink] if shrink else [Phase.generate]
     smallest: list[Failed] = []
 
     @seed(number)
     @settings(
-        max_examples=examples, deadline=None, database=None, print_blob=False, phases=[Phase.generate, Phase.shrink],
+        max_examples=examples, deadline=None, database=None, print_blob=False, phases=phases,
         suppress_health_check=list(HealthCheck), report_multiple_bugs=False,
     )  # fmt: skip
     @given(cases(most))

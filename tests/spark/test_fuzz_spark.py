@@ -30,6 +30,6 @@ def test_random_queries_on_spark(small_session: Any, number: int) -> None:
         play(case, memory, statistics, evaluated=True)
 
     statistics = Statistics()
-    search(1000 + number, EXAMPLES, checked, statistics, most=3)
+    search(1000 + number, EXAMPLES, checked, statistics, most=3, shrink=False)
 
     assert statistics.examples - sum(statistics.refused.values()) >= EXAMPLES // 2
