@@ -1,4 +1,4 @@
-"""Names of folders and of columns: a project builds and is right, or is refused with a code before anything is written.
+"""Names of anything in a project: it builds and is right, or is refused with a code before anything is written.
 
 `SQLRUN_NAMES=200` draws so many random names besides those that are known to be awkward.
 """
@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from sqlrun.cli import main
-from tests import broken, shops
+from tests import broken, named_projects, shops
 from tests.values import pool
 
 DRAWN = int(os.environ.get("SQLRUN_NAMES", "3"))
@@ -139,3 +139,47 @@ def test_any_name_of_a_column_builds_or_is_refused(tmp_path: Path, name: str) ->
     code, told = run(root, "build")
 
     assert code == 0 or (code == 2 and "SR" in told and not (root / "warehouse").exists()), told
+
+
+# Awkward for YAML, Jinja, SQL, CSV, TOML, paths or a terminal; some are refused for some things.
+AWKWARD = (
+    "a b", "a'b", 'a"b', "a`b", "a\\b", "select", "größe 日😀", "a.b", "a%20=b", "x" * 150, "{{ x }}", "{x}", "a/b", "a\nb",
+    "\x1b[31m", "é\u2028", "shop=r9", "__HIVE_DEFAULT_PARTITION__", "null", "1", "-", "", " a", "Ab", "$x", "*", "#",
+)  # fmt: skip
+SAMPLE = ("a b", "a'b", "größe 日😀", "shop=r9")
+
+
+def named(root: Path, slot: str, name: str) -> None:
+    """Give one thing a name: the project builds twice and is right, or it is refused, and nothing was written."""
+    names = named_projects.Names({slot: name})
+    if not named_projects.write(root, names):
+        return
+    env = ("--env", names.of("env", "")) if slot == "env" else ()
+    code, told = run(root, "build", *env)
+    if code != 0:
+        assert code == 2 and ("SR" in told or "Error: " in told), told
+        assert "Traceback" not in told and not (root / "warehouse").exists(), told
+        return
+    named_projects.deliver(root, names, 1)
+    for command in ("build", "maintain", "verify", "doctor"):
+        code, told = run(root, command, *(env if command != "doctor" else ()))
+        assert code == 0, told
+    model = names.of("model", "by_region")
+    rows = json.loads(run(root, "show", model, "--output", "json", *env)[1])
+    expected = {"region": names.of("seed value", "north") or None, "city": "rome", "n": 4}
+    assert rows == [expected], rows
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("slot", named_projects.SLOTS)
+def test_anything_of_an_odd_name_is_right_or_refused(tmp_path: Path, slot: str) -> None:
+    for number, name in enumerate(SAMPLE):
+        named(tmp_path / str(number), slot, name)
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.parametrize("slot", named_projects.SLOTS)
+def test_anything_of_any_name_is_right_or_refused(tmp_path: Path, slot: str) -> None:
+    for number, name in enumerate([*AWKWARD, *RANDOM]):
+        named(tmp_path / str(number), slot, name)

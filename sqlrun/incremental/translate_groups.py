@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -28,6 +28,8 @@ Items = tuple[tuple[str, exp.Expr], ...]
 # The constant key of the group that a whole table is, and the number of a grouping set.
 ONE, SET = "_one", "_grouping_set"
 MOST_SETS = 64
+# What stands around the arguments of an aggregate.
+_AROUND = (exp.AggFunc, exp.Distinct, exp.Order, exp.Ordered, exp.IgnoreNulls, exp.RespectNulls)
 
 
 @dataclass(slots=True)
@@ -150,8 +152,9 @@ def _settled(node: Node, calls: Items) -> tuple[Node, Items]:
         if clocks.reads_clock(raw):
             raw = raw.copy()
             call = raw.this if isinstance(raw, exp.Filter) else raw
-            if clocks.reads_clock(call):
-                call.set("this", steady(call.this.copy()))
+            for operand in list(_operands(call)):
+                if clocks.reads_clock(operand):
+                    operand.replace(steady(operand.copy()))
             if isinstance(raw, exp.Filter) and clocks.reads_clock(raw.expression):
                 raw.expression.set("this", steady(raw.expression.this.copy()))
             if clocks.reads_clock(raw):
@@ -160,6 +163,15 @@ def _settled(node: Node, calls: Items) -> tuple[Node, Items]:
     if added:
         node = Project(node, (*((c, column(c)) for c in node.columns), *added))
     return node, tuple(done)
+
+
+def _operands(call: exp.Expr) -> Iterator[exp.Expr]:
+    """List the values that an aggregate reads of each row: its arguments, those behind DISTINCT, those it orders by."""
+    for part in call.iter_expressions():
+        if isinstance(part, _AROUND):
+            yield from _operands(part)
+        else:
+            yield part
 
 
 def _keys_settled(node: Node, keys: Items) -> tuple[Node, Items]:

@@ -626,3 +626,6 @@ with a as (with b as (select k as x from t) select x from b), c as (with b as (s
 with a as (with a as (select k as x from t) select x from a where x > 1) select x, count(*) as n from a group by x;
 select s, count(distinct sign(k), abs(k)) as n from t group by s;
 select count(distinct round(cast(k as decimal(10, 3)) / 3, 1), sign(k + 1), upper(s)) as n from t;
+select a, count(distinct date_format(current_timestamp(), 'yyyy-MM'), s) as n from t group by a;
+select a, count(distinct date_format(current_timestamp(), 'yyyy-MM')) as n, sum(distinct k + year(current_date())) as m from t group by a;
+select a, count(distinct s) filter (where k < hour(current_timestamp())) as n from t group by a;
