@@ -18,6 +18,7 @@ MODEL_KEYS = ("name", "description", "config", "grain", "repeats", "event_time",
 GROUP_KEYS = ("name", "description", "tables")
 SOURCE_KEYS = ("name", "description", "format", "path", "on_schema_change", "columns")
 SEED_KEYS = ("name", "description", "grain", "columns")
+_TYPE_PARTS = re.compile(r"(`(?:[^`]|``)*`|\b\w+(?=\s*:))")
 COLUMN_KEYS = ("name", "data_type", "description", "unit", "nulls", "tags", "constraints", "data_tests")
 CONFIG_KEYS = (
     "materialized", "partition_by", "at_worst", "tags", "max_read_amplification", "contract", "anomalies", "checks",
@@ -110,10 +111,24 @@ def columns(reader: Reader, node: Any, what: str, grain: tuple[str, ...] = ()) -
         names.add(name.lower())
         words, checks = promises(reader, item, name, grain)
         nullable = reader.flag(item, "nulls", True) and "not_null" not in words
-        kind = re.sub(r"\s*([(),<>:])\s*", r"\1", " ".join(reader.text(item, "data_type", "string").lower().split()))
+        kind = type_text(reader.text(item, "data_type", "string"))
         unit, description = reader.text(item, "unit"), reader.words(item)
         found.append(Column(name, kind, description, place, unit, nullable, reader.texts(item, "tags"), checks))
     return tuple(found)
+
+
+def type_text(written: str) -> str:
+    """Write a type in one way: without blanks and in lower case, but for the names of fields, which lines spell so.
+
+    >>> type_text("ARRAY< STRUCT<dishId : STRING, `a: B`: Decimal(10, 2)> >")
+    'array<struct<dishId:string,`a: B`:decimal(10,2)>>'
+    """
+    parts = _TYPE_PARTS.split(" ".join(written.split()))
+    # Every other part is a name, in backticks or before a colon.
+    plain = (
+        part if number % 2 else re.sub(r"\s*([(),<>:])\s*", r"\1", part.lower()) for number, part in enumerate(parts)
+    )
+    return "".join(plain).strip()
 
 
 def unchecked(reader: Reader, found: tuple[Column, ...], what: str) -> None:

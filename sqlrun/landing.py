@@ -259,7 +259,11 @@ def _condition(node: Node) -> exp.Expr | None:
 def _judged(stage: Stage, rules: Sequence[Rule]) -> str:
     """Add the reasons that the contract and the quarantine expectations give."""
     reasons = [f"when {REASON} is not null then {REASON}"]
-    reasons += [f"when `{c.name}` is null then '{c.name}: no value'" for c in stage.columns if not c.nullable]
+    required = [column.name for column in stage.columns if not column.nullable]
+    reasons += [
+        f"when {sql.identifier(name, 'spark')} is null then {sql.string(f'{name}: no value', 'spark')}"
+        for name in required
+    ]
     for rule in rules:
         reasons.append(f"when not ({rule.passes}) then {sql.string(rule.reason, 'spark')}")
     names = sql.names((c.name for c in stage.columns), "spark")

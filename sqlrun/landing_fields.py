@@ -65,8 +65,10 @@ def _typed(text: str, kind: exp.DataType, dialect: Dialect, depth: int = 0) -> s
             return f"transform({text}, {element} -> {_typed(element, kind.expressions[0], dialect, depth + 1)})"
         case exp.DataType.Type.STRUCT:
             fields = ", ".join(
-                f"{_typed(f'{text}.`{f.name}`', f.args['kind'], dialect, depth)} as `{f.name}`"
-                for f in kind.expressions
+                f"{_typed(f'{text}.{name}', kind_of_field, dialect, depth)} as {name}"
+                for name, kind_of_field in (
+                    (sql.identifier(field.name, "spark"), field.args["kind"]) for field in kind.expressions
+                )
             )
             return f"struct({fields})"
         case _ if line_types.is_text(kind):

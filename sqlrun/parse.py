@@ -24,6 +24,7 @@ from sqlrun import (
     scopes,
     select_list,
     set_operations,
+    spark_types,
     special_times,
     syntax,
     using,
@@ -35,6 +36,7 @@ from sqlrun.incremental.algebra import Refusal, place_of
 from sqlrun.incremental.sql import identifier
 from sqlrun.incremental.trees import copied, every
 from sqlrun.model import Column, Model, Project, Rendered, Seed, Source
+from sqlrun.names import column_fault
 from sqlrun.places import source_place as source_place
 from sqlrun.spark_sql import DIALECT as DIALECT
 
@@ -189,6 +191,22 @@ def type_problems(nouns: Project) -> Iterable[Problem]:
             hint = "Write a Spark SQL type: string, int, bigint, decimal(18,2), date, timestamp, boolean, "
             hint += "array<...>, struct<name:type,...>." + (f" Did you mean `{near[0]}`?" if near else "")
             yield Problem("SR309", column.place, f"unknown type `{column.type}` of column `{column.name}`", hint)
+        elif fault := _field_fault(column.type):
+            hint = "Give it another name; a source's field of that name can't be read."
+            yield Problem("SR738", column.place, f"a field's name in column `{column.name}` {fault}", hint)
+
+
+@functools.lru_cache(maxsize=4096)
+def _field_fault(text: str) -> str:
+    """Say what of a field's name in a type can't be; empty where all are good."""
+    left = [spark_types.read(text)] if "struct" in text else []
+    for kind in left:
+        if kind is not None:
+            fault = next(filter(None, map(column_fault, kind.fields)), "")
+            if fault:
+                return fault
+            left.extend(kind.parts)
+    return ""
 
 
 @functools.lru_cache(maxsize=4096)  # a project's columns are many, their types are few
@@ -352,6 +370,7 @@ def _qualify(tree: exp.Query, rendered: Rendered, schema: Schema) -> exp.Query:
             validate_qualify_columns=False,
             allow_partial_qualification=True,
         )
+        _as_declared(done, read)
         problems = list(_unresolved_columns(done, rendered, schema))
         if not problems:
             group_by.settle(done)
@@ -364,6 +383,14 @@ def _qualify(tree: exp.Query, rendered: Rendered, schema: Schema) -> exp.Query:
     if problems:
         raise ProjectError(problems)
     return done
+
+
+def _as_declared(tree: exp.Query, read: Iterable[tuple[str, str]]) -> None:
+    """Name tables as they are declared: sqlglot writes every name of Spark's in lower case."""
+    names = {(database, name.lower()): name for database, name in read}
+    for table in every(tree, exp.Table):
+        if table.db and table.name != (name := names[table.db, table.name.lower()]):
+            table.this.set("this", name)
 
 
 def _unresolved(tree: exp.Expr, rendered: Rendered, message: str) -> Problem:
@@ -452,7 +479,7 @@ def _offered(
 
 def _names(source: exp.Table | Scope, schema: Schema) -> list[str]:
     if isinstance(source, exp.Table):
-        return list(schema.get(source.db, {}).get(source.name, {})) or ["*"]
+        return [name.lower() for name in schema.get(source.db, {}).get(source.name, {})] or ["*"]
     return [name for name in cast(exp.Query, source.expression).named_selects if name] or ["*"]
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 # What a name can be given to.
 SLOTS = (
-    "seed", "seed column", "seed value", "var", "var value", "source file", "field", "struct field", "model", "macro",
-    "source", "source group", "folder of models", "profile", "env", "tag",
+    "seed", "seed column", "seed value", "var", "var value", "source file", "field", "struct field", "model",
+    "staging model", "macro", "source", "source group", "folder of models", "profile", "env", "tag",
 )  # fmt: skip
 HEAD = "    description: It.\n"
 
@@ -47,7 +47,7 @@ def files(names: Names) -> dict[str, str]:
     model, macro = names.of("model", "by_region"), names.of("macro", "large")
     group, table = names.of("source group", "g"), names.of("source", "t")
     folder, profile = names.of("folder of models", "marts"), names.of("profile", "local")
-    wanted = names.of("var value", "ada")
+    wanted, staged = names.of("var value", "ada"), names.of("staging model", "stg")
     quoted = lambda name: "'" + name.replace("\\", "\\\\").replace("'", "\\'") + "'"  # noqa: E731
     csv = ",".join('"' + each.replace('"', '""') + '"' for each in (key, "region")) + "\n"
     csv += "".join(f'"{shop}","' + value.replace('"', '""') + '"\n' for shop in ("ada", "bob"))
@@ -60,16 +60,18 @@ def files(names: Names) -> dict[str, str]:
         "models/_sources.yml": f"sources:\n  - name: {text(group)}\n{HEAD}    tables:\n      - name: {text(table)}\n"
         "        description: It.\n        format: json\n        path: data/orders\n        columns:\n"
         "          - {name: id, data_type: string, description: It., nulls: false}\n"
-        f"          - {{name: {text(field_)}, data_type: string, description: It.}}\n"
+        f"          - {{name: {text(field_)}, data_type: string, description: It., nulls: false}}\n"
         f"          - {{name: place, data_type: {text(f'struct<{sql(inner)}:string>')}, description: It.}}\n",
-        "models/stg.sql": f"select id, {sql(field_)} as shop, place.{sql(inner)} as city\n"
+        f"models/{staged}.sql": f"select id, {sql(field_)} as shop, place.{sql(inner)} as city\n"
         f"from {{{{ source({quoted(group)}, {quoted(table)}) }}}}\n",
-        "models/stg.yml": f"models:\n  - name: stg\n{HEAD}    grain: [id]\n    config: {{tags: [{text(tag)}]}}\n"
+        f"models/{staged}.yml": f"models:\n  - name: {text(staged)}\n{HEAD}    grain: [id]\n"
+        f"    config: {{tags: [{text(tag)}]}}\n"
         "    columns:\n      - {name: id, data_type: string, description: It.}\n"
-        "      - {name: shop, data_type: string, description: It.}\n"
+        "      - {name: shop, data_type: string, description: It., nulls: false}\n"
         "      - {name: city, data_type: string, description: It.}\n",
         f"macros/{macro}.sql": f"{{% macro {macro}(x) %}}{{{{ x }}}} is not null{{% endmacro %}}\n",
-        f"models/{folder}/{model}.sql": f"select r.region, s.city, count(*) as n\nfrom {{{{ ref('stg') }}}} as s\n"
+        f"models/{folder}/{model}.sql": f"select r.region, s.city, count(*) as n\n"
+        f"from {{{{ ref({quoted(staged)}) }}}} as s\n"
         f"join {{{{ ref({quoted(seed)}) }}}} as r on s.shop = r.{sql(key)}\n"
         f"where {{{{ {macro}('s.city') }}}} and (s.shop <> 'x' or s.city = '{{{{ var({quoted(variable)}) }}}}')\n"
         "group by r.region, s.city\n",

