@@ -189,7 +189,7 @@ class SparkEngine:
     def query(self, sql: str, relations: tuple[Relation, ...], given: Mapping[str, pa.Table] = NONE_GIVEN) -> pa.Table:
         """Run a SELECT over the relations, and over rows that are given, and return its rows."""
         with self._session() as session, self._limited(session, "", sql), _views(session, relations, given):
-            return session.sql(sql).toArrow()
+            return spark_views.arrow(session.sql(sql))
 
     def parts(self, sql: str, relations: tuple[Relation, ...], rows: int) -> Iterator[pa.Table]:
         """Run a SELECT over the relations and return its rows, so many at a time; all of them are in memory."""

@@ -57,7 +57,7 @@ def merge(session: Any, lend: Lend, table: Any, write: Write, statement: Merge, 
 
     if not delta_commit.ours(table, write):
         return False
-    delta = frame.limit(MOST_DELTA + 1).toArrow()
+    delta = spark_views.arrow(frame.limit(MOST_DELTA + 1))
     if delta.num_rows > MOST_DELTA:
         return False
     if not delta.num_rows:
@@ -136,7 +136,7 @@ def _hits(session: Any, write: Write, statement: Merge, source: Any, old: Any, r
     # The delta is what is hashed, so that neither side is sorted or sent anywhere.
     source.coalesce(1).hint("shuffle_hash").createOrReplaceTempView("_delta")
     try:
-        return session.sql(_text(write.table.columns, statement, read)).toArrow()
+        return spark_views.arrow(session.sql(_text(write.table.columns, statement, read)))
     finally:
         session.catalog.dropTempView("_old")
         session.catalog.dropTempView("_delta")

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+from sqlrun.engines import spark_views
 from sqlrun.engines.protocol import Dialect
 from sqlrun.engines.spark_modes import choose
 from sqlrun.incremental.script import WEIGHT
@@ -71,7 +72,7 @@ class OnSpark:
                 if identifier(f"{name}__{flavour}", "spark") in text:
                     weighted = [*columns, (WEIGHT, "bigint")] if flavour == "changes" else columns
                     self._show(memory, f"{name}__{flavour}", list(weighted))
-        arrow = self._session.sql(text).toArrow()
+        arrow = spark_views.arrow(self._session.sql(text))
         memory.connection.register("_arrow", arrow)
         memory.connection.execute("create or replace temp table _spark as from _arrow")
         memory.connection.unregister("_arrow")

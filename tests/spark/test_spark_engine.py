@@ -67,11 +67,13 @@ def added(engine: SparkEngine, spec: TableSpec, *rows: tuple[str | None, int | N
     return write(engine, spec, 1, Append(rows_of(*rows)))
 
 
-def content(engine: SparkEngine, spec: TableSpec, version: int | None = None) -> list[tuple[Any, ...]]:
+def content(
+    engine: SparkEngine, spec: TableSpec, version: int | None = None, order: str = "k nulls first, g nulls first, v"
+) -> list[tuple[Any, ...]]:
     at = engine.head(spec.path) if version is None else version
     assert at is not None
     relation = Relation("r", spec.path, spec.columns, "new", version=at)
-    found = engine.query("select * from r order by k nulls first, g nulls first, v", (relation,))
+    found = engine.query(f"select * from r order by {order}", (relation,))
     return [tuple(row.values()) for row in found.to_pylist()]
 
 
@@ -272,6 +274,25 @@ def test_times_come_back_as_utc_microseconds(engine: SparkEngine) -> None:
     found = engine.query("select timestamp '2026-01-01 12:00:00.000001Z' as at", ())
     assert str(found.schema.field("at").type) == "timestamp[us, tz=UTC]"
     assert found.to_pylist() == [{"at": datetime(2026, 1, 1, 12, 0, 0, 1, timezone.utc)}]
+
+
+@pytest.mark.parametrize("value", ["struct(1 as q)", "array(struct(1 as q))", "struct(struct(1 as q) as n)"])
+def test_a_struct_that_is_null_comes_back(engine: SparkEngine, value: str) -> None:
+    """Though none of its fields ever is."""
+    table = engine.query(f"select array(case when k = 1 then {value} end) as x from values (1), (2) as t(k)", ())
+
+    assert sum(row["x"] == [None] for row in table.to_pylist()) == 1
+
+
+def test_a_merge_takes_a_struct_that_is_null(engine: SparkEngine, tmp_path: Path) -> None:
+    """Of fields that never are."""
+    spec = TableSpec("t", str(tmp_path / "t"), (StoredColumn("k", "int"), StoredColumn("v", "struct<q:int>")), ())
+    delta = "select k, case when k = 1 then struct(1 as q) end as v from values (1), (2) as x(k)"
+    engine.create(spec)
+    update, insert = (("v", "s.v"),), (("k", "s.k"), ("v", "s.v"))
+    write(engine, spec, 1, Merge(delta, ("k",), (), update, insert))
+
+    assert content(engine, spec, order="k") == [(1, {"q": 1}), (2, None)]
 
 
 def test_errors_are_short_and_say_where(engine: SparkEngine, tmp_path: Path) -> None:
