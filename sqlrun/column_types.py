@@ -22,7 +22,7 @@ from sqlrun.model import Rendered
 from sqlrun.places import source_place
 from sqlrun.scopes import lateral_columns, scopes_of, selects, source_of, written
 from sqlrun.spark_types import Kind
-from sqlrun.typed_functions import FIXED, FIXED_NAMES, SAME, WIDEST
+from sqlrun.typed_functions import BY_UNIT, FIXED, FIXED_NAMES, SAME, TEXTS, WIDEST, of_array
 
 Tables = Mapping[str, Mapping[str, Mapping[str, str]]]
 # The names of an array function's parameters (`x -> ...`) with their types.
@@ -204,11 +204,19 @@ class Walk:
                 left, right = node.expressions
                 return self._computed(CALCULATED[node.name.lower()], left, right, scope, bound)
             case exp.Anonymous():
-                return FIXED_NAMES.get(node.name.lower())
+                return self._named(node.name.lower(), [self.of(value, scope, bound) for value in node.expressions])
             case exp.Transform() | exp.Reduce() | exp.ArrayFilter():
                 return self._lambda(node, scope, bound)
             case _:
                 return self._function(node, scope, bound)
+
+    def _named(self, name: str, kinds: list[Kind | None]) -> Kind | None:
+        """Tell the type of a call that is read as it was written."""
+        if name in BY_UNIT:
+            return BY_UNIT[name][len(kinds) == 3]
+        if name in TEXTS:
+            return spark.STRING if kinds and kinds[0] == spark.STRING else None
+        return FIXED_NAMES.get(name) or of_array(name, kinds)
 
     def _function(self, node: exp.Expr, scope: Scope, bound: Bound) -> Kind | None:
         fixed = FIXED.get(type(node))
@@ -246,7 +254,9 @@ class Walk:
                 return spark.rounded(kind, _whole(node.args.get("decimals")) or 0)
             case exp.ArrayAgg() | exp.ArrayUniqueAgg():
                 return spark.array(_counted(node, self, scope, bound))
-            case exp.Substring() | exp.Concat() | exp.DPipe():
+            case exp.Concat() if kind is None and node.expressions:
+                return self._joined(node, scope, bound)
+            case exp.Substring() | exp.DPipe():
                 return self._text(node, scope, bound)
             case exp.Explode() | exp.ArrayMax() | exp.ArrayMin():
                 return _element(kind) if kind and kind.name == "array" else None
@@ -254,6 +264,11 @@ class Walk:
                 return spark.array(kind.parts[0]) if kind and kind.name == "map" else None
             case _:
                 return None
+
+    def _joined(self, node: exp.Expr, scope: Scope, bound: Bound) -> Kind | None:
+        """Tell the type of concat(), which joins arrays too."""
+        joined = spark.widest(self.of(part, scope, bound) for part in node.expressions)
+        return joined if joined is not None and joined.name in ("string", "array") else None
 
     def _text(self, node: exp.Expr, scope: Scope, bound: Bound) -> Kind | None:
         """Tell the type of functions that take texts, but arrays and bytes too."""

@@ -10,6 +10,8 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.optimizer.qualify import qualify
 
+from sqlrun.spark_sql import DIALECT
+
 FILE = Path(__file__).parent / "cases" / "types.sql"
 COLUMNS = {
     "ti": "tinyint",
@@ -51,7 +53,7 @@ class Typed:
 
     def tree(self) -> exp.Query:
         """The query as the compiler has it: qualified."""
-        parsed = sqlglot.parse_one(self.sql, read="databricks")
+        parsed = sqlglot.parse_one(self.sql, read=DIALECT)
         done = qualify(
             parsed, schema=TABLES, dialect="databricks", quote_identifiers=False, identify=False,
             validate_qualify_columns=False, allow_partial_qualification=True,

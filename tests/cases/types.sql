@@ -111,7 +111,7 @@ f / 2 -- double
 d % 2 -- double
 sign(d) -- double
 i ^ 1 -- int ?
-try_divide(i, 2) -- double ?
+try_divide(i, 2) -- double
 sqrt(i) -- double
 exp(i) -- double
 ln(d) -- double
@@ -179,7 +179,7 @@ substring(s, 1, 2) -- string
 substring(i, 1, 1) -- string ?
 concat(s, 'x') -- string
 concat(s, i) -- string ?
-concat(ia, ia) -- array<int> ?
+concat(ia, ia) -- array<int>
 s || 'x' -- string
 concat_ws('-', s, s) -- string
 replace(s, 'a', 'b') -- string
@@ -228,7 +228,7 @@ date_add(at, 1) -- date
 date_sub(da, 1) -- date
 add_months(da, 1) -- date
 last_day(da) -- date
-datediff(at, at) -- int ?
+datediff(at, at) -- int
 months_between(at, at) -- double
 year(at) -- int
 month(at) -- int
@@ -253,9 +253,9 @@ timestamp_seconds((unix_micros(at) + 299999999) div 300000000 * 300) -- timestam
 to_timestamp(s, 'yyyy') -- timestamp
 to_date(s, 'yyyy') -- date
 unix_timestamp(at) -- bigint
-dateadd(hour, 1, at) -- timestamp ?
-timestampdiff(hour, at, at) -- bigint ?
-datediff(hour, at, at) -- bigint ?
+dateadd(hour, 1, at) -- timestamp
+timestampdiff(hour, at, at) -- bigint
+datediff(hour, at, at) -- bigint
 from_unixtime(b, 'yyyy') -- string
 to_timestamp(s) -- timestamp
 
@@ -357,7 +357,7 @@ stddev_samp(i) -- double
 variance(c) -- double
 var_pop(c) -- double
 corr(i, b) -- double
-median(i) -- double ?
+median(i) -- double
 percentile(i, 0.5) -- double ?
 collect_list(i) -- array<int>
 collect_set(c) -- array<decimal(10,2)>
@@ -414,3 +414,117 @@ with u as (select i, sum(c) as c from ref.t group by i) select avg(u.c) as x fro
 with u as (select c as x from ref.t) select x * 2 as x from u -- decimal(12,2)
 select a.c * b.i as x from ref.t as a left join ref.t as b on a.i = b.i -- decimal(21,2)
 select c as x from ref.t as a left semi join ref.t as b on a.i = b.i -- decimal(10,2)
+
+-- functions by their names
+acos(d) -- double
+acosh(d) -- double
+asin(d) -- double
+asinh(d) -- double
+atan(d) -- double
+atan2(d, i) -- double
+atanh(d) -- double
+cbrt(d) -- double
+cos(d) -- double
+cosh(d) -- double
+cot(d) -- double
+csc(d) -- double
+degrees(d) -- double
+e() -- double
+expm1(d) -- double
+hypot(i, d) -- double
+log(d) -- double
+log(2, i) -- double
+log10(d) -- double
+log1p(d) -- double
+log2(d) -- double
+pi() -- double
+radians(d) -- double
+rint(d) -- double
+sec(d) -- double
+signum(d) -- double
+sin(d) -- double
+sinh(d) -- double
+tan(d) -- double
+tanh(d) -- double
+covar_pop(i, d) -- double
+covar_samp(i, d) -- double
+regr_avgx(i, d) -- double
+regr_avgy(i, d) -- double
+regr_count(i, d) -- bigint
+regr_intercept(i, d) -- double
+regr_r2(i, d) -- double
+regr_slope(i, d) -- double
+regr_sxx(i, d) -- double
+regr_sxy(i, d) -- double
+regr_syy(i, d) -- double
+bit_and(i) -- int
+bit_or(b) -- bigint
+bit_xor(si) -- smallint
+some(bo) -- boolean
+base64(encode(s, 'utf-8')) -- string
+encode(s, 'utf-8') -- binary
+unbase64(s) -- binary
+to_binary(s, 'utf-8') -- binary
+unhex(s) -- binary
+bin(b) -- string
+bit_length(s) -- int
+btrim(s) -- string
+char(i) -- string
+chr(i) -- string
+conv(s, 10, 16) -- string
+crc32(encode(s, 'utf-8')) -- bigint
+dayname(da) -- string
+equal_null(s, s) -- boolean
+factorial(i) -- bigint
+find_in_set(s, s) -- int
+format_number(c, 2) -- string
+format_string('%s', s) -- string
+from_utc_timestamp(at, 'UTC') -- timestamp
+hash(i) -- int
+json_array_length(s) -- int
+len(s) -- int
+lpad(s, 2, 'a') -- string
+rpad(s, 2, 'a') -- string
+make_date(i, i, i) -- date
+make_timestamp(i, i, i, i, i, c) -- timestamp
+monthname(da) -- string
+next_day(da, 'mon') -- date
+octet_length(s) -- int
+positive(c) -- decimal(10,2)
+printf('%s', s) -- string
+regexp_count(s, 'a') -- int
+regexp_instr(s, 'a') -- int
+regexp_substr(s, 'a') -- string
+schema_of_json('{}') -- string
+sha(s) -- string
+sha1(s) -- string
+soundex(s) -- string
+space(i) -- string
+split_part(s, ',', 1) -- string
+date_diff(da, da) -- int
+date_diff(hour, at, at) -- bigint
+date_add(hour, 1, at) -- timestamp
+date_from_unix_date(i) -- date
+dateadd(da, 1) -- date
+timestampadd(hour, 1, da) -- timestamp
+to_char(c, '999') -- string
+to_varchar(c, '999') -- string
+to_unix_timestamp(s) -- bigint
+to_utc_timestamp(at, 'UTC') -- timestamp
+try_to_date(s) -- date
+try_to_timestamp(s) -- timestamp
+url_decode(s) -- string
+url_encode(s) -- string
+weekday(da) -- int
+xxhash64(i) -- bigint
+hll_sketch_estimate(hll_sketch_agg(i)) -- bigint
+array_except(ia, ia) -- array<int>
+array_intersect(ia, ia) -- array<int>
+array_union(ia, array(b)) -- array<bigint>
+array_append(ia, 1) -- array<int>
+array_prepend(ia, 1) -- array<int>
+array_repeat(s, 2) -- array<string>
+arrays_overlap(ia, ia) -- boolean
+cardinality(ia) -- int
+map_values(m) -- array<int>
+map_entries(m) -- array<struct<key:string,value:int>>
