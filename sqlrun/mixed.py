@@ -10,13 +10,20 @@ from sqlglot.errors import SqlglotError
 
 from sqlrun import spark_types as spark
 from sqlrun.column_types import Tables, Walk
+from sqlrun.incremental import duckdb_orders
+from sqlrun.incremental.duckdb_orders import fields
 from sqlrun.incremental.trees import every
+from sqlrun.scopes import written
 from sqlrun.spark_types import Kind
 
 _COMPARED = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Nullif)
 _LISTED = (exp.Coalesce, exp.Greatest, exp.Least, exp.In, exp.Array)
 _ORDERING = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.Greatest, exp.Least)
 ORDERED = "Compare their parts."
+# What ranks values: the least, the greatest, the first.
+_RANKED = (exp.Max, exp.Min, exp.ArgMax, exp.ArgMin, exp.ArraySort, exp.ArrayMax, exp.ArrayMin, exp.Ordered)
+_NESTED = ("array", "struct", "map")
+ELSEWHERE = "DuckDB puts NULLs inside of them elsewhere"
 # Texts that are written out and that both engines read as the same value.
 _READ_ALIKE = {
     "date": re.compile(r"\d{4}-\d\d-\d\d"),
@@ -30,7 +37,7 @@ INSTEAD = "Cast one of them, so that both are of one type."
 
 def found(tree: exp.Query, tables: Tables) -> Iterator[tuple[exp.Expr, str, str]]:
     """Find where a text stands beside a value of another type: the place, why, what to write instead."""
-    nodes = every(tree, *_COMPARED, *_LISTED, exp.Between, exp.Case, exp.If, exp.Cast, exp.Where, exp.Having)
+    nodes = every(tree, *_COMPARED, *_LISTED, exp.Between, exp.Case, exp.If, exp.Cast, exp.Where, exp.Having, *_RANKED)
     nodes += [call for call in every(tree, exp.Anonymous) if call.name.lower() == "decode"]
     if not nodes:
         return
@@ -49,7 +56,10 @@ def found(tree: exp.Query, tables: Tables) -> Iterator[tuple[exp.Expr, str, str]
                     )
                 continue
             if isinstance(node, _ORDERING) and (nested := _nested(node, walk)) is not None:
-                yield node, f"an order of values of `{nested}`: DuckDB puts NULLs inside of them elsewhere", ORDERED
+                yield node, f"an order of values of `{nested}`: {ELSEWHERE}", ORDERED
+                continue
+            if isinstance(node, _RANKED):
+                yield from _unranked(node, walk)
                 continue
             for group in _groups(node):
                 other = _other([(part, walk.anywhere(part)) for part in group])
@@ -60,8 +70,58 @@ def found(tree: exp.Query, tables: Tables) -> Iterator[tuple[exp.Expr, str, str]
 
 
 def _nested(node: exp.Expr, walk: Walk) -> Kind | None:
-    kind = walk.anywhere(node.this)
-    return kind if kind is not None and kind.name in ("array", "struct") else None
+    kinds = (walk.anywhere(value) for value in _groups(node)[0])
+    return next((kind for kind in kinds if kind is not None and kind.name in _NESTED), None)
+
+
+def _unranked(node: exp.Expr, walk: Walk) -> Iterator[tuple[exp.Expr, str, str]]:
+    """Find an order of nested values whose fields are written out nowhere, so that DuckDB can't rank them."""
+    value = node.this if isinstance(node, exp.Ordered) else duckdb_orders.operand(node)
+    kind = None if isinstance(node, exp.Ordered) and _is_listed(node) else _hidden(value, walk, node)
+    if kind is None:
+        return
+    listed = isinstance(node, exp.ArraySort | exp.ArrayMax | exp.ArrayMin)
+    shown = kind.parts[0] if listed and value is node.this and kind.name == "array" else kind
+    instead = ORDERED
+    if shown.name == "struct" and not any(part.name in _NESTED for part in shown.parts):
+        instead = _written_out(node, value, shown)
+    yield node, f"an order of values of `{shown}`: {ELSEWHERE}", instead
+
+
+def _is_listed(node: exp.Ordered) -> bool:
+    """Tell whether ORDER BY sorts what nobody numbers or cuts off: the rows of a table have no order."""
+    query = node.parent.parent if node.parent is not None else None
+    return isinstance(query, exp.Query) and not (query.args.get("limit") or query.args.get("offset"))
+
+
+def _hidden(value: exp.Expr, walk: Walk, node: exp.Expr) -> Kind | None:
+    """Return the type of a nested value, or of one inside a struct, whose fields aren't written out."""
+    if isinstance(value, exp.Struct) and not isinstance(node, exp.Ordered):
+        return next((kind for part in fields(value).values() if (kind := _hidden(part, walk, node))), None)
+    kind = walk.anywhere(value)
+    if kind is not None and value is node.this and isinstance(node, exp.ArraySort | exp.ArrayMax | exp.ArrayMin):
+        return kind if kind.name == "array" and kind.parts[0].name in _NESTED and not _by_keys(value, kind) else None
+    return kind if kind is not None and kind.name in _NESTED else None
+
+
+def _by_keys(value: exp.Expr, kind: Kind) -> bool:
+    """Tell whether elements are the entries of one map: no two have one key, and no key is NULL."""
+    is_map = isinstance(value, exp.Anonymous) and value.name.lower() == "map_entries"
+    return is_map and kind.parts[0].parts[0].name not in _NESTED
+
+
+def _written_out(node: exp.Expr, value: exp.Expr, kind: Kind) -> str:
+    """Say how to write the fields of a struct out, so that they are ranked one by one."""
+    text = written(node.this if isinstance(node, exp.ArraySort | exp.ArrayMax | exp.ArrayMin) else value)
+    if isinstance(value, exp.Column) and value.table.startswith("_"):  # a subquery that nobody named
+        text = value.name
+    if isinstance(node, exp.Ordered):
+        return f"Order by its fields: {', '.join(f'{text}.{name}' for name in kind.fields)}."
+    if isinstance(node, exp.ArraySort | exp.ArrayMax | exp.ArrayMin):
+        listed = ", ".join(f"e.{name}" for name in kind.fields)
+        return f"Write the fields out: transform({text}, e -> struct({listed}))."
+    listed = ", ".join(f"{text}.{name}" for name in kind.fields)
+    return f"Write the fields out, as struct({listed}), with filter (where {text} is not null)."
 
 
 def _cast(node: exp.Cast, kind: Kind | None) -> Iterator[tuple[exp.Expr, str, str]]:

@@ -155,6 +155,17 @@ def test_a_form_of_a_call_may_be_refused_alone() -> None:
     ]
 
 
+@pytest.mark.parametrize("sql", [e.sql for e in EXAMPLES if not e.sql.startswith("select ")][::5])
+def test_a_query_is_whole_after_it_was_judged(sql: str) -> None:
+    """What looks for types goes up from a node to its query."""
+    query = compiled([Example("rows", "function", "x", sql, "", "")])
+
+    problems([query])
+
+    pairs = [(above, node) for above in query.tree.walk() for node in above.iter_expressions()]
+    assert [node for above, node in pairs if node.parent is not above and not isinstance(node, exp.Identifier)] == []
+
+
 def project(functions_line: str) -> settings.Settings:
     noted: list[Problem] = []
     made = settings.read(f'[tool.sqlrun]\nname = "x"\n{functions_line}\n', "x", (), noted)

@@ -13,10 +13,12 @@ from sqlrun.incremental import (
     duckdb_decimals,
     duckdb_nested,
     duckdb_numbers,
+    duckdb_orders,
     duckdb_text,
     duckdb_times,
 )
 from sqlrun.incremental.duckdb_pieces import UnlikeSparkError, call, repeating
+from sqlrun.incremental.trees import copied
 
 CALLS: Mapping[str, Callable[[list[exp.Expr]], exp.Expr]] = {
     **duckdb_text.CALLS,
@@ -68,6 +70,7 @@ CLASSES: Mapping[type[exp.Expr], Callable[[Any], exp.Expr]] = {
 def mended(tree: exp.Expr) -> exp.Expr:
     """Write every call as DuckDB makes it, inner ones first; the tree is changed. Raises: UnlikeSparkError."""
     duckdb_decimals.note(tree)
+    duckdb_orders.note(tree)
     for node in _inner_first(tree):
         with repeating(isinstance(node.find_ancestor(exp.Having, exp.Qualify, exp.Select), exp.Having | exp.Qualify)):
             made = _mended(node)
@@ -81,8 +84,8 @@ def mended(tree: exp.Expr) -> exp.Expr:
 
 
 def unlike(tree: exp.Expr) -> Iterator[tuple[exp.Expr, UnlikeSparkError]]:
-    """Find the calls of a tree that DuckDB can't make as Spark does."""
-    for node in tree.walk():
+    """Find the calls of a tree that DuckDB can't make as Spark does, in a copy that is written on."""
+    for node in copied(tree).walk():
         try:
             _mended(node)
         except UnlikeSparkError as error:
@@ -134,6 +137,9 @@ def _mended_operator(node: exp.Binary) -> exp.Expr:
 
 
 def _mended_class(node: exp.Func) -> exp.Expr:
+    ordered = duckdb_orders.ordered(node)
+    if ordered is not None:
+        return ordered
     known = CLASSES.get(type(node))
     if known is not None:
         return known(node)

@@ -68,8 +68,9 @@ def _variables(function: exp.Lambda, name: str) -> list[exp.Expr]:
     found = []
     for node in function.this.find_all(exp.Identifier):
         above = node.parent
-        within_field = isinstance(above, exp.Dot) and above.expression is node
-        if node.name == name and not within_field and not isinstance(above, exp.Column | exp.PropertyEQ):
+        is_field = isinstance(above, exp.Dot) and above.expression is node
+        is_field = is_field or (isinstance(above, exp.PropertyEQ) and above.this is node)
+        if node.name == name and not is_field and not isinstance(above, exp.Column):
             found.append(node)
     return found
 

@@ -72,8 +72,8 @@ def repeated(template: str, **arguments: exp.Expr) -> exp.Expr:
 
 
 def call(name: str, *arguments: exp.Expr) -> exp.Expr:
-    """Write a call of one of DuckDB's functions."""
-    return exp.Anonymous(this=name, expressions=list(arguments))
+    """Write a call of one of DuckDB's functions, of copies of its arguments: what they stand in stays whole."""
+    return exp.Anonymous(this=name, expressions=[argument.copy() for argument in arguments])
 
 
 def of(template: str, names: str) -> Mend:

@@ -78,7 +78,9 @@ def _is_extreme(call: exp.Expr, node: Aggregate) -> bool:
     inner = call.this if isinstance(call, exp.Filter) else call
     if not isinstance(inner, exp.Min | exp.Max) or inner.expressions or isinstance(inner.this, exp.Distinct):
         return False
-    return types.of(inner.this, types.of_node(node.child)).text not in ("", "double", "float")
+    text = types.of(inner.this, types.of_node(node.child)).text
+    # The engines rank NULLs inside of nested values in different ways.
+    return text not in ("", "double", "float") and "<" not in text
 
 
 def reads_everything(node: Node) -> Reason | None:

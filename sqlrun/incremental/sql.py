@@ -87,8 +87,9 @@ def _own_variables(tree: exp.Expr) -> exp.Expr:
         names = {variable.name for variable in function.expressions}
         for identifier in [*function.expressions, *function.this.find_all(exp.Identifier)]:
             above = identifier.parent
-            is_field = isinstance(above, exp.Dot | exp.PropertyEQ | exp.Alias) and above.this is not identifier
-            is_name = isinstance(above, exp.Column | exp.PropertyEQ | exp.DataType) or is_field
+            is_field = isinstance(above, exp.Dot | exp.Alias) and above.this is not identifier
+            is_field = is_field or (isinstance(above, exp.PropertyEQ) and above.this is identifier)
+            is_name = isinstance(above, exp.Column | exp.DataType) or is_field
             if identifier.name in names and not is_name:
                 identifier.set("this", f"_of_lambda_{identifier.name}")
     return tree
