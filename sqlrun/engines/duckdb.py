@@ -6,7 +6,7 @@ import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +50,8 @@ CLOSED: dict[str, str | bool] = {
     "autoload_known_extensions": False,
     "allow_community_extensions": False,
 }
+# DuckDB holds about 1 KB of each COPY until its database is closed: after so many sessions it is opened anew.
+SESSIONS = 2000
 
 
 def refusal(settings: dict[str, str]) -> str:
@@ -72,42 +74,55 @@ class DuckDBEngine:
     def __init__(self, settings: dict[str, str] | None = None) -> None:
         self._settings = dict(settings or {})
         self._root: duckdb.DuckDBPyConnection | None = None
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._numbers = itertools.count(1)
+        # Sessions that this database has given, and those at work: one that was forgotten may end inside of the lock.
+        self._given, self._busy = 0, 0
 
     def start(self) -> None:
         """Open the in-memory database; calling it again does nothing.
 
         Raises: EngineError if DuckDB doesn't take the profile's settings.
         """
+        with self._lock:
+            self._opened()
+
+    def _opened(self) -> duckdb.DuckDBPyConnection:
         import duckdb
 
-        with self._lock:
-            if self._root is None:
-                try:
-                    self._root = duckdb.connect(config={**CLOSED, **self._settings})
-                except duckdb.Error as error:
-                    given = ", ".join(sorted(self._settings))
-                    told = f"DuckDB doesn't take the profile's settings ({given}): {first_line(error)}"
-                    raise EngineError(told) from error
-                self._root.execute("set TimeZone = 'UTC'")
-                self._root.execute("set preserve_insertion_order = false")
-                self._root.execute("set lock_configuration = true")
+        if self._root is None:
+            try:
+                self._root = duckdb.connect(config={**CLOSED, **self._settings})
+            except duckdb.Error as error:
+                given = ", ".join(sorted(self._settings))
+                told = f"DuckDB doesn't take the profile's settings ({given}): {first_line(error)}"
+                raise EngineError(told) from error
+            self._root.execute("set TimeZone = 'UTC'")
+            self._root.execute("set preserve_insertion_order = false")
+            self._root.execute("set lock_configuration = true")
+        return self._root
 
-    def _session(self) -> duckdb.DuckDBPyConnection:
-        self.start()
-        assert self._root is not None
-        return self._root.cursor()
+    @contextmanager
+    def _session(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Lend a session of the database, which is opened anew where it has given many and none is at work."""
+        with self._lock:
+            if self._given >= SESSIONS and not self._busy:
+                self._let_go()
+            session = self._opened().cursor()
+            self._given += 1
+            self._busy += 1
+        try:
+            yield session
+        finally:
+            session.close()
+            with self._lock:
+                self._busy -= 1
 
     @contextmanager
     def lent(self, name: str, statement: str = "") -> Iterator[duckdb.DuckDBPyConnection]:
         """Lend a session for one statement, which may take as long as statements may."""
-        session = self._session()
-        try:
-            with self._limited(session.interrupt, name, statement):
-                yield session
-        finally:
-            session.close()
+        with self._session() as session, self._limited(session.interrupt, name, statement):
+            yield session
 
     @contextmanager
     def _limited(self, interrupt: Callable[[], object], name: str, statement: str) -> Iterator[None]:
@@ -143,20 +158,17 @@ class DuckDBEngine:
             return Written(delta_files.head(landing.table.path) or 0, Receipt(time.perf_counter() - started))
         sessions: list[duckdb.DuckDBPyConnection] = []
 
-        def session() -> duckdb.DuckDBPyConnection:
-            sessions.extend([] if sessions else [self._session()])
-            return sessions[0]
-
         def interrupt() -> None:
             for each in sessions:
                 each.interrupt()
 
-        try:
-            with self._limited(interrupt, landing.table.name, landing.sql):
-                rows, notes = duckdb_landing.land(session, landing)
-        finally:
-            for each in sessions:
-                each.close()
+        with ExitStack() as lent, self._limited(interrupt, landing.table.name, landing.sql):
+
+            def session() -> duckdb.DuckDBPyConnection:
+                sessions.extend([] if sessions else [lent.enter_context(self._session())])
+                return sessions[0]
+
+            rows, notes = duckdb_landing.land(session, landing)
         version = delta_files.head(landing.table.path)
         assert version is not None
         seconds = time.perf_counter() - started
@@ -225,8 +237,7 @@ class DuckDBEngine:
         """Run a SELECT over the relations and return its rows, so many at a time; only those are in memory."""
         import pyarrow as pa
 
-        session = self._session()
-        try:
+        with self._session() as session:
             with self._limited(session.interrupt, "", sql):
                 duckdb_files.register(session, relations, duckdb_files.Reads())
                 batches = iter(session.sql(sql).to_arrow_reader(rows))
@@ -236,15 +247,16 @@ class DuckDBEngine:
                 if batch is None:
                     return
                 yield pa.Table.from_batches([batch])
-        finally:
-            session.close()
 
     def close(self) -> None:
         """Let go of the database."""
         with self._lock:
-            if self._root is not None:
-                self._root.close()
-                self._root = None
+            self._let_go()
+
+    def _let_go(self) -> None:
+        if self._root is not None:
+            self._root.close()
+            self._root, self._given = None, 0
 
     def _require_written(self, table: Any, name: str) -> None:
         """Refuse a table with features that delta-rs can't write, before anything is computed."""
