@@ -104,6 +104,20 @@ def test_the_next_ticks_are_true_and_an_idle_one_is_idle(site: Site) -> None:
     assert differences(site, START + (TICKS + 1) * FIVE) == {}
 
 
+def test_a_file_is_deleted_and_counted_once(site: Site) -> None:
+    """delta-rs names it again for as long as the log tells of its removal."""
+    age(site)
+    before = files(site)
+    path = f"{site.warehouse}/{tick_of(site.ledger).tables['stg_orders'].path}"
+
+    count = delta_vacuum.vacuum(path, timedelta(hours=1))
+    version = delta_files.head(path)
+
+    assert count == len(before - files(site)) > 0
+    assert delta_vacuum.vacuum(path, timedelta(hours=1)) == 0
+    assert delta_files.head(path) == version
+
+
 def test_a_second_run_has_nothing_to_do(site: Site) -> None:
     maintained(site, 2)
 

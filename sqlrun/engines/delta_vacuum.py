@@ -18,21 +18,22 @@ def vacuum(path: str, age: timedelta) -> int:
     """
     table = delta_files.open_table(path)
     hours = int(age.total_seconds() // 3600) + 1
-    gone = table.vacuum(hours, dry_run=True, enforce_retention_duration=False)
+    # delta-rs names a file for as long as the log tells of its removal, also where it is deleted already.
+    named = map(unquote, table.vacuum(hours, dry_run=True, enforce_retention_duration=False))
+    gone = [file for file in named if (Path(path) / file).exists()]
     if not gone:
         return 0
     since = datetime.now(timezone.utc) - timedelta(hours=hours)
-    needed = _left_since(path, table.version(), since, {unquote(file) for file in gone})
-    return len(
-        table.vacuum(
-            hours,
-            dry_run=False,
-            enforce_retention_duration=False,
-            keep_versions=[table.version(), *needed],
-            commit_properties=delta_files.ours("upkeep"),
-            post_commithook_properties=delta_files.hooks(),
-        )
+    needed = _left_since(path, table.version(), since, set(gone))
+    table.vacuum(
+        hours,
+        dry_run=False,
+        enforce_retention_duration=False,
+        keep_versions=[table.version(), *needed],
+        commit_properties=delta_files.ours("upkeep"),
+        post_commithook_properties=delta_files.hooks(),
     )
+    return sum(not (Path(path) / file).exists() for file in gone)
 
 
 def _left_since(path: str, newest: int, since: datetime, files: set[str]) -> list[int]:
