@@ -236,6 +236,10 @@ class Walk:
                 return spark.summed(_counted(node, self, scope, bound))
             case exp.Avg():
                 return spark.averaged(_counted(node, self, scope, bound))
+            case exp.RegrAvgx():
+                return spark.averaged(self.of(node.expression, scope, bound))
+            case exp.RegrAvgy():
+                return spark.averaged(kind)
             case exp.Floor() | exp.Ceil() if not node.args.get("decimals"):
                 return spark.floored(kind)
             case exp.Floor() | exp.Ceil() if kind is not None and kind.name == "decimal":

@@ -42,7 +42,7 @@ _RETURNS: Mapping[Kind, tuple[type[exp.Expr], ...]] = {
         exp.Sqrt, exp.Exp, exp.Ln, exp.Pow, exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop,
         exp.Corr, exp.PercentRank, exp.CumeDist, exp.Acos, exp.Acosh, exp.Asin, exp.Asinh, exp.Atan, exp.Atan2,
         exp.Atanh, exp.Cbrt, exp.Cos, exp.Cosh, exp.Cot, exp.CovarPop, exp.CovarSamp, exp.Degrees, exp.Median, exp.Pi,
-        exp.Radians, exp.RegrAvgx, exp.RegrAvgy, exp.RegrIntercept, exp.RegrR2, exp.RegrSlope, exp.RegrSxx,
+        exp.Radians, exp.RegrIntercept, exp.RegrR2, exp.RegrSlope, exp.RegrSxx,
         exp.RegrSxy, exp.RegrSyy, exp.Sin, exp.Sinh, exp.Tan, exp.Tanh,
     ),
     DATE: (exp.CurrentDate, exp.TsOrDsToDate, exp.DateTrunc),

@@ -7,7 +7,7 @@ from typing import cast
 
 from sqlglot import exp
 
-from sqlrun.incremental import duckdb_decimals
+from sqlrun.incremental import duckdb_decimals, duckdb_moments
 from sqlrun.incremental.duckdb_pieces import UnlikeSparkError, call, piece
 
 _LISTS = (exp.ArrayAgg, exp.ArrayUniqueAgg)
@@ -20,15 +20,19 @@ def aggregate(node: exp.Expr) -> exp.Expr:
             return duckdb_decimals.mean(node, cast(exp.Avg, _inner(node)))
         case exp.Window() if isinstance(_inner(node), _LISTS):
             return _window_of_list(node)
+        case exp.Window() if duckdb_moments.is_moment(_inner(node)):
+            return _window_of_moment(node)
+        case exp.Window() if isinstance(_inner(node), exp.CountIf):
+            return _window_of_count(node)
         case exp.Window() if isinstance(_inner(node), exp.AnonymousAggFunc):
             raise UnlikeSparkError("it has no such window function", "Group by it in a CTE, and join that.")
+        case _ if duckdb_moments.is_moment(node) and not _is_wrapped(node):
+            return _filtered(node, node, [])
         case exp.Filter() if not isinstance(node.parent, exp.Window):
             return _filtered(node, _inner(node), [node.expression.this])
         case exp.WithinGroup() if not isinstance(node.parent, exp.Filter | exp.Window):
             return _filtered(node, _inner(node), [])
-        case exp.ArrayAgg() | exp.ArrayUniqueAgg() | exp.CountIf() | exp.Count() | exp.Corr() if not _is_wrapped(node):
-            return _filtered(node, node, [])
-        case exp.RegrSlope() if not _is_wrapped(node):
+        case exp.ArrayAgg() | exp.ArrayUniqueAgg() | exp.CountIf() | exp.Count() if not _is_wrapped(node):
             return _filtered(node, node, [])
         case exp.AnonymousAggFunc() | exp.FirstValue() | exp.LastValue() if not _is_wrapped(node):
             return _filtered(node, node, [])
@@ -59,6 +63,8 @@ def _is_wrapped(node: exp.Expr) -> bool:
 
 def _filtered(node: exp.Expr, inner: exp.Expr, conditions: list[exp.Expr]) -> exp.Expr:
     """Write an aggregate over the rows that meet all conditions."""
+    if duckdb_moments.is_moment(inner):
+        return duckdb_moments.computed(inner, duckdb_moments.collected(inner, conditions))
     match inner:
         case exp.ArrayAgg() | exp.ArrayUniqueAgg():
             return _empty_for_none(_list(inner, conditions))
@@ -70,20 +76,6 @@ def _filtered(node: exp.Expr, inner: exp.Expr, conditions: list[exp.Expr]) -> ex
         case exp.FirstValue() | exp.LastValue():
             name = "first" if isinstance(inner, exp.FirstValue) else "last"
             return _where(call(name, inner.this), conditions)
-        case exp.Corr():
-            template = (
-                "case when arg_n = 1 then null when isnan(arg_c) then error('corr: nothing varies') else arg_c end"
-            )
-            counted = call("regr_count", inner.this, inner.expression)
-            correlated = call("corr", inner.this, inner.expression)
-            return piece(template, n=_where(counted, conditions), c=_where(correlated, conditions))
-        case exp.RegrSlope():
-            # DuckDB divides zero by zero where x is the same in all rows.
-            return piece(
-                "case when arg_v = 0 then null else arg_s end",
-                v=_where(call("regr_sxx", inner.this, inner.expression), conditions),
-                s=_where(call("regr_slope", inner.this, inner.expression), conditions),
-            )
         case exp.AnonymousAggFunc():
             return _percentile(node, inner, conditions)
         case _:
@@ -111,11 +103,24 @@ def _window_of_list(node: exp.Window) -> exp.Expr:
     return _empty_for_none(window)
 
 
+def _window_of_count(node: exp.Window) -> exp.Expr:
+    """Count rows: DuckDB's count_if of NULLs alone is NULL over a window."""
+    window = node.copy()
+    window.set("this", _filtered(window.this, _inner(window), []))
+    return window
+
+
+def _window_of_moment(node: exp.Window) -> exp.Expr:
+    inner = _inner(node)
+    conditions = [node.this.expression.this] if isinstance(node.this, exp.Filter) else []
+    window = node.copy()
+    window.set("this", duckdb_moments.collected(inner, conditions))
+    return duckdb_moments.computed(inner, window)
+
+
 def _percentile(node: exp.Expr, inner: exp.AnonymousAggFunc, conditions: list[exp.Expr]) -> exp.Expr:
     name, arguments = inner.name.lower(), inner.expressions
     group = node if isinstance(node, exp.WithinGroup) else node.find(exp.WithinGroup)
-    if name == "kurtosis":
-        return _where(call("kurtosis_pop", *arguments), conditions)
     if name == "percentile" and len(arguments) == 2:
         return _where(call("quantile_cont", piece("cast(arg_x as double)", x=arguments[0]), arguments[1]), conditions)
     if name in ("percentile_cont", "percentile_disc") and group is not None:
