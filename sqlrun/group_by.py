@@ -37,11 +37,22 @@ def _settle(select: exp.Select, group: exp.Group) -> None:
         raise Refusal("SR551", "GROUP BY () is not Spark's", "Leave GROUP BY out: one row for the whole table.", group)
     if not tails and not sets:
         return
+    outer = _outer(select)
+    if outer is not None:
+        why = f"grouping sets in a subquery that reads the row outside, by {outer.sql('databricks')}"
+        raise Refusal("SR551", why, "Group in a CTE, and join that.", outer)
     for part in (*sets, *(part for _, part in tails)):
         _resolve(part, select)
     if tails:
         _put_before(select, group, tails, sets)
     _settle_ids(select, group)
+
+
+def _outer(select: exp.Select) -> exp.Column | None:
+    """Find a column of a table that the query itself doesn't read."""
+    own = {source.alias_or_name for source in every(select, exp.Table, exp.Subquery, exp.Values)}
+    own |= {lateral.alias for lateral in every(select, exp.Lateral)}
+    return next((column for column in every(select, exp.Column) if column.table and column.table not in own), None)
 
 
 def _resolve(part: exp.Expr, select: exp.Select) -> None:

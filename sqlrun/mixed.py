@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from sqlrun import operands
 from sqlrun import spark_types as spark
 from sqlrun.column_types import Tables, Walk
 from sqlrun.incremental import duckdb_orders
@@ -30,14 +31,21 @@ _READ_ALIKE = {
     "timestamp": re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d:\d\d(?:\.\d{1,6})?Z?)?"),
     "boolean": re.compile(r"true|false", re.IGNORECASE),
 }
+# Spark casts a text that stands here to a boolean.
+_CONDITIONED = (exp.And, exp.Or, exp.Not, exp.Is, exp.CountIf, exp.LogicalAnd, exp.LogicalOr)
+LENIENT = "DuckDB reads it more leniently, or fails in a tick"
 _WHOLE = re.compile(r"-?\d{1,9}")
 MOMENTS = "Write timestamp_seconds(x), unix_seconds(x), date_from_unix_date(x) or unix_date(x)."
+DAYS = "Write datediff(a, b), the number of days."
+SECONDS = "Write timestampdiff(second, b, a), or take one of the other units."
 INSTEAD = "Cast one of them, so that both are of one type."
 
 
 def found(tree: exp.Query, tables: Tables) -> Iterator[tuple[exp.Expr, str, str]]:
     """Find where a text stands beside a value of another type: the place, why, what to write instead."""
-    nodes = every(tree, *_COMPARED, *_LISTED, exp.Between, exp.Case, exp.If, exp.Cast, exp.Where, exp.Having, *_RANKED)
+    nodes = every(
+        tree, *_COMPARED, *_LISTED, exp.Between, exp.Case, exp.If, exp.Nvl2, exp.Cast, exp.Sub, *_CONDITIONED, *_RANKED
+    )
     nodes += [call for call in every(tree, exp.Anonymous) if call.name.lower() == "decode"]
     if not nodes:
         return
@@ -47,13 +55,12 @@ def found(tree: exp.Query, tables: Tables) -> Iterator[tuple[exp.Expr, str, str]
             if isinstance(node, exp.Cast):
                 yield from _cast(node, walk.anywhere(node.this))
                 continue
-            if isinstance(node, exp.Where | exp.Having):
-                if walk.anywhere(node.this) == spark.STRING:
-                    yield (
-                        node.this,
-                        "a text as a condition: DuckDB reads it more leniently, or fails in a tick",
-                        INSTEAD,
-                    )
+            if isinstance(node, _CONDITIONED):
+                texts = [part for part in _operands(node) if walk.anywhere(part) == spark.STRING]
+                yield from ((part, f"a text as a condition: {LENIENT}", INSTEAD) for part in texts)
+                continue
+            if isinstance(node, exp.Sub):
+                yield from _between_times(node, walk)
                 continue
             if isinstance(node, _ORDERING) and (nested := _nested(node, walk)) is not None:
                 yield node, f"an order of values of `{nested}`: {ELSEWHERE}", ORDERED
@@ -64,9 +71,24 @@ def found(tree: exp.Query, tables: Tables) -> Iterator[tuple[exp.Expr, str, str]
             for group in _groups(node):
                 other = _other([(part, walk.anywhere(part)) for part in group])
                 if other is not None:
-                    yield node, f"a text beside `{other}`: DuckDB reads it more leniently, or fails in a tick", INSTEAD
+                    yield node, f"a text beside `{other}`: {LENIENT}", INSTEAD
     except (RecursionError, SqlglotError):  # too deep to be known
         return
+
+
+def _operands(node: exp.Expr) -> list[exp.Expr]:
+    if isinstance(node, exp.Is) and not isinstance(node.expression, exp.Boolean):
+        return []
+    return [node.this, node.expression] if isinstance(node, exp.And | exp.Or) else [node.this]
+
+
+def _between_times(node: exp.Sub, walk: Walk) -> Iterator[tuple[exp.Expr, str, str]]:
+    """Find the time between two times, an interval: of other parts on DuckDB, and of two dates a number there."""
+    kinds = {walk.anywhere(node.this), walk.anywhere(node.expression)}
+    if kinds <= {spark.DATE, spark.TIMESTAMP}:
+        days = kinds == {spark.DATE}
+        instead = DAYS if days else SECONDS
+        yield node, f"the interval between two {'dates' if days else 'times'}, which DuckDB counts otherwise", instead
 
 
 def _nested(node: exp.Expr, walk: Walk) -> Kind | None:
@@ -139,28 +161,10 @@ def _family(kind: Kind) -> str:
 
 def _groups(node: exp.Expr) -> list[list[exp.Expr]]:
     """List the parts of an expression that have to be of one type."""
-    match node:
-        case exp.Between():
-            return [[node.this, node.args["low"], node.args["high"]]]
-        case exp.In():
-            return [[node.this, *node.expressions]]
-        case exp.If():
-            chosen = [node.args["true"], node.args.get("false")]
-            return [] if isinstance(node.parent, exp.Case) else [[part for part in chosen if part is not None]]
-        case exp.Case():
-            default = node.args.get("default")
-            values = [branch.args["true"] for branch in node.args["ifs"]] + ([default] if default is not None else [])
-            tests = [node.this, *(branch.this for branch in node.args["ifs"])] if node.this is not None else []
-            return [values, tests]
-        case exp.Coalesce() | exp.Greatest() | exp.Least():
-            return [[node.this, *node.expressions]]
-        case exp.Anonymous():  # decode(value, key, then, ..., else); with two arguments it reads bytes
-            keys = node.expressions[1:-1:2] if len(node.expressions) > 2 else []
-            return [[node.expressions[0], *keys]]
-        case exp.Array():
-            return [list(node.expressions)]
-        case _:
-            return [[node.this, node.args["expression"]]]
+    if isinstance(node, exp.Anonymous):  # decode(value, key, then, ..., else); with two arguments it reads bytes
+        keys = node.expressions[1:-1:2] if len(node.expressions) > 2 else []
+        return [[node.expressions[0], *keys]]
+    return operands.groups(node)
 
 
 def _other(parts: list[tuple[exp.Expr, Kind | None]]) -> Kind | None:

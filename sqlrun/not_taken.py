@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from sqlglot import exp
 
+from sqlrun import precedence, window_forms
 from sqlrun.incremental.trees import every
 
 Found = tuple[exp.Expr, str, str]
@@ -34,7 +35,8 @@ RECURSIVE = "Write the levels out, a CTE each, or keep each node's ancestors in 
 
 def refused(tree: exp.Expr) -> Iterable[Found]:
     """Find what is not taken: the place, what it is, what to write instead."""
-    for find in (_pivots, _tables, _joins, _generators, _stars, _limits, _misplaced, _numbers, _others):
+    finders = (_pivots, _tables, _joins, _generators, _stars, _limits, _misplaced, _numbers, _others)
+    for find in (*finders, window_forms.found, precedence.found):
         yield from find(tree)
 
 
@@ -44,6 +46,14 @@ def recursive(tree: exp.Expr) -> Iterable[Found]:
         if clause.args.get("recursive"):
             named = clause.expressions[0].args["alias"] if clause.expressions else clause
             yield named, "a recursive CTE may not be used in a model: nothing bounds how long it runs", RECURSIVE
+
+
+def by_name(tree: exp.Expr) -> Iterable[Found]:
+    """Find set operations that match columns by their names."""
+    for operation in every(tree, exp.SetOperation):
+        if operation.args.get("by_name") or operation.args.get("side") or operation.args.get("on"):
+            why = f"Spark SQL has no {operation.key.upper()} BY NAME"
+            yield operation, why, "List the columns of each branch in one order."
 
 
 def _pivots(tree: exp.Expr) -> Iterable[Found]:

@@ -20,6 +20,7 @@ from sqlrun import (
     exact,
     group_by,
     not_taken,
+    operands,
     placed,
     scopes,
     select_list,
@@ -299,6 +300,8 @@ def _constructs(tree: exp.Expr, rendered: Rendered) -> Iterable[Problem]:
         yield placed.problem("SR553", rendered, line, column, message, hint)
     for node, message, hint in not_taken.recursive(tree):
         yield placed.at("SR512", rendered, node, message, hint)
+    for node, message, hint in not_taken.by_name(tree):
+        yield placed.at("SR511", rendered, node, message, hint)
 
 
 def _tables(tree: exp.Expr, rendered: Rendered, schema: Schema) -> Iterable[Problem]:
@@ -375,6 +378,7 @@ def _qualify(tree: exp.Query, rendered: Rendered, schema: Schema) -> exp.Query:
         if not problems:
             group_by.settle(done)
             set_operations.settle(done, schema)
+            problems = [placed.at("SR555", rendered, *told) for told in operands.found(done, schema)]
     except OptimizeError as error:
         raise ProjectError([_unresolved(tree, rendered, str(error))]) from None
     except Refusal as refusal:

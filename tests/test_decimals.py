@@ -115,9 +115,10 @@ KEPT = {
         (3, "-0.666666666666666666667", "-0.666667", "-2.0000", 0),
         (4, "0.007142857142857142857", "0.016667", "0.0500", 0)],
     "select k, transform(xs, v -> v / 3) as x from t0 where k = 1": [(1, "('0.333333', '0.666667')")],
-    "select k, avg(a) over (partition by g) as x, avg(a) filter (where a > 0) over () as y from t0 where k < 4": None,
+    "select k, avg(a) over (partition by g) as x, avg(case when a > 0 then a end) over () as y from t0"
+    " where k < 4": None,
     "select avg(a) filter (where k > 1) as x, avg(distinct a) as y from t0": [("-0.975000", "-0.316667")],
-    "select k, ceil(a / 3, 1) / 3 as x, a < b = k > 1 as y from t0 where k = 1": [(1, "0.133333", False)],
+    "select k, ceil(a / 3, 1) / 3 as x, (a < b) = (k > 1) as y from t0 where k = 1": [(1, "0.133333", False)],
     "select g, round(avg(a), 1) as x from t0 group by g having avg(a) / 2 > 0": [("x", "0.5")],
     "select a / b as q, count(*) as n from t0 group by a / b": [
         ("0.333333333333333333333", 1), ("-0.666666666666666666667", 1), ("0.007142857142857142857", 1), (None, 1)],
@@ -157,7 +158,7 @@ def test_kept_tables_have_sparks_digits(sql: str) -> None:
 def test_a_division_of_an_unknown_type_runs_on_spark_alone() -> None:
     """No guess: SR310 says what to cast."""
     table = Table("t0", (("k", "int"), ("a", "map<string,decimal(10,2)>")), ("k",))
-    kept = Memory([table], [View("v1", "select k, element_at(map_values(a), 1) / k as x from t0")])
+    kept = Memory([table], [View("v1", "select k, get(map_values(a), 0) / k as x from t0")])
 
     (problem,) = problems([one.query for one in kept.compiled])
 

@@ -59,6 +59,10 @@ ADVICE = {
 }
 
 
+# No order of a window's rows decides these.
+_ALWAYS = ("ties", "mode")
+
+
 def is_aggregate(node: exp.Expr) -> bool:
     """Tell whether a node is a call of an aggregate function."""
     return isinstance(node, exp.AggFunc) or (isinstance(node, exp.Anonymous) and node.name.lower() in AGGREGATES)
@@ -70,7 +74,7 @@ def check(tree: exp.Expr) -> None:
         if not isinstance(node, exp.Func):  # all that is judged below is
             continue
         advice = _advice(node)
-        if advice and node.find_ancestor(exp.Window) is None:
+        if advice and (advice in _ALWAYS or node.find_ancestor(exp.Window) is None):
             name = node.name.lower() if isinstance(node, exp.Anonymous) else SPARK_NAMES.get(type(node)) or node.key
             raise Refusal("SR504", f"{name}() depends on the order in which rows are read", ADVICE[advice], node)
 

@@ -229,7 +229,7 @@ def needs_total_order(item: exp.Window) -> bool:
     call = item.this
     while isinstance(call, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
         call = call.this
-    if isinstance(call, (*BY_PLACE, exp.ArrayAgg)):
+    if isinstance(call, (*BY_PLACE, exp.ArrayAgg, exp.AnyValue, exp.GroupConcat)):
         return True
     spec = item.args.get("spec")
     return spec is not None and (spec.args.get("kind") or "").upper() == "ROWS" and not _is_whole(spec)
