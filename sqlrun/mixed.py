@@ -11,6 +11,8 @@ from sqlglot.errors import SqlglotError
 from sqlrun import operands
 from sqlrun import spark_types as spark
 from sqlrun.column_types import Tables, Walk
+from sqlrun.function_list import THEMES
+from sqlrun.functions import function_name
 from sqlrun.incremental import duckdb_orders
 from sqlrun.incremental.duckdb_orders import fields
 from sqlrun.incremental.trees import every
@@ -33,6 +35,9 @@ _READ_ALIKE = {
 }
 # Spark casts a text that stands here to a boolean.
 _CONDITIONED = (exp.And, exp.Or, exp.Not, exp.Is, exp.CountIf, exp.LogicalAnd, exp.LogicalOr)
+# Functions that take texts, and what is no text as one.
+_OF_TEXT = frozenset(THEMES["text"].split())
+_WRITTEN_OTHERWISE = ("double", "float", "timestamp", "timestamp_ntz")
 LENIENT = "DuckDB reads it more leniently, or fails in a tick"
 _WHOLE = re.compile(r"-?\d{1,9}")
 MOMENTS = "Write timestamp_seconds(x), unix_seconds(x), date_from_unix_date(x) or unix_date(x)."
@@ -46,11 +51,15 @@ def found(tree: exp.Query, tables: Tables) -> Iterator[tuple[exp.Expr, str, str]
     nodes = every(
         tree, *_COMPARED, *_LISTED, exp.Between, exp.Case, exp.If, exp.Nvl2, exp.Cast, exp.Sub, *_CONDITIONED, *_RANKED
     )
+    texts: list[exp.Expr] = [call for call in every(tree, exp.Func) if function_name(call) in _OF_TEXT]
+    texts += every(tree, exp.DPipe)
     nodes += [call for call in every(tree, exp.Anonymous) if call.name.lower() == "decode"]
-    if not nodes:
+    if not nodes and not texts:
         return
     try:
         walk = Walk(tree, tables)
+        for call in texts:
+            yield from _written(call, walk)
         for node in nodes:
             if isinstance(node, exp.Cast):
                 yield from _cast(node, walk.anywhere(node.this))
@@ -74,6 +83,19 @@ def found(tree: exp.Query, tables: Tables) -> Iterator[tuple[exp.Expr, str, str]
                     yield node, f"a text beside `{other}`: {LENIENT}", INSTEAD
     except (RecursionError, SqlglotError):  # too deep to be known
         return
+
+
+def _written(call: exp.Expr, walk: Walk) -> Iterator[tuple[exp.Expr, str, str]]:
+    """Find values that become texts by themselves: doubles and times, which DuckDB writes otherwise than Spark."""
+    for part in call.iter_expressions():
+        kind = walk.anywhere(part)
+        if kind is not None and kind.name in _WRITTEN_OTHERWISE:
+            yield part, f"a `{kind}` as a text, which DuckDB writes otherwise", "Write cast(... as string)."
+            return
+    if isinstance(call, exp.Concat) and len(call.expressions) == 1:
+        kind = walk.anywhere(call.expressions[0])
+        if kind is not None and kind.name not in ("string", "array"):
+            yield call, "concat() of one value, which is no text to DuckDB", "Write cast(... as string)."
 
 
 def _operands(node: exp.Expr) -> list[exp.Expr]:

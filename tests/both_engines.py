@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
@@ -51,7 +52,7 @@ class Rows:
     def on_duckdb(self, values: Iterable[Row]) -> duckdb.DuckDBPyConnection:
         """Make a connection that holds the rows under the name that a compiled query reads."""
         connection = connect()
-        kinds = ", ".join(f"{name} {type_name(kind, 'duckdb')}" for name, kind in self.columns)
+        kinds = ", ".join(f'"{name}" {type_name(kind, "duckdb")}' for name, kind in self.columns)
         connection.execute(f'create table "{self.name}__new" ({kinds})')
         marks = ", ".join("?" for _ in self.columns)
         connection.executemany(f'insert into "{self.name}__new" values ({marks})', [list(row) for row in values])
@@ -100,9 +101,11 @@ def plain(value: Any) -> Any:
         case float():
             return "NaN" if math.isnan(value) else f"{value + 0.0:.9g}d"
         case Decimal():
-            return f"{value}m"
+            return int(value) if value.as_tuple().exponent == 0 else f"{value}m"
         case bytearray() | bytes():
             return f"x{bytes(value).hex()}"
+        case datetime():
+            return value.replace(tzinfo=None)
         case bool():
             return str(value)
         case _:

@@ -43,6 +43,7 @@ def _log(arguments: list[exp.Expr]) -> exp.Expr:
     return of("case when arg_b > 0 and arg_x > 0 then ln(arg_x) / ln(arg_b) end", "bx")(arguments)
 
 
+_SIGN = "case when isnan(cast(arg_x as double)) then cast(arg_x as double) else cast(sign(arg_x) as double) end"
 CALLS: Mapping[str, Mend] = {
     "bit_count": of("bit_count(cast(arg_x as bigint))", "x"),
     "csc": of("cast(1 as double) / sin(arg_x)", "x"),
@@ -67,8 +68,8 @@ CALLS: Mapping[str, Mend] = {
     "positive": of("arg_x", "x"),
     "rint": of("round_even(cast(arg_x as double), 0)", "x"),
     "sec": of("cast(1 as double) / cos(arg_x)", "x"),
-    "sign": of("cast(sign(arg_x) as double)", "x"),
-    "signum": of("cast(sign(arg_x) as double)", "x"),
+    "sign": of(_SIGN, "x"),
+    "signum": of(_SIGN, "x"),
     "try_add": of("try(arg_a + arg_b)", "ab"),
     "try_divide": of("case when arg_b <> 0 then arg_a / arg_b end", "ab"),
     "try_mod": of("case when arg_b <> 0 then arg_a % arg_b end", "ab"),
