@@ -37,10 +37,53 @@ TYPES = tuple(name for name, _ in COLUMNS[1:])
 MORE = ("s", "i", "d", "da", "ia", "'a'", "1", "-1")
 # These are operators, casts and generators, or take a unit, a lambda or a schema.
 _LEFT_OUT = frozenset(
-    """and or not in case cast try_cast explode explode_outer posexplode posexplode_outer inline inline_outer stack
-    current_date current_timestamp curdate now extract exists filter forall transform aggregate reduce zip_with
-    map_filter map_zip_with transform_keys transform_values from_json schema_of_json timestampadd timestampdiff
-    rlike like ilike regexp if date_part datepart struct named_struct map array""".split()
+    [
+        "and",
+        "or",
+        "not",
+        "in",
+        "case",
+        "cast",
+        "try_cast",
+        "explode",
+        "explode_outer",
+        "posexplode",
+        "posexplode_outer",
+        "inline",
+        "inline_outer",
+        "stack",
+        "current_date",
+        "current_timestamp",
+        "curdate",
+        "now",
+        "extract",
+        "exists",
+        "filter",
+        "forall",
+        "transform",
+        "aggregate",
+        "reduce",
+        "zip_with",
+        "map_filter",
+        "map_zip_with",
+        "transform_keys",
+        "transform_values",
+        "from_json",
+        "schema_of_json",
+        "timestampadd",
+        "timestampdiff",
+        "rlike",
+        "like",
+        "ilike",
+        "regexp",
+        "if",
+        "date_part",
+        "datepart",
+        "struct",
+        "named_struct",
+        "map",
+        "array",
+    ]
 )
 NAMES = tuple(
     name
