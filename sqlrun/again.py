@@ -13,7 +13,7 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from sqlrun import expectations, graph, halves, parse, plan, render, spark_alone
+from sqlrun import declared_types, expectations, graph, halves, parse, plan, render, spark_alone
 from sqlrun.cache import Cache, digest
 from sqlrun.errors import ProjectError
 from sqlrun.graph import Graph
@@ -212,7 +212,7 @@ def calls_alike(query: Query, functions: tuple[str, ...], cache: Cache) -> bool:
 def _check_types(nouns: Project, cache: Cache) -> None:
     listed: list[Model | Seed | Source] = [*nouns.models, *nouns.seeds, *nouns.sources]
     kinds = sorted({column.type for noun in listed for column in noun.columns})
-    _sure(cache.kept("types", kinds, bool, lambda: None if list(parse.type_problems(nouns)) else True))
+    _sure(cache.kept("types", kinds, bool, lambda: None if list(declared_types.problems(nouns)) else True))
 
 
 def _check_suites(loaded: Loaded, rendered: list[Rendered], cache: Cache) -> None:

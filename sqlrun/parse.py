@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import functools
 import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,12 +10,13 @@ from typing import cast
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import OptimizeError, ParseError, SqlglotError, TokenError
+from sqlglot.errors import OptimizeError, ParseError, TokenError
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from sqlrun import (
     constructs,
+    declared_types,
     exact,
     group_by,
     not_taken,
@@ -25,7 +25,6 @@ from sqlrun import (
     scopes,
     select_list,
     set_operations,
-    spark_types,
     special_times,
     syntax,
     using,
@@ -36,8 +35,7 @@ from sqlrun.functions import function_name, refusal
 from sqlrun.incremental.algebra import Refusal, place_of
 from sqlrun.incremental.sql import identifier
 from sqlrun.incremental.trees import copied, every
-from sqlrun.model import Column, Model, Project, Rendered, Seed, Source
-from sqlrun.names import column_fault
+from sqlrun.model import Column, Model, Project, Rendered, Seed
 from sqlrun.places import source_place as source_place
 from sqlrun.spark_sql import DIALECT as DIALECT
 
@@ -45,7 +43,6 @@ from sqlrun.spark_sql import DIALECT as DIALECT
 sqlglot.logger.setLevel("ERROR")
 
 REF, SOURCE = "ref", "source"
-TYPES = ("string", "int", "bigint", "decimal(18,2)", "date", "timestamp", "boolean", "double", "smallint")
 TOO_DEEP = "SQL syntax: the query is nested too deeply"
 # What runs out of levels; sqlglot's reader of names wraps it.
 TOO_DEEP_ERRORS = (RecursionError, TokenError)
@@ -88,7 +85,7 @@ def attempt(rendered: Iterable[Rendered], nouns: Project) -> tuple[tuple[Query, 
     """
     schema = schema_of(nouns)
     queries: list[Query] = []
-    problems: list[Problem] = list(type_problems(nouns))
+    problems: list[Problem] = list(declared_types.problems(nouns))
     for item in rendered:
         try:
             queries.append(query(item, schema, nouns.functions))
@@ -174,54 +171,13 @@ def schema_of(nouns: Project) -> Schema:
 
     def types(columns: tuple[Column, ...]) -> dict[str, str]:
         # What is no type was told already.
-        return {column.name: column.type if _is_type(column.type) else "string" for column in columns}
+        return {column.name: column.type if declared_types.is_type(column.type) else "string" for column in columns}
 
     tables: tuple[Model | Seed, ...] = (*nouns.seeds, *nouns.models)
     return {
         REF: {noun.name: types(noun.columns) for noun in tables},
         SOURCE: {source.table: types(source.columns) for source in nouns.sources},
     }
-
-
-def type_problems(nouns: Project) -> Iterable[Problem]:
-    """Find the types in contracts that Spark SQL doesn't have (SR309)."""
-    listed: tuple[Model | Seed | Source, ...] = (*nouns.models, *nouns.seeds, *nouns.sources)
-    for column in (column for noun in listed for column in noun.columns):
-        if not _is_type(column.type):
-            near = difflib.get_close_matches(column.type, TYPES, 1)
-            hint = "Write a Spark SQL type: string, int, bigint, decimal(18,2), date, timestamp, boolean, "
-            hint += "array<...>, struct<name:type,...>." + (f" Did you mean `{near[0]}`?" if near else "")
-            yield Problem("SR309", column.place, f"unknown type `{column.type}` of column `{column.name}`", hint)
-        elif fault := _field_fault(column.type):
-            hint = "Give it another name; a source's field of that name can't be read."
-            yield Problem("SR738", column.place, f"a field's name in column `{column.name}` {fault}", hint)
-
-
-@functools.lru_cache(maxsize=4096)
-def _field_fault(text: str) -> str:
-    """Say what of a field's name in a type can't be; empty where all are good."""
-    left = [spark_types.read(text)] if "struct" in text else []
-    for kind in left:
-        if kind is not None:
-            fault = next(filter(None, map(column_fault, kind.fields)), "")
-            if fault:
-                return fault
-            left.extend(kind.parts)
-    return ""
-
-
-@functools.lru_cache(maxsize=4096)  # a project's columns are many, their types are few
-def _is_type(text: str) -> bool:
-    """Tell whether a text is one type and nothing behind it: sqlglot's own reader of types stops at the first end."""
-    try:
-        kind = exp.DataType.build(text, dialect=DIALECT)
-        statements = sqlglot.parse(f"select cast(null as {text}\n)", read=DIALECT)
-    except (SqlglotError, ValueError, RecursionError):
-        return False
-    cast_ = statements[0].expressions[0] if len(statements) == 1 and isinstance(statements[0], exp.Select) else None
-    if not isinstance(cast_, exp.Cast) or {key for key, value in cast_.args.items() if value} != {"this", "to"}:
-        return False
-    return not any(part.this == exp.DataType.Type.USERDEFINED for part in kind.find_all(exp.DataType))
 
 
 def _parse(rendered: Rendered) -> exp.Query:
