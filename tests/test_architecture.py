@@ -23,7 +23,7 @@ HOMES = {
         "engines.delta_files", "expectation_sql", "expectation_catalogue", "check_queries", "spark_sql", "spark_alone",
         "column_types", "row_text", "lineage", "lineage_walk", "rescue", "scopes", "spark_types", "typed_functions",
         "usual_lines", "landing_fields", "line_types", "exact", "special_times", "not_taken", "placed",
-        "select_list", "mixed", "operands", "precedence", "window_forms",
+        "select_list", "mixed", "operands", "precedence", "window_forms", "declared_types",
         "syntax",
     },
     "duckdb": {"engines.duckdb", "unit.memory", "check_queries"},

@@ -166,7 +166,7 @@ def test_a_signal_at_any_moment_ends_a_command(tmp_path: Path, after: float) -> 
 
             assert time.monotonic() - began < SECONDS
             # What had ended before the signal came, has its own code.
-            # Before the first line of sqlrun's own it is Python that tells where it was, looking for the package or not.
+            # Before the first line of sqlrun's own it is Python that tells where it was.
             begins = "_get_module_details" in out or ("Traceback" in out and "/sqlrun/" not in out)
             if not begins:
                 assert process.returncode in (130, -signal.SIGINT, 0, 2), out
