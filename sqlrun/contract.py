@@ -10,7 +10,7 @@ from typing import Any
 from sqlrun import freshness
 from sqlrun.errors import Place
 from sqlrun.model import Column, Config, Freshness, Said, Source
-from sqlrun.names import column_fault, is_own
+from sqlrun.names import ANOTHER, column_fault, is_own
 from sqlrun.promises import of_tables, promises
 from sqlrun.yaml_values import Reader, did_you_mean
 
@@ -18,7 +18,8 @@ MODEL_KEYS = ("name", "description", "config", "grain", "repeats", "event_time",
 GROUP_KEYS = ("name", "description", "tables")
 SOURCE_KEYS = ("name", "description", "format", "path", "on_schema_change", "columns")
 SEED_KEYS = ("name", "description", "grain", "columns")
-_TYPE_PARTS = re.compile(r"(`(?:[^`]|``)*`|\b\w+(?=\s*:))")
+# The names of fields in a type: in backticks, or before a colon.
+_FIELD_NAMES = re.compile(r"(`(?:[^`]|``)*`|\b\w+(?=\s*:))")
 COLUMN_KEYS = ("name", "data_type", "description", "unit", "nulls", "tags", "constraints", "data_tests")
 CONFIG_KEYS = (
     "materialized", "partition_by", "at_worst", "tags", "max_read_amplification", "contract", "anomalies", "checks",
@@ -100,8 +101,7 @@ def columns(reader: Reader, node: Any, what: str, grain: tuple[str, ...] = ()) -
             continue
         fault = column_fault(written if isinstance(written, str) else name)
         if fault:
-            hint = "Give it another name; a source's field of that name can't be read."
-            reader.problem("SR738", reader.value_place(item, "name"), f"the column's name {fault}", hint)
+            reader.problem("SR738", reader.value_place(item, "name"), f"the column's name {fault}", ANOTHER)
         if not name:
             continue
         if name.lower() in names:
@@ -123,12 +123,9 @@ def type_text(written: str) -> str:
     >>> type_text("ARRAY< STRUCT<dishId : STRING, `a: B`: Decimal(10, 2)> >")
     'array<struct<dishId:string,`a: B`:decimal(10,2)>>'
     """
-    parts = _TYPE_PARTS.split(" ".join(written.split()))
-    # Every other part is a name, in backticks or before a colon.
-    plain = (
-        part if number % 2 else re.sub(r"\s*([(),<>:])\s*", r"\1", part.lower()) for number, part in enumerate(parts)
-    )
-    return "".join(plain).strip()
+    parts = _FIELD_NAMES.split(" ".join(written.split()))
+    parts[::2] = [re.sub(r"\s*([(),<>:])\s*", r"\1", part.lower()) for part in parts[::2]]  # between the names
+    return "".join(parts).strip()
 
 
 def unchecked(reader: Reader, found: tuple[Column, ...], what: str) -> None:

@@ -13,14 +13,14 @@ from sqlglot.errors import SqlglotError
 from sqlrun import spark_types
 from sqlrun.errors import Problem
 from sqlrun.model import Model, Project, Seed, Source
-from sqlrun.names import column_fault
+from sqlrun.names import ANOTHER, column_fault
 from sqlrun.spark_sql import DIALECT
 
 TYPES = ("string", "int", "bigint", "decimal(18,2)", "date", "timestamp", "boolean", "double", "smallint")
 
 
 def problems(nouns: Project) -> Iterable[Problem]:
-    """Find the types in contracts that Spark SQL doesn't have (SR309)."""
+    """Find the types in contracts that Spark SQL doesn't have (SR309), and fields that can't be named (SR738)."""
     listed: tuple[Model | Seed | Source, ...] = (*nouns.models, *nouns.seeds, *nouns.sources)
     for column in (column for noun in listed for column in noun.columns):
         if not is_type(column.type):
@@ -29,8 +29,7 @@ def problems(nouns: Project) -> Iterable[Problem]:
             hint += "array<...>, struct<name:type,...>." + (f" Did you mean `{near[0]}`?" if near else "")
             yield Problem("SR309", column.place, f"unknown type `{column.type}` of column `{column.name}`", hint)
         elif fault := _field_fault(column.type):
-            hint = "Give it another name; a source's field of that name can't be read."
-            yield Problem("SR738", column.place, f"a field's name in column `{column.name}` {fault}", hint)
+            yield Problem("SR738", column.place, f"a field's name in column `{column.name}` {fault}", ANOTHER)
 
 
 @functools.lru_cache(maxsize=4096)

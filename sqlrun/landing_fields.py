@@ -64,13 +64,9 @@ def _typed(text: str, kind: exp.DataType, dialect: Dialect, depth: int = 0) -> s
             element = f"e{depth}"
             return f"transform({text}, {element} -> {_typed(element, kind.expressions[0], dialect, depth + 1)})"
         case exp.DataType.Type.STRUCT:
-            fields = ", ".join(
-                f"{_typed(f'{text}.{name}', kind_of_field, dialect, depth)} as {name}"
-                for name, kind_of_field in (
-                    (sql.identifier(field.name, "spark"), field.args["kind"]) for field in kind.expressions
-                )
-            )
-            return f"struct({fields})"
+            fields = [(sql.identifier(field.name, "spark"), field.args["kind"]) for field in kind.expressions]
+            items = (f"{_typed(f'{text}.{name}', inner, dialect, depth)} as {name}" for name, inner in fields)
+            return f"struct({', '.join(items)})"
         case _ if line_types.is_text(kind):
             return _unmarked(text) if dialect == "spark" else text
         case _:

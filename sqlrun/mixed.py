@@ -16,16 +16,15 @@ from sqlrun.functions import function_name
 from sqlrun.incremental import duckdb_orders
 from sqlrun.incremental.duckdb_orders import fields
 from sqlrun.incremental.trees import every
+from sqlrun.operands import CAST, COMPARED, NESTED
 from sqlrun.scopes import written
 from sqlrun.spark_types import Kind
 
-_COMPARED = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Nullif)
 _LISTED = (exp.Coalesce, exp.Greatest, exp.Least, exp.In, exp.Array)
 _ORDERING = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.Greatest, exp.Least)
 ORDERED = "Compare their parts."
 # What ranks values: the least, the greatest, the first.
 _RANKED = (exp.Max, exp.Min, exp.ArgMax, exp.ArgMin, exp.ArraySort, exp.ArrayMax, exp.ArrayMin, exp.Ordered)
-_NESTED = ("array", "struct", "map")
 ELSEWHERE = "DuckDB puts NULLs inside of them elsewhere"
 # Texts that are written out and that both engines read as the same value.
 _READ_ALIKE = {
@@ -43,13 +42,12 @@ _WHOLE = re.compile(r"-?\d{1,9}")
 MOMENTS = "Write timestamp_seconds(x), unix_seconds(x), date_from_unix_date(x) or unix_date(x)."
 DAYS = "Write datediff(a, b), the number of days."
 SECONDS = "Write timestampdiff(second, b, a), or take one of the other units."
-INSTEAD = "Cast one of them, so that both are of one type."
 
 
 def found(tree: exp.Query, tables: Tables) -> Iterator[tuple[exp.Expr, str, str]]:
     """Find where a text stands beside a value of another type: the place, why, what to write instead."""
     nodes = every(
-        tree, *_COMPARED, *_LISTED, exp.Between, exp.Case, exp.If, exp.Nvl2, exp.Cast, exp.Sub, *_CONDITIONED, *_RANKED
+        tree, *COMPARED, *_LISTED, exp.Between, exp.Case, exp.If, exp.Nvl2, exp.Cast, exp.Sub, *_CONDITIONED, *_RANKED
     )
     texts: list[exp.Expr] = [call for call in every(tree, exp.Func) if function_name(call) in _OF_TEXT]
     texts += every(tree, exp.DPipe)
@@ -65,8 +63,9 @@ def found(tree: exp.Query, tables: Tables) -> Iterator[tuple[exp.Expr, str, str]
                 yield from _cast(node, walk.anywhere(node.this))
                 continue
             if isinstance(node, _CONDITIONED):
-                texts = [part for part in _operands(node) if walk.anywhere(part) == spark.STRING]
-                yield from ((part, f"a text as a condition: {LENIENT}", INSTEAD) for part in texts)
+                for part, _ in operands.conditions(node):
+                    if walk.anywhere(part) == spark.STRING:
+                        yield part, f"a text as a condition: {LENIENT}", CAST
                 continue
             if isinstance(node, exp.Sub):
                 yield from _between_times(node, walk)
@@ -80,7 +79,7 @@ def found(tree: exp.Query, tables: Tables) -> Iterator[tuple[exp.Expr, str, str]
             for group in _groups(node):
                 other = _other([(part, walk.anywhere(part)) for part in group])
                 if other is not None:
-                    yield node, f"a text beside `{other}`: {LENIENT}", INSTEAD
+                    yield node, f"a text beside `{other}`: {LENIENT}", CAST
     except (RecursionError, SqlglotError):  # too deep to be known
         return
 
@@ -98,12 +97,6 @@ def _written(call: exp.Expr, walk: Walk) -> Iterator[tuple[exp.Expr, str, str]]:
             yield call, "concat() of one value, which is no text to DuckDB", "Write cast(... as string)."
 
 
-def _operands(node: exp.Expr) -> list[exp.Expr]:
-    if isinstance(node, exp.Is) and not isinstance(node.expression, exp.Boolean):
-        return []
-    return [node.this, node.expression] if isinstance(node, exp.And | exp.Or) else [node.this]
-
-
 def _between_times(node: exp.Sub, walk: Walk) -> Iterator[tuple[exp.Expr, str, str]]:
     """Find the time between two times, an interval: of other parts on DuckDB, and of two dates a number there."""
     kinds = {walk.anywhere(node.this), walk.anywhere(node.expression)}
@@ -115,7 +108,7 @@ def _between_times(node: exp.Sub, walk: Walk) -> Iterator[tuple[exp.Expr, str, s
 
 def _nested(node: exp.Expr, walk: Walk) -> Kind | None:
     kinds = (walk.anywhere(value) for value in _groups(node)[0])
-    return next((kind for kind in kinds if kind is not None and kind.name in _NESTED), None)
+    return next((kind for kind in kinds if kind is not None and kind.name in NESTED), None)
 
 
 def _unranked(node: exp.Expr, walk: Walk) -> Iterator[tuple[exp.Expr, str, str]]:
@@ -127,7 +120,7 @@ def _unranked(node: exp.Expr, walk: Walk) -> Iterator[tuple[exp.Expr, str, str]]
     listed = isinstance(node, exp.ArraySort | exp.ArrayMax | exp.ArrayMin)
     shown = kind.parts[0] if listed and value is node.this and kind.name == "array" else kind
     instead = ORDERED
-    if shown.name == "struct" and not any(part.name in _NESTED for part in shown.parts):
+    if shown.name == "struct" and not any(part.name in NESTED for part in shown.parts):
         instead = _written_out(node, value, shown)
     yield node, f"an order of values of `{shown}`: {ELSEWHERE}", instead
 
@@ -144,14 +137,14 @@ def _hidden(value: exp.Expr, walk: Walk, node: exp.Expr) -> Kind | None:
         return next((kind for part in fields(value).values() if (kind := _hidden(part, walk, node))), None)
     kind = walk.anywhere(value)
     if kind is not None and value is node.this and isinstance(node, exp.ArraySort | exp.ArrayMax | exp.ArrayMin):
-        return kind if kind.name == "array" and kind.parts[0].name in _NESTED and not _by_keys(value, kind) else None
-    return kind if kind is not None and kind.name in _NESTED else None
+        return kind if kind.name == "array" and kind.parts[0].name in NESTED and not _by_keys(value, kind) else None
+    return kind if kind is not None and kind.name in NESTED else None
 
 
 def _by_keys(value: exp.Expr, kind: Kind) -> bool:
     """Tell whether elements are the entries of one map: no two have one key, and no key is NULL."""
     is_map = isinstance(value, exp.Anonymous) and value.name.lower() == "map_entries"
-    return is_map and kind.parts[0].parts[0].name not in _NESTED
+    return is_map and kind.parts[0].parts[0].name not in NESTED
 
 
 def _written_out(node: exp.Expr, value: exp.Expr, kind: Kind) -> str:

@@ -7,6 +7,7 @@ import unicodedata
 
 # Signs that end a name for an engine, whatever quotes are around it.
 SIGNS = '"\\;'
+ANOTHER = "Give it another name; a source's field of that name can't be read."
 # Columns that sqlrun, Delta or DuckDB add to rows.
 OWN = re.compile(
     r"_(weight|n|one|net|best|stays|change_type|commit_version|commit_timestamp|reason|raw|file|landed_at|rescued|absent)"

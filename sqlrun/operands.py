@@ -13,12 +13,12 @@ from sqlglot.errors import SqlglotError
 
 from sqlrun import spark_types as spark
 from sqlrun.column_types import Tables, Walk
-from sqlrun.incremental.trees import every
+from sqlrun.incremental.trees import COMPARISONS, every
 from sqlrun.scopes import written
 from sqlrun.spark_types import Kind
 
 Found = tuple[exp.Expr, str, str]
-_COMPARED = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Nullif)
+COMPARED = (*COMPARISONS, exp.Nullif)
 _EXTREME = (exp.Greatest, exp.Least)
 _CALCULATED = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
 _OF_BITS = (exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor)
@@ -28,12 +28,12 @@ _SUMMED = (
 )  # fmt: skip
 _LAMBDAS = (exp.ArrayFilter, exp.ArrayAny, exp.ArrayAll, exp.Exists)
 _LOOKED_AT = (
-    *_COMPARED, *_EXTREME, *_CALCULATED, *_OF_BITS, *_OF_CONDITIONS, *_SUMMED, *_LAMBDAS, exp.And, exp.Or, exp.IntDiv,
+    *COMPARED, *_EXTREME, *_CALCULATED, *_OF_BITS, *_OF_CONDITIONS, *_SUMMED, *_LAMBDAS, exp.And, exp.Or, exp.IntDiv,
     exp.Neg, exp.BitwiseNot, exp.Where, exp.Having, exp.Qualify, exp.Join, exp.If, exp.Case, exp.In, exp.Between,
     exp.Coalesce, exp.Array, exp.Nvl2, exp.Is, exp.Max, exp.Min, exp.DPipe, exp.Like, exp.ILike, exp.Anonymous,
 )  # fmt: skip
 _TIMES = ("date", "timestamp", "timestamp_ntz")
-_NESTED = ("array", "map", "struct")
+NESTED = ("array", "map", "struct")
 _SMALL = ("tinyint", "smallint", "int", "void")
 CONDITION = "Write a comparison, such as k <> 0 or k is not null."
 CAST = "Cast one of them, so that both are of one type."
@@ -54,7 +54,7 @@ def found(tree: exp.Query, tables: Tables) -> Iterator[Found]:
 
 
 def _of(node: exp.Expr, walk: Walk) -> Iterator[Found]:
-    for condition, strict in _conditions(node):
+    for condition, strict in conditions(node):
         kind = walk.anywhere(condition)
         if kind is not None and kind != spark.BOOLEAN and (strict or kind not in (spark.VOID, spark.STRING)):
             yield (
@@ -65,14 +65,14 @@ def _of(node: exp.Expr, walk: Walk) -> Iterator[Found]:
             return
     for number, group in enumerate(groups(node)):
         kinds = [kind for part in group if (kind := walk.anywhere(part)) is not None and kind != spark.VOID]
-        compares = isinstance(node, (*_COMPARED, *_EXTREME, exp.In, exp.Between)) or number == 1
+        compares = isinstance(node, (*COMPARED, *_EXTREME, exp.In, exp.Between)) or number == 1
         if not _fit(kinds, node, compares):
             yield node, f"{_listed(kinds)} in `{_shown(node)}`: Spark takes no values of these types together", CAST
             return
     yield from _calculated(node, walk)
 
 
-def _conditions(node: exp.Expr) -> list[tuple[exp.Expr, bool]]:
+def conditions(node: exp.Expr) -> list[tuple[exp.Expr, bool]]:
     """List the conditions of an expression, and whether each has to be a boolean; else a text would do, too."""
     match node:
         case exp.Where() | exp.Having() | exp.Qualify():
@@ -116,7 +116,7 @@ def groups(node: exp.Expr) -> list[list[exp.Expr]]:
             return [[node.this, *node.expressions]]
         case exp.Array():
             return [list(node.expressions)]
-        case _ if isinstance(node, _COMPARED):
+        case _ if isinstance(node, COMPARED):
             return [[node.this, node.args["expression"]]]
         case _:
             return []
@@ -126,7 +126,7 @@ def _fit(kinds: list[Kind], node: exp.Expr, compares: bool) -> bool:
     """Tell whether Spark compares values of these types, or gives one of them."""
     families = {_family(kind) for kind in kinds}
     if "text" in families and len(families) > 1:
-        return not families & {*_NESTED} and not isinstance(node, _EXTREME)
+        return not families & {*NESTED} and not isinstance(node, _EXTREME)
     if len(families) > 1:
         return False
     if families & {"array", "struct"}:
@@ -138,9 +138,9 @@ def _alike(one: Kind, other: Kind, node: exp.Expr) -> bool:
     """Tell whether two nested types fit; comparisons don't ask for the names of fields."""
     if {one.name, other.name} & {"void"}:
         return True
-    if one.name not in _NESTED:
+    if one.name not in NESTED:
         return _family(one) == _family(other)
-    named = isinstance(node, (*_COMPARED, exp.In)) or [f.lower() for f in one.fields] == [
+    named = isinstance(node, (*COMPARED, exp.In)) or [f.lower() for f in one.fields] == [
         f.lower() for f in other.fields
     ]
     return (
@@ -201,7 +201,7 @@ def _computes(node: exp.Expr, kinds: list[Kind]) -> bool:
         case exp.And() | exp.Or():
             return names != ["string", "string"]
         case exp.DPipe() | exp.Like() | exp.ILike():
-            nested = {*names} & {*_NESTED}
+            nested = {*names} & {*NESTED}
             return not nested or (isinstance(node, exp.DPipe) and {*names} <= {"array", "void"})
         case exp.Max() | exp.Min():
             return names != ["map"]

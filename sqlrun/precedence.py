@@ -11,12 +11,11 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from sqlrun.incremental.trees import every
+from sqlrun.incremental.trees import COMPARISONS, every
 from sqlrun.spark_sql import SPELLED
 
-_COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ)
 _PREDICATES = (
-    *_COMPARISONS, exp.In, exp.Is, exp.Between, exp.Like, exp.ILike, exp.RegexpLike, exp.Not, exp.Exists, exp.Escape,
+    *COMPARISONS, exp.In, exp.Is, exp.Between, exp.Like, exp.ILike, exp.RegexpLike, exp.Not, exp.Exists, exp.Escape,
 )  # fmt: skip
 _OF_BITS = (exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.BitwiseLeftShift, exp.BitwiseRightShift, exp.DPipe)
 HINT = "Put brackets around what comes first."

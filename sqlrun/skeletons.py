@@ -120,7 +120,9 @@ def contract(name: str, read: Sequence[Noun]) -> str:
     """Write the contract of that query: the columns of the first input as they are described there, and its grain."""
     columns = read[0].columns if read else (Column("id", "int", TO_WRITE, Place(""), nullable=False),)
     lines = ["models:", f"  - name: {name}", f"    description: {TO_WRITE}"]
-    lines += [f"    grain: [{', '.join(map(scalar, grain))}]" for grain in (_grain(read, columns),) if grain]
+    grain = _grain(read, columns)
+    if grain:
+        lines.append(f"    grain: [{', '.join(map(scalar, grain))}]")
     if read and isinstance(read[0], Source):
         lines.append("    repeats: true")
     lines.append("    columns:")

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sqlrun.incremental.sql import identifier, string
+
 # What a name can be given to.
 SLOTS = (
     "seed", "seed column", "seed value", "var", "var value", "source file", "field", "struct field", "model",
@@ -29,14 +31,19 @@ class Names:
         return self.given.get(slot, plain)
 
 
+def spark(name: str) -> str:
+    """Write a name in a query."""
+    return identifier(name, "spark")
+
+
+def quoted(name: str) -> str:
+    """Write a name in a call of Jinja's, which reads backslashes as Spark does."""
+    return string(name, "spark")
+
+
 def text(value: str) -> str:
     """Write a value as YAML, JSON and TOML have it."""
     return json.dumps(value, ensure_ascii=not value.isprintable())
-
-
-def sql(name: str) -> str:
-    """Write a name in a query."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def files(names: Names) -> dict[str, str]:
@@ -48,7 +55,6 @@ def files(names: Names) -> dict[str, str]:
     group, table = names.of("source group", "g"), names.of("source", "t")
     folder, profile = names.of("folder of models", "marts"), names.of("profile", "local")
     wanted, staged = names.of("var value", "ada"), names.of("staging model", "stg")
-    quoted = lambda name: "'" + name.replace("\\", "\\\\").replace("'", "\\'") + "'"  # noqa: E731
     csv = ",".join('"' + each.replace('"', '""') + '"' for each in (key, "region")) + "\n"
     csv += "".join(f'"{shop}","' + value.replace('"', '""') + '"\n' for shop in ("ada", "bob"))
     tag = names.of("tag", "daily")
@@ -61,8 +67,8 @@ def files(names: Names) -> dict[str, str]:
         "        description: It.\n        format: json\n        path: data/orders\n        columns:\n"
         "          - {name: id, data_type: string, description: It., nulls: false}\n"
         f"          - {{name: {text(field_)}, data_type: string, description: It., nulls: false}}\n"
-        f"          - {{name: place, data_type: {text(f'struct<{sql(inner)}:string>')}, description: It.}}\n",
-        f"models/{staged}.sql": f"select id, {sql(field_)} as shop, place.{sql(inner)} as city\n"
+        f"          - {{name: place, data_type: {text(f'struct<{spark(inner)}:string>')}, description: It.}}\n",
+        f"models/{staged}.sql": f"select id, {spark(field_)} as shop, place.{spark(inner)} as city\n"
         f"from {{{{ source({quoted(group)}, {quoted(table)}) }}}}\n",
         f"models/{staged}.yml": f"models:\n  - name: {text(staged)}\n{HEAD}    grain: [id]\n"
         f"    config: {{tags: [{text(tag)}]}}\n"
@@ -72,7 +78,7 @@ def files(names: Names) -> dict[str, str]:
         f"macros/{macro}.sql": f"{{% macro {macro}(x) %}}{{{{ x }}}} is not null{{% endmacro %}}\n",
         f"models/{folder}/{model}.sql": f"select r.region, s.city, count(*) as n\n"
         f"from {{{{ ref({quoted(staged)}) }}}} as s\n"
-        f"join {{{{ ref({quoted(seed)}) }}}} as r on s.shop = r.{sql(key)}\n"
+        f"join {{{{ ref({quoted(seed)}) }}}} as r on s.shop = r.{spark(key)}\n"
         f"where {{{{ {macro}('s.city') }}}} and (s.shop <> 'x' or s.city = '{{{{ var({quoted(variable)}) }}}}')\n"
         "group by r.region, s.city\n",
         f"models/{folder}/{model}.yml": f"models:\n  - name: {text(model)}\n{HEAD}    grain: [region, city]\n"

@@ -5,7 +5,6 @@ Spark's generator moves every CTE to the top of the text, where two of different
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 
 from sqlglot import exp
@@ -43,10 +42,9 @@ def made_unique(tree: exp.Expr, taken: set[str], prefix: str = "") -> exp.Expr:
 
 
 def _free(name: str, taken: set[str]) -> str:
-    found = next(one for one in _numbered(name) if one.lower() not in taken)
+    found, number = name, 1
+    while found.lower() in taken:
+        number += 1
+        found = f"{name}_{number}"
     taken.add(found.lower())
     return found
-
-
-def _numbered(name: str) -> itertools.chain[str]:
-    return itertools.chain([name], (f"{name}_{number}" for number in itertools.count(2)))

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from sqlrun.incremental.duckdb_pieces import Mend, UnlikeSparkError, call, of, piece
+from sqlrun.incremental.trees import may_be_variable
 
 # Whether a list holds a value, NULL being equal to NULL.
 _HOLDS = "(case when arg_v is null then len(arg_a) <> list_count(arg_a) else list_contains(arg_a, arg_v) end)"
@@ -65,14 +66,7 @@ def indexed(node: exp.Expr) -> exp.Expr:
 
 def _variables(function: exp.Lambda, name: str) -> list[exp.Expr]:
     """Find where a lambda's body names one of its variables."""
-    found = []
-    for node in function.this.find_all(exp.Identifier):
-        above = node.parent
-        is_field = isinstance(above, exp.Dot) and above.expression is node
-        is_field = is_field or (isinstance(above, exp.PropertyEQ) and above.this is node)
-        if node.name == name and not is_field and not isinstance(above, exp.Column):
-            found.append(node)
-    return found
+    return [node for node in function.this.find_all(exp.Identifier) if node.name == name and may_be_variable(node)]
 
 
 def _over_fields(function: exp.Expr, fields: tuple[exp.Expr, ...]) -> exp.Lambda:

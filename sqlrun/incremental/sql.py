@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from sqlrun.engines.protocol import Dialect
 from sqlrun.incremental import duckdb_calls, duckdb_windows
+from sqlrun.incremental.trees import COMPARISONS, may_be_variable
 
 
 def identifier(name: str, dialect: Dialect) -> str:
@@ -86,11 +87,7 @@ def _own_variables(tree: exp.Expr) -> exp.Expr:
     for function in reversed(list(tree.find_all(exp.Lambda, bfs=False))):
         names = {variable.name for variable in function.expressions}
         for identifier in [*function.expressions, *function.this.find_all(exp.Identifier)]:
-            above = identifier.parent
-            is_field = isinstance(above, exp.Dot | exp.Alias) and above.this is not identifier
-            is_field = is_field or (isinstance(above, exp.PropertyEQ) and above.this is identifier)
-            is_name = isinstance(above, exp.Column | exp.DataType) or is_field
-            if identifier.name in names and not is_name:
+            if identifier.name in names and may_be_variable(identifier):
                 identifier.set("this", f"_of_lambda_{identifier.name}")
     return tree
 
@@ -101,7 +98,7 @@ def _mend(node: exp.Expr) -> exp.Expr:
             raise AssertionError("as_of must be a literal before a query reaches an engine")
         case exp.Window():
             return duckdb_windows.settled(node)
-        case exp.EQ() | exp.NEQ() | exp.GT() | exp.GTE() | exp.LT() | exp.LTE() | exp.NullSafeEQ() | exp.NullSafeNEQ():
+        case exp.Binary() if isinstance(node, COMPARISONS):
             return _apart(node)
         case exp.Distinct() if len(node.expressions) > 1 and not node.args.get("on"):
             return _distinct_rows(node)

@@ -8,6 +8,7 @@ from typing import TypeVar
 from sqlglot import exp
 
 E = TypeVar("E", bound=exp.Expr)
+COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ)
 
 
 def nodes(tree: exp.Expr) -> list[exp.Expr]:
@@ -32,6 +33,17 @@ def has(tree: exp.Expr, *kinds: type[exp.Expr]) -> bool:
     if isinstance(tree, exp.Column):  # most are, and below it are names alone
         return isinstance(tree, kinds)
     return any(isinstance(node, kinds) for node in nodes(tree))
+
+
+def may_be_variable(identifier: exp.Expr) -> bool:
+    """Return whether an identifier in a lambda's body can be a variable: no name of a column, a field or a type."""
+    match identifier.parent:
+        case exp.Dot() | exp.Alias() as above:
+            return above.this is identifier
+        case exp.PropertyEQ() as above:
+            return above.this is not identifier
+        case above:
+            return not isinstance(above, exp.Column | exp.DataType)
 
 
 def copied(tree: E) -> E:
