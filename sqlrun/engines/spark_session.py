@@ -64,6 +64,9 @@ SETTINGS = {
     # The delta of a MERGE is evaluated and pinned before; Delta need not write it aside again.
     "spark.databricks.delta.merge.materializeSource": "none",
     "spark.databricks.delta.schema.autoMerge.enabled": "false",
+    # A table that nothing has changed for 30 days is read at its last version after the next commit, too: upkeep keeps
+    # the files of every version that a tick or a reader may still ask for.
+    "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
     # Deletion vectors that Delta's own statements write are files of their own: sqlrun's lie in the log.
     "spark.databricks.delta.merge.deletionVectors.persistent": "false",
     "spark.databricks.delta.update.deletionVectors.persistent": "false",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
 
 from sqlrun import upkeep
+from sqlrun.engines import delta_files
 from sqlrun.engines.spark import SparkEngine
 from tests.projects import Site, copy_project
 from tests.script import FIVE, START, order
@@ -34,5 +36,29 @@ def test_a_tick_after_upkeep_is_true_on_spark(engine: SparkEngine, tmp_path: Pat
     idle = site.tick(START + 2 * FIVE)
     assert {node.status for node in idle.nodes} == {"no-op"}
     site.write("3.jsonl", [order("9", START, version=7), order("10", START)])
+    assert site.tick(START + 3 * FIVE).published
+    assert differences(site, START + 3 * FIVE) == {}
+
+
+def test_a_table_that_stood_still_for_longer_than_deleted_files_are_kept_changes_again(
+    engine: SparkEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Delta's own time travel ends there, even to the version that was the newest until the tick's own commit."""
+    monkeypatch.setitem(delta_files.PROPERTIES, "delta.deletedFileRetentionDuration", "interval 1 seconds")
+    site = Site(copy_project(tmp_path), engine)
+    site.write("1.jsonl", [order("1", START), order("2", START)])
+    assert site.tick(START + FIVE).published
+    time.sleep(2)
+
+    site.write("2.jsonl", [order("2", START, version=2), order("3", START)])
+    assert site.tick(START + 2 * FIVE).published
+    assert differences(site, START + 2 * FIVE) == {}
+
+    time.sleep(2)
+    site.write("3.jsonl", [order("4", START)])
+    published = site.ledger.read().published
+    assert published is not None
+    table = published.tables["stg_orders"]
+    engine.restore(f"{site.warehouse}/{table.path}", table.version - 1)
     assert site.tick(START + 3 * FIVE).published
     assert differences(site, START + 3 * FIVE) == {}
