@@ -11,6 +11,7 @@ from sqlglot import exp
 from sqlrun.engines.protocol import Dialect
 from sqlrun.incremental import clocks, sql
 from sqlrun.incremental.algebra import Node
+from sqlrun.incremental.parts import joined
 from sqlrun.text_lines import text_lines
 
 WEIGHT = "_weight"
@@ -86,10 +87,7 @@ class Script:
 
     def text(self, final: str) -> str:
         """Write the statement that ends in the SELECT `final`."""
-        if not self.parts:
-            return final
-        body = ",\n".join(f"{name} as (\n{_indent(text)}\n)" for name, text in self.parts)
-        return f"with\n{body}\n{final}"
+        return joined(((name, _indent(text)) for name, text in self.parts), final)
 
     def names(self, columns: Iterable[str], table: str = "") -> str:
         """Quote names and join them by commas."""

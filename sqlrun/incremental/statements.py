@@ -10,6 +10,7 @@ from sqlglot import exp
 from sqlrun.engines.protocol import Append, Dialect, Merge, Overwrite, Prune, Replace, Statement, StoredColumn
 from sqlrun.incremental import latest, sql
 from sqlrun.incremental.algebra import Aggregate, Latest, OrderKey, Type, column, substitute
+from sqlrun.incremental.parts import split
 from sqlrun.incremental.script import WEIGHT, Moment, Script
 from sqlrun.incremental.stages import ONE, Stage, Term, collapse, sums
 from sqlrun.incremental.touched import restrict, support
@@ -366,16 +367,16 @@ def _whole(stage: Stage, script: Script) -> Statement:
         statement = _newest(stage, script)
         assert statement is not None
         return statement
+    if stage.method == "additive":
+        merge = _additive(stage, script)
+        assert isinstance(merge, Merge)
+        values = dict(merge.insert)
+        items = ", ".join(f"{values[c.name]} as {script.name(c.name)}" for c in stage.columns)
+        _, delta = split(merge.delta)  # its parts are the script's
+        stored = script.part(f"select {items} from ({delta}) as s where {merge.insert_when}", "stored")
+    else:
+        stored = script.rows(stage.node, "new")
     old = script.part(f"select {script.names(stage.key)} from {script.table(stage.name, 'old')}", "old_keys")
-    if stage.method != "additive":
-        return _replacing(stage, script, _recomputed(stage, script, script.rows(stage.node, "new"), old))
-    inner = Script(script.dialect, script.moment, script.changed, fresh=True)
-    merge = _additive(stage, inner)
-    assert isinstance(merge, Merge)
-    script.used |= inner.used
-    values = dict(merge.insert)
-    items = ", ".join(f"{values[c.name]} as {script.name(c.name)}" for c in stage.columns)
-    stored = script.part(f"select {items} from ({merge.delta}) as s where {merge.insert_when}", "stored")
     return _replacing(stage, script, _recomputed(stage, script, stored, old))
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlrun.engines.protocol import Append, Dialect, Load, Merge, Overwrite, Replace, Statement, StoredColumn
+from sqlrun.incremental.parts import Parts, joined, split
 from sqlrun.incremental.sql import cast, identifier
 from sqlrun.incremental.stages import Stage
 from sqlrun.incremental.statements import Prepared
@@ -78,23 +79,28 @@ def _merge_into(name: str, merge: Merge) -> str:
 def _on_spark(stage: Stage, statement: Statement) -> str:
     """Write the SELECT that gives a stage's whole table after a statement."""
     old = identifier(f"{stage.name}__old", "spark")
+    before: Parts = ()
     match statement:
         case Append(sql=sql):
+            before, sql = split(sql)
             result = f"select * from {old} union all ({sql})"
         case Replace(sql=sql):
-            result = sql
+            before, result = split(sql)
         case Overwrite(sql=sql, touched=touched):
-            parts = [identifier(p, "spark") for p in stage.partition_by]
-            on = " and ".join(f"t.{p} <=> u.{p}" for p in parts)
+            # The parts of `touched` are among those of `sql`.
+            before, sql = split(sql)
+            _, touched = split(touched)
+            on = " and ".join(f"t.{p} <=> u.{p}" for p in (identifier(p, "spark") for p in stage.partition_by))
             names = ", ".join(_quoted(c) for c in stage.columns)
             kept = f"select {names} from {old} as t left anti join ({touched}) as u on {on}"
             result = f"{kept} union all select {names} from ({sql})"
         case Merge():
-            result = _merged(old, statement, stage.columns)
+            before, delta = split(statement.delta)
+            result = _merged(old, replace(statement, delta=delta), stage.columns)
         case Load():
             raise AssertionError("seeds are given, not loaded")
     items = ", ".join(f"{cast(_quoted(c), c.type, 'spark')} as {_quoted(c)}" for c in stage.columns)
-    return f"select {items} from ({result})"
+    return joined(before, f"select {items} from ({result})")
 
 
 def _quoted(column: StoredColumn) -> str:
