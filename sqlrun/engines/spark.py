@@ -22,6 +22,7 @@ from sqlrun.engines import (
     spark_landing,
     spark_merge,
     spark_modes,
+    spark_parts,
     spark_receipts,
     spark_views,
 )
@@ -174,11 +175,12 @@ class SparkEngine:
     def _carry_out(self, session: SparkSession, table: Any, write: Write) -> None:
         match write.statement:
             case Append(sql=sql):
-                frame = session.sql(sql)
+                frame = spark_parts.frame(session, sql)
                 if not frame.isEmpty():
                     frame.write.format("delta").mode("append").save(write.table.path)
             case Replace(sql=sql):
-                session.sql(sql).write.format("delta").mode("overwrite").save(write.table.path)
+                frame = spark_parts.frame(session, sql)
+                frame.write.format("delta").mode("overwrite").save(write.table.path)
             case Overwrite():
                 spark_merge.overwrite(session, write, write.statement)
             case Load():
@@ -189,7 +191,7 @@ class SparkEngine:
     def query(self, sql: str, relations: tuple[Relation, ...], given: Mapping[str, pa.Table] = NONE_GIVEN) -> pa.Table:
         """Run a SELECT over the relations, and over rows that are given, and return its rows."""
         with self._session() as session, self._limited(session, "", sql), _views(session, relations, given):
-            return spark_views.arrow(session.sql(sql))
+            return spark_views.arrow(spark_parts.frame(session, sql))
 
     def parts(self, sql: str, relations: tuple[Relation, ...], rows: int) -> Iterator[pa.Table]:
         """Run a SELECT over the relations and return its rows, so many at a time; all of them are in memory."""

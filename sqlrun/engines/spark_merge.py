@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlrun.engines import delta_files, spark_rewrite
+from sqlrun.engines import delta_files, spark_parts, spark_rewrite
 from sqlrun.engines.merge_text import same
 from sqlrun.engines.protocol import Append, Load, Merge, Overwrite, Replace, Write
 from sqlrun.engines.spark_modes import choose, rows_in
@@ -26,7 +26,7 @@ def text_of(write: Write) -> str:
 
 def merge(session: Any, lend: spark_rewrite.Lend, table: Any, write: Write, statement: Merge) -> None:
     """Carry out a MERGE into the open table; an empty one is appended to, and without a delta nothing is written."""
-    delta = session.sql(statement.delta)
+    delta = spark_parts.frame(session, statement.delta)
     if write.base == 0:
         _insert(session, write, statement, delta)
         return
@@ -46,16 +46,16 @@ def overwrite(session: Any, write: Write, statement: Overwrite) -> None:
     """Make the rows of a query the whole of the partitions that it touches; none touched: nothing is written."""
     kinds = {c.name: c.type for c in write.table.columns}
     names = write.table.partition_by
-    asked = ", ".join(f"cast({identifier(name, 'spark')} as string)" for name in names)
+    asked = [f"cast({identifier(name, 'spark')} as string)" for name in names]
     each = []
-    for row in session.sql(f"select {asked} from ({statement.touched})").collect():
+    for row in spark_parts.frame(session, statement.touched).selectExpr(*asked).collect():
         tests = [
             f"{identifier(name, 'spark')} " + ("is null" if v is None else f"= {literal(v, kinds[name])}")
             for name, v in zip(names, row, strict=True)
         ]
         each.append(f"({' and '.join(tests)})")
     if each:
-        frame = session.sql(statement.sql).repartition(*[identifier(name, "spark") for name in names])
+        frame = spark_parts.frame(session, statement.sql).repartition(*[identifier(name, "spark") for name in names])
         writer = frame.write.format("delta").mode("overwrite").option("replaceWhere", " or ".join(each))
         writer.save(write.table.path)
 

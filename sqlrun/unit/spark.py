@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from sqlrun.engines import spark_views
+from sqlrun.engines import spark_parts, spark_views
 from sqlrun.engines.protocol import Dialect
 from sqlrun.engines.spark_modes import choose
+from sqlrun.incremental.parts import joined, split
 from sqlrun.incremental.script import WEIGHT
 from sqlrun.incremental.sql import identifier, type_name
 from sqlrun.incremental.stages import Stage
@@ -42,13 +43,15 @@ class OnSpark:
     def carry_out(self, memory: Memory, stage: Stage, texts: Sequence[str]) -> None:
         """Make a stage's table the rows of the one SELECT that its statement is."""
         (text,) = texts
+        # Parts can be computed ahead at the beginning of a statement alone.
+        before, text = split(text)
         columns = [column.name for column in stage.columns]
         beside, public = self._foreseen.pop(stage.name, ("", ()))
         asked = f"select 'kept' as {SIDE}, {_names(columns, 'spark')} from ({text})"
         if beside:
             items = ", ".join(identifier(c, "spark") if c in public else "null" for c in columns)
             asked += f" union all select 'asked' as {SIDE}, {items} from ({beside})"
-        self._collect(memory, asked)
+        self._collect(memory, joined(before, asked))
         new, listed = relation(stage.name, "new"), _names(columns, "duckdb")
         memory.connection.execute(
             f"delete from {new}; insert into {new} select {listed} from _spark where {SIDE} = 'kept'"
@@ -72,7 +75,7 @@ class OnSpark:
                 if identifier(f"{name}__{flavour}", "spark") in text:
                     weighted = [*columns, (WEIGHT, "bigint")] if flavour == "changes" else columns
                     self._show(memory, f"{name}__{flavour}", list(weighted))
-        arrow = spark_views.arrow(self._session.sql(text))
+        arrow = spark_views.arrow(spark_parts.frame(self._session, text))
         memory.connection.register("_arrow", arrow)
         memory.connection.execute("create or replace temp table _spark as from _arrow")
         memory.connection.unregister("_arrow")
