@@ -15,7 +15,7 @@ import threading
 
 from sqlrun import streams
 from sqlrun.front import main
-from sqlrun.stopping import INTERRUPTED, install, leave
+from sqlrun.stopping import INTERRUPTED, STOPPED, end_at_once, install, leave
 
 
 def run() -> None:
@@ -25,13 +25,14 @@ def run() -> None:
     try:
         _run()
     except KeyboardInterrupt:  # a signal may come at any step, that of leaving included
-        leave(INTERRUPTED, "sqlrun: stopped before the end")
+        leave(INTERRUPTED, STOPPED)
 
 
 def _run() -> None:
     try:
         main()
     except SystemExit as end:
+        end_at_once()
         code = 0 if end.code is None else end.code
         if not isinstance(code, int):
             raise

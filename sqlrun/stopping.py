@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 
 INTERRUPTED = 130
+STOPPED = "sqlrun: stopped before the end"
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # From the moment on that all has to stop: seconds until the process ends, whatever it does.
 PATIENCE = 0.7
@@ -58,7 +59,7 @@ class _Watch:
         self.grace: float | None = None
         self.stop_at = self.end_at = float("inf")
         self.at_once = False
-        self.words = "sqlrun: stopped before the end"
+        self.words = STOPPED
 
     def listen(self) -> int:
         """Have Python write the numbers of signals where the thread reads them; give what it wrote to before."""
@@ -207,6 +208,18 @@ def install() -> None:
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, _stop)
     _watch.listen()
+
+
+def end_at_once() -> None:
+    """Have a signal end a command that leaves without an exception: exit functions would print it and go on."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        leave(INTERRUPTED, STOPPED)
+
+    for number in SIGNALS:
+        if signal.getsignal(number) is _stop:
+            signal.signal(number, end)
 
 
 def _stop(number: int, frame: FrameType | None) -> None:

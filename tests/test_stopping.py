@@ -185,6 +185,45 @@ def test_a_signal_outside_of_a_command_ends_it_as_one_within(monkeypatch: pytest
         cli.main(["ls"])
 
 
+OUTSIDE = """\
+import sys
+sys.argv = ["sqlrun", "--version"]
+from sqlrun.__main__ import run
+
+def wait(*given, **more):
+    import time
+    print("waits", flush=True)
+    time.sleep(60)
+
+if sys.stdin.readline() == "reads":
+    from sqlrun import cli
+    cli.main.make_context = wait
+else:
+    import atexit
+    atexit.register(wait)
+run()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["reads", "leaves"])
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_before_and_after_a_command_is_told_in_a_line(where: str, sent: signal.Signals) -> None:
+    """As where a warm server runs it, see `test_warm.py`."""
+    with subprocess.Popen(
+        [sys.executable, "-c", OUTSIDE], cwd=ROOT, text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        assert process.stdin and process.stderr
+        process.stdin.write(where)
+        process.stdin.close()
+        until(process, "waits")
+        process.send_signal(sent)
+
+        assert process.wait(10) == 130
+        assert process.stderr.read().strip() == "sqlrun: stopped before the end"
+
+
 DEAD = """\
 import sys, threading, time
 from sqlrun import stopping

@@ -199,16 +199,34 @@ def test_signals_reach_the_command(served: Place, number: int) -> None:
     assert not is_alive(command)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("where", ["sleep", "linger"])
 @pytest.mark.slow
-def test_a_command_that_does_not_catch_an_interrupt_dies_of_it(served: Place) -> None:
-    """As any Python process does, so that a shell's loop around it ends too."""
-    with served.begin("sleep") as client:
+def test_a_signal_outside_of_a_command_is_told_in_a_line(served: Place, where: str, number: int) -> None:
+    """While click reads arguments, and while exit functions run: as without a server."""
+    with served.begin(where) as client:
         assert client.stdout is not None and client.stderr is not None
         client.stdout.readline()
-        client.send_signal(signal.SIGINT)
+        client.send_signal(number)
 
-        assert client.wait(10) == -signal.SIGINT
-        assert client.stderr.read().splitlines()[-1] == "KeyboardInterrupt"
+        assert client.wait(10) == 130
+        assert client.stderr.read() == "sqlrun: stopped before the end\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.slow
+def test_a_signal_that_comes_before_a_fork_has_handlers_waits_for_them(place: Place, number: int) -> None:
+    server = place.serve(SLOW_FORKS="0.5")
+    children = Path(f"/proc/{server.pid}/task/{server.pid}/children")
+    with place.begin("wait") as client:
+        assert client.stdout is not None and client.stderr is not None
+        until(lambda: children.read_text().split())
+        client.send_signal(number)
+
+        assert client.wait(10) == 130
+        assert client.stdout.read() == ""
+        assert client.stderr.read() == "sqlrun: stopped before the end\n"
+    assert server.poll() is None
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ No library is loaded, so that both begin at once.
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import signal
@@ -50,7 +51,28 @@ def command(prog_name: str) -> None:
     elif what == "sleep":
         print(os.getpid(), flush=True)
         time.sleep(60)
+    elif what == "linger":
+        atexit.register(linger)
     sys.exit(0)
+
+
+def linger() -> None:
+    """Take long to leave."""
+    print(os.getpid(), flush=True)
+    time.sleep(60)
+
+
+def fork_slowly(seconds: float) -> None:
+    """Have a fork wait before it becomes the command that was given."""
+    from sqlrun.warm import command as forked
+
+    become = forked._become
+
+    def later(*given: Any) -> None:
+        time.sleep(seconds)
+        become(*given)
+
+    forked._become = later
 
 
 def main() -> None:
@@ -62,6 +84,7 @@ def main() -> None:
 
     wire.PATIENCE = float(os.environ.pop("PATIENCE", "2"))
     if what == "server":
+        fork_slowly(float(os.environ.pop("SLOW_FORKS", "0")))
         server.load = lambda settings: None
         server.main(rest[0])
     sys.argv = ["sqlrun", *rest]

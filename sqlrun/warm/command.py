@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from sqlrun import streams
+from sqlrun import stopping, streams
 from sqlrun.warm import wire
 
 PR_SET_PDEATHSIG = 1
@@ -43,9 +43,8 @@ class Command:
         try:
             code = streams.finish(self._code())
             _finish()
-        except KeyboardInterrupt:
-            sys.excepthook(*sys.exc_info())
-            _die_of_interrupt()
+        except KeyboardInterrupt:  # outside of what catches it within a command, as in `__main__.py`
+            stopping.leave(stopping.INTERRUPTED, stopping.STOPPED)
         except BaseException:
             sys.excepthook(*sys.exc_info())
             code = code or 120
@@ -56,13 +55,14 @@ class Command:
         _become(self.request, self.files)
         from sqlrun.cli import main
         from sqlrun.engines import spark_lent
-        from sqlrun.stopping import install
 
-        install()
+        stopping.install()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, stopping.SIGNALS)
         spark_lent.offer(self._ask)
         try:
             main(prog_name=self.request["program"])
         except SystemExit as ended:
+            stopping.end_at_once()
             getattr(threading, "_shutdown")()  # noqa: B009  waits for threads, as multiprocessing's forks do
             if ended.code in ENDS and spark_lent.is_idle():
                 wire.send(self.control, {"free": True})
@@ -85,13 +85,6 @@ def _finish() -> None:
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()
-
-
-def _die_of_interrupt() -> None:
-    """End by the signal, as Python does where nobody catches it: shells ask how a command ended."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    _finish()
-    os.kill(os.getpid(), signal.SIGINT)
 
 
 def die_with(parent: int, number: int = signal.SIGKILL) -> None:

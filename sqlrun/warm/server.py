@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sqlrun.stopping import SIGNALS
 from sqlrun.warm import wire
 from sqlrun.warm.command import Command, die_with
 from sqlrun.warm.identity import differing, identity
@@ -214,7 +215,13 @@ class Server:
         if len(files) != 3:
             raise wire.WireError("three streams belong to a command")
         ours, theirs = socket.socketpair()
-        pid = self._fork()
+        # What comes before the fork has the command's handlers waits for them.
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        try:
+            pid = self._fork()
+        finally:
+            if os.getpid() == self._pid:
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         if pid == 0:
             ours.close()
             return Command(request, files, theirs, connection)
