@@ -159,9 +159,11 @@ def stream(session: Any, landing: Landing, known: Known, cancel: Cancel) -> None
         reader = session.readStream.format("text").option("pathGlobFilter", "*.{json,jsonl,ndjson}")
         lines = reader.option("maxFilesPerTrigger", 100000).load(landing.source)
         lines.selectExpr(*COLUMNS).createOrReplaceTempView("lines")
+        found = session.sql(landing.sql)
+        if cancel.asked:
+            raise _stopped(landing)
         query = (
-            session.sql(landing.sql)
-            .writeStream.format("delta")
+            found.writeStream.format("delta")
             .outputMode("append")
             .option("checkpointLocation", landing.checkpoint)
             .option("userMetadata", json.dumps({**landing.metadata, foreign.BY: "landing"}))
@@ -172,8 +174,12 @@ def stream(session: Any, landing: Landing, known: Known, cancel: Cancel) -> None
         query.awaitTermination()
         if cancel.asked:
             # A stream that was stopped ends like one that has done its work.
-            raise EngineError("the stream was stopped", model=landing.table.name)
+            raise _stopped(landing)
         durable.write(Path(landing.table.path) / IDENTITY, str(query.id))
     finally:
         session.conf.unset("spark.sql.ansi.enabled")
         session.conf.unset("spark.sql.files.ignoreMissingFiles")
+
+
+def _stopped(landing: Landing) -> EngineError:
+    return EngineError("the stream was stopped", model=landing.table.name)

@@ -75,6 +75,8 @@ SETTINGS = {
     "spark.sql.ui.explainMode": "simple",
     "spark.sql.maxPlanStringLength": "2000",
     "spark.sql.streaming.metricsEnabled": "false",
+    # Milliseconds; without an end, a stream that loses an interrupt is never asked again.
+    "spark.sql.streaming.stopTimeout": "1000",
     "spark.sql.streaming.numRecentProgressUpdates": "1",
     "spark.cleaner.periodicGC.interval": "10min",
     # A tick's statements and Delta's own make more code than the hundred entries of the default hold.

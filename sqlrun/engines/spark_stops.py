@@ -33,5 +33,8 @@ class Cancel:
         with suppress(Exception):  # it has ended meanwhile, or the JVM has
             self._context.cancelJobGroup(self._group)
         for stream in self.streams:
+            # Hadoop's and Delta's code may lose an interrupt and go on to the batch's job: both are repeated.
             with suppress(Exception):
+                self._context.cancelJobGroup(str(stream.runId))
+            with suppress(Exception):  # it hasn't ended within `stopTimeout`
                 stream.stop()

@@ -12,7 +12,7 @@ from sqlrun.engines.spark import SparkEngine
 
 @pytest.fixture(scope="session")
 def engine() -> Iterator[SparkEngine]:
-    made = SparkEngine({"spark.driver.memory": "2g"})
+    made = SparkEngine({"spark.driver.memory": "1500m"})
     made.start()
     yield made
     made.close()

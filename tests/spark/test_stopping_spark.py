@@ -1,0 +1,120 @@
+"""A stream of Spark's whose time is over ends within a few seconds, whatever its thread does at that moment."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from sqlrun import stopping
+from sqlrun.engines.protocol import Landing, StoredColumn, TableSpec
+from sqlrun.engines.spark import SparkEngine
+from sqlrun.errors import EngineError
+from tests.projects import ROOT
+from tests.test_stopping import SECONDS, until
+
+# py4j leaves the sockets of finished threads to the garbage collector.
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+COLUMNS = (StoredColumn("value", "string"), StoredColumn("said", "string"))
+ENDLESS = "range(100000000) as a, range(100000000) as b where b.id % 7 = 9"
+# Spark computes this row as it plans, in the stream's thread, and the interrupt that ends the sleep is lost.
+LOST = "(select try_reflect('java.lang.Thread', 'sleep', 30000L) as lost from values (1)) as x"
+QUERIES = {
+    "tasks": f"select value, file as said from lines, {ENDLESS}",
+    "one step": "select value, cast(levenshtein(repeat(value, 600000), repeat('ba', 40000)) as string) as said"
+    " from lines",
+    "interrupt lost": f"select value, coalesce(lost, file) as said from lines, {LOST}, {ENDLESS}",
+}
+EASY = "select value, file as said from lines"
+FEW = 8.0
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _warm(engine: SparkEngine, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The first stream of a JVM loads classes for seconds; the tests are about those that come later."""
+    given = landing(tmp_path_factory.mktemp("warm"), EASY)
+    engine.create(given.table)
+    engine.land(given)
+
+
+def landing(folder: Path, query: str) -> Landing:
+    source = folder / "in"
+    source.mkdir()
+    (source / "a.json").write_text("ab\n" * 100)
+    return Landing(TableSpec("t", str(folder / "t"), COLUMNS), str(source), str(folder / "checkpoint"), query, "app")
+
+
+@pytest.mark.parametrize("what", QUERIES)
+def test_a_stream_ends_soon_after_its_limit(
+    engine: SparkEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    given = landing(tmp_path, QUERIES[what])
+    engine.create(given.table)
+    monkeypatch.setattr(stopping._watch, "longest", 2.0)
+    began = time.monotonic()
+    with pytest.raises(EngineError, match="SR745 the statement ran longer than 2 s"):
+        engine.land(given)
+
+    assert time.monotonic() - began < 2.0 + FEW
+    assert engine.head(given.table.path) == 0
+    monkeypatch.undo()
+    easy = Landing(given.table, given.source, given.checkpoint, EASY, "app")
+    assert engine.land(easy).version == 1
+
+
+def test_no_stream_begins_when_its_time_is_over(
+    engine: SparkEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = landing(tmp_path, QUERIES["tasks"])
+    engine.create(given.table)
+    monkeypatch.setattr(stopping._watch, "longest", 0.0)
+    with pytest.raises(EngineError, match="SR745"):
+        engine.land(given)
+
+    assert not (Path(given.checkpoint) / "offsets").exists()
+
+
+ALONE = """\
+import sys
+from pathlib import Path
+from sqlrun import stopping
+from sqlrun.engines.spark import SparkEngine
+from tests.spark.test_stopping_spark import EASY, QUERIES, landing
+
+stopping.install()
+engine = SparkEngine({"spark.driver.memory": "1g"})
+for name, query in (("easy", EASY), ("endless", QUERIES["tasks"])):
+    folder = Path(sys.argv[1], name)
+    folder.mkdir()
+    given = landing(folder, query)
+    engine.create(given.table)
+    print(name, flush=True)
+    engine.land(given)
+"""
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_command_whose_stream_runs(tmp_path: Path, sent: signal.Signals) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", ALONE, str(tmp_path)], cwd=ROOT, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    ) as process:  # fmt: skip
+        until(process, "endless")
+        offsets = tmp_path / "endless" / "checkpoint" / "offsets" / "0"
+        while not offsets.exists() and process.poll() is None:
+            time.sleep(0.05)
+        began = time.monotonic()
+        process.send_signal(sent)
+        process.wait(60)
+
+        assert time.monotonic() - began < SECONDS
+        assert process.returncode != 0
