@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import cast
 
 from sqlglot import exp
@@ -20,7 +20,7 @@ from sqlrun.errors import Problem
 from sqlrun.incremental.algebra import place_of
 from sqlrun.model import Rendered
 from sqlrun.places import source_place
-from sqlrun.scopes import lateral_columns, scopes_of, selects, source_of, written
+from sqlrun.scopes import Scopes, lateral_columns, scopes_of, selects, source_of, written
 from sqlrun.spark_types import Kind
 from sqlrun.typed_functions import BY_UNIT, FIXED, FIXED_NAMES, SAME, TEXTS, WIDEST, of_array
 
@@ -38,20 +38,23 @@ def infer(tree: exp.Query, tables: Tables) -> tuple[Kind | None, ...]:
 
     `tables` holds the type texts of what is read: database, table, column.
     """
+    return _outputs(Walk(tree, tables))
+
+
+def _outputs(walk: Walk) -> tuple[Kind | None, ...]:
     try:
-        walk = Walk(tree, tables)
         return walk.outputs(walk.scopes.root)
     except RecursionError:  # an expression of a thousand terms
-        return tuple(None for _ in tree.selects)
+        return tuple(None for _ in walk.tree.selects)
 
 
-def misfits(rendered: Rendered, tree: exp.Query, tables: Tables) -> Iterable[Problem]:
+def misfits(rendered: Rendered, walk: Walk) -> Iterable[Problem]:
     """Find the columns whose type isn't the contract's (SR311).
 
     A NULL that nobody cast, and an array without elements, fit every type.
     """
-    found = dict(zip(tree.named_selects, infer(tree, tables), strict=True))
-    items = {item.alias_or_name: item for item in tree.selects}
+    found = dict(zip(walk.tree.named_selects, _outputs(walk), strict=True))
+    items = {item.alias_or_name: item for item in walk.tree.selects}
     for column in rendered.model.columns:
         declared, given = declared_type(column.type), found.get(column.name)
         if declared is None or given is None or "void" in str(given) or spark.equal(declared, given):
@@ -69,11 +72,10 @@ def misfits(rendered: Rendered, tree: exp.Query, tables: Tables) -> Iterable[Pro
         yield Problem("SR311", column.place, message, hint)
 
 
-def of_branches(tree: exp.Query, tables: Tables) -> Iterable[list[tuple[exp.Query, list[Kind | None]]]]:
+def of_branches(walk: Walk) -> Iterable[list[tuple[exp.Query, list[Kind | None]]]]:
     """List the branches of each set operation of a qualified query, with the types of their columns."""
-    if not isinstance(tree, exp.SetOperation) and tree.find(exp.SetOperation) is None:
+    if not isinstance(walk.tree, exp.SetOperation) and walk.tree.find(exp.SetOperation) is None:
         return
-    walk = Walk(tree, tables)
     for scope in walk.scopes.inner.values():
         if scope.set_operation_scopes and not scope.expression.args.get("by_name"):
             parts = [(cast(exp.Query, part.expression), part) for part in selects(scope)]
@@ -93,10 +95,14 @@ class Walk:
     """One query's types, each SELECT and each expression looked at once; the tree must stay as it is meanwhile."""
 
     def __init__(self, tree: exp.Query, tables: Tables) -> None:
-        self.scopes = scopes_of(tree)
-        self.tables = tables
+        self.tree, self.tables = tree, tables
         self._done: dict[int, tuple[Kind | None, ...]] = {}
         self._kinds: dict[int, Kind | None] = {}
+
+    @cached_property
+    def scopes(self) -> Scopes:
+        """The query's scopes, looked for when a type is asked for first."""
+        return scopes_of(self.tree)
 
     def outputs(self, scope: Scope) -> tuple[Kind | None, ...]:
         """List the types of a query's output columns, those of a union widened position by position."""

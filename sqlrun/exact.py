@@ -14,7 +14,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from sqlrun import spark_types as spark
-from sqlrun.column_types import Tables, Walk, literal_beside
+from sqlrun.column_types import Walk, literal_beside
 from sqlrun.incremental.trees import every
 from sqlrun.spark_types import Kind
 
@@ -27,14 +27,14 @@ _NARROW = 18
 _OF_DOUBLE = spark.decimal(30, 15)
 
 
-def typed(tree: exp.Query, tables: Tables) -> exp.Query:
-    """Cast the operands of decimal arithmetic to their types; the tree is changed."""
+def typed(walk: Walk) -> exp.Query:
+    """Cast the operands of decimal arithmetic to their types; the tree is changed: the walk is of no more use."""
+    tree = walk.tree
     found = [node for node in every(tree, exp.Binary, exp.Avg, exp.Anonymous, exp.Round, exp.Ceil, exp.Floor)
              if isinstance(node, (*_QUOTIENTS, exp.Avg, exp.Round, exp.Ceil, exp.Floor)) or _is_call(node)]  # fmt: skip
     if not found:
         return tree
     try:
-        walk = Walk(tree, tables)
         kinds = [[walk.anywhere(operand) for operand in _operands(node)] for node in found]
     except (RecursionError, SqlglotError):  # too deep to be known
         return tree

@@ -12,7 +12,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from sqlrun import spark_types as spark
-from sqlrun.column_types import Tables, Walk
+from sqlrun.column_types import Walk
 from sqlrun.incremental.trees import COMPARISONS, every
 from sqlrun.scopes import written
 from sqlrun.spark_types import Kind
@@ -40,14 +40,10 @@ CAST = "Cast one of them, so that both are of one type."
 LONGEST = 40
 
 
-def found(tree: exp.Query, tables: Tables) -> Iterator[Found]:
+def found(walk: Walk) -> Iterator[Found]:
     """Find what Spark has no operator for: the place, why, what to write instead."""
-    nodes = every(tree, *_LOOKED_AT)
-    if not nodes:
-        return
     try:
-        walk = Walk(tree, tables)
-        for node in nodes:
+        for node in every(walk.tree, *_LOOKED_AT):
             yield from _of(node, walk)
     except (RecursionError, SqlglotError):  # too deep to be known
         return

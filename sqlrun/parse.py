@@ -29,7 +29,7 @@ from sqlrun import (
     syntax,
     using,
 )  # fmt: skip
-from sqlrun.column_types import misfits
+from sqlrun.column_types import Walk, misfits
 from sqlrun.errors import Problem, ProjectError
 from sqlrun.functions import function_name, refusal
 from sqlrun.incremental.algebra import Refusal, place_of
@@ -128,17 +128,15 @@ def query(rendered: Rendered, schema: Schema, admitted: tuple[str, ...] = ()) ->
     read = [schema[table.db][table.name] for table in every(tree, exp.Table) if table.db]
     if not all(read) or not rendered.model.columns:
         raise _Unknowable
-    tree = _qualify(tree, rendered, schema)
-    columns = tuple(tree.named_selects)
-    problems = list(select_list.problems(rendered, columns, tree))
+    walk = _qualify(tree, rendered, schema)
+    columns = tuple(walk.tree.named_selects)
+    problems = list(select_list.problems(rendered, columns, walk.tree))
     if rendered.config.enforced and not problems:
-        problems = list(misfits(rendered, tree, schema))
-    problems += [
-        placed.at("SR501", rendered, node, why, special_times.HINT) for node, why in special_times.found(tree, schema)
-    ]
+        problems = list(misfits(rendered, walk))
+    problems += [placed.at("SR501", rendered, node, why, special_times.HINT) for node, why in special_times.found(walk)]
     if problems:
         raise ProjectError(problems)
-    return Query(rendered, cast(exp.Expression, exact.typed(tree, schema)), columns)
+    return Query(rendered, cast(exp.Expression, exact.typed(walk)), columns)
 
 
 def check(rendered: Rendered, schema: Schema, admitted: tuple[str, ...] = ()) -> exp.Query:
@@ -150,7 +148,7 @@ def check(rendered: Rendered, schema: Schema, admitted: tuple[str, ...] = ()) ->
 
 def qualified(rendered: Rendered, schema: Schema, admitted: tuple[str, ...] = ()) -> exp.Query:
     """Parse and qualify a query that has no contract; raise `ProjectError` with its problems."""
-    return _qualify(_admitted(rendered, schema, admitted), rendered, schema)
+    return _qualify(_admitted(rendered, schema, admitted), rendered, schema).tree
 
 
 def _admitted(rendered: Rendered, schema: Schema, admitted: tuple[str, ...]) -> exp.Query:
@@ -307,7 +305,8 @@ def _functions(tree: exp.Expr, rendered: Rendered, admitted: tuple[str, ...]) ->
             yield placed.at(code, rendered, function, message, hint)
 
 
-def _qualify(tree: exp.Query, rendered: Rendered, schema: Schema) -> exp.Query:
+def _qualify(tree: exp.Query, rendered: Rendered, schema: Schema) -> Walk:
+    """Name each column's table; give the qualified tree with its types, which are found when they are asked for."""
     # Only what is read, as sqlglot goes through all of a schema; one table always, or it would guess columns.
     read = [(table.db, table.name) for table in every(tree, exp.Table) if table.db]
     known: dict[str, object] = {REF: {"nothing": {"nothing": "string"}}}
@@ -330,11 +329,12 @@ def _qualify(tree: exp.Query, rendered: Rendered, schema: Schema) -> exp.Query:
             allow_partial_qualification=True,
         )
         _as_declared(done, read)
+        walk = Walk(done, schema)
         problems = list(_unresolved_columns(done, rendered, schema))
         if not problems:
             group_by.settle(done)
-            set_operations.settle(done, schema)
-            problems = [placed.at("SR555", rendered, *told) for told in operands.found(done, schema)]
+            set_operations.settle(walk)
+            problems = [placed.at("SR555", rendered, *told) for told in operands.found(walk)]
     except OptimizeError as error:
         raise ProjectError([_unresolved(tree, rendered, str(error))]) from None
     except Refusal as refusal:
@@ -342,7 +342,7 @@ def _qualify(tree: exp.Query, rendered: Rendered, schema: Schema) -> exp.Query:
         problems = [placed.problem(found.code, rendered, found.line, found.column, found.why, found.instead)]
     if problems:
         raise ProjectError(problems)
-    return done
+    return walk
 
 
 def _as_declared(tree: exp.Query, read: Iterable[tuple[str, str]]) -> None:

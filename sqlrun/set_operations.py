@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
 
-from sqlrun.column_types import Tables, of_branches
+from sqlrun.column_types import Walk, of_branches
 from sqlrun.incremental.algebra import Refusal
 from sqlrun.incremental.trees import every
 from sqlrun.spark_types import INTEGERS, Kind
@@ -15,21 +15,21 @@ NUMBERS = {*INTEGERS, "decimal", "float", "double"}
 TIMES = {"date", "timestamp", "timestamp_ntz"}
 
 
-def settle(tree: exp.Query, tables: Tables) -> None:
+def settle(walk: Walk) -> None:
     """Give the branches of set operations the names of their first branch, and name no column of a query twice.
 
     The query is qualified, and nothing asks for a column that has a twin. The names that the whole query gives stay.
     Raises: `Refusal` (SR550) for branches with different numbers of columns, or with types that don't fit.
     """
-    for query in list(every(tree, exp.Select, exp.SetOperation)):
+    for query in list(every(walk.tree, exp.Select, exp.SetOperation)):
         if not _is_branch(query):
-            _named(query, (), keeps=query is tree)
-    _check_types(tree, tables)
+            _named(query, (), keeps=query is walk.tree)
+    _check_types(walk)
 
 
-def _check_types(tree: exp.Query, tables: Tables) -> None:
+def _check_types(walk: Walk) -> None:
     """Refuse branches whose columns have types that no type holds both of, such as text and numbers (SR550)."""
-    for branches in of_branches(tree, tables):
+    for branches in of_branches(walk):
         for position, column in enumerate(zip(*(kinds for _, kinds in branches), strict=False)):
             known = [(_family(kind), kind, at) for kind, (at, _) in zip(column, branches, strict=True) if kind]
             other = next((one for one in known[1:] if not _one_type(one[0], known[0][0])), None)

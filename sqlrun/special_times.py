@@ -12,7 +12,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from sqlrun import spark_types as spark
-from sqlrun.column_types import Tables, Walk
+from sqlrun.column_types import Walk
 from sqlrun.function_list import THEMES
 from sqlrun.functions import function_name
 from sqlrun.incremental.trees import every, has
@@ -25,19 +25,17 @@ HINT = (
 )
 
 
-def found(tree: exp.Query, tables: Tables) -> Iterator[tuple[exp.Expr, str]]:
+def found(walk: Walk) -> Iterator[tuple[exp.Expr, str]]:
     """Find such texts where Spark would read them as times, and casts of texts that are computed from constants."""
-    special = [node for node in every(tree, exp.Literal) if node.is_string and _SPECIAL.fullmatch(node.name)]
-    walk = None
+    special = [node for node in every(walk.tree, exp.Literal) if node.is_string and _SPECIAL.fullmatch(node.name)]
     for node in special:
         try:
-            walk = walk or Walk(tree, tables)
             is_time = _is_time(node, walk)
         except (RecursionError, SqlglotError):
             is_time = True
         if is_time:
             yield node, f"'{node.name.strip()}' as a time is read from another clock than the tick's"
-    for cast in every(tree, exp.Cast):
+    for cast in every(walk.tree, exp.Cast):
         if spark.of_tree(cast.to) in _TIMES and _is_computed_constant(cast.this):
             yield cast, "a time read from a computed constant may be one of another clock than the tick's"
 

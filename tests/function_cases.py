@@ -113,7 +113,7 @@ def compiled(examples: list[Example]) -> Query:
     columns = tuple(Column(f"c{n}", "string", "", Place("x")) for n in range(len(examples)))
     model = Model("example", "example.sql", sql, "example.yml", "", (), False, columns, Config(), ())
     if examples[0].sql.startswith("select "):
-        bare = parse._qualify(parse._parse(rendered(model)), rendered(model), {"ref": {}})
+        bare = parse._qualify(parse._parse(rendered(model)), rendered(model), {"ref": {}}).tree
         columns = tuple(Column(name, "string", "", Place("x")) for name in bare.named_selects)
         model = Model("example", "example.sql", sql, "example.yml", "", (), False, columns, Config(), ())
     nouns = Project("", "", "", {}, (model,), (), (), (), ())

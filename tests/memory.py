@@ -162,7 +162,7 @@ class Memory:
 
         rendered = Rendered(model, model.sql, (), (), tuple(range(1, model.sql.count("\n") + 2)), model.config)
         schema = schema_of(self._nouns(models))
-        tree = exact.typed(_qualify(_parse(rendered), rendered, schema), schema)
+        tree = exact.typed(_qualify(_parse(rendered), rendered, schema))
         bare = Query(rendered, tree, ())
         views = [v.name for v in self.views]  # the tables of models above are not there yet
         text = compiler.whole_query({**queries, model.name: bare}, model.name, views, Moment(START, None), "duckdb")

@@ -84,7 +84,7 @@ class Probed(Memory):
         lines = tuple(range(1, model.sql.count("\n") + 2))
         rendered = Rendered(model, model.sql, tuple(names), (), lines, model.config)
         schema = schema_of(self._nouns(models))
-        tree = _qualify(_admitted(rendered, schema, ()), rendered, schema)
+        tree = _qualify(_admitted(rendered, schema, ()), rendered, schema).tree
         try:
             return super()._describe(model, names, models, queries)
         except (duckdb.Error, UnlikeSparkError):  # it is refused, or it should be
