@@ -121,6 +121,7 @@ def _forget(ledger: Ledger, oldest: int, clock: datetime, done: Done) -> None:
             done.files += delta_vacuum.vacuum(path, READERS)
             head = delta_files.head(path)
             assert head is not None
+            done.files += delta_vacuum.drop_forgotten(path, head, clock - READERS)
             done.entries += delta_vacuum.trim_log(path, head, clock - READERS)
 
 
@@ -163,6 +164,7 @@ def _delete_old(path: str, versions: set[int], clock: datetime, done: Done) -> N
         return
     age = max(clock.astimezone(timezone.utc) - since, timedelta(0))
     done.files += delta_vacuum.vacuum(path, max(age, READERS))
+    done.files += delta_vacuum.drop_forgotten(path, oldest, clock - READERS)
     done.files += delta_vacuum.drop_change_files(path, oldest)
     done.entries += delta_vacuum.trim_log(path, oldest, clock - READERS)
 

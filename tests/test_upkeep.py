@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from click.testing import CliRunner
+from deltalake import DeltaTable
 
 from sqlrun import history, upkeep
 from sqlrun.cli import main
@@ -185,6 +188,86 @@ def test_logs_and_books_become_short_and_kept_ticks_stay(site: Site) -> None:
     site.write("more.jsonl", [order("1-1", START, restaurant="r9002", version=3)])
     assert site.tick(START + (TICKS + 1) * FIVE).published
     assert differences(site, START + (TICKS + 1) * FIVE) == {}
+
+
+def forget(site: Site) -> None:
+    """Write checkpoints of the newest versions, which hold no removal of more than thirty days ago."""
+    age(site)
+    for path in tables(site):
+        delta_files.open_table(path).create_checkpoint()
+
+
+def tables(site: Site) -> list[str]:
+    return [f"{site.warehouse}/{table.path}" for table in tick_of(site.ledger).tables.values()]
+
+
+def needless(site: Site) -> set[str]:
+    """List the files of the published tables that their newest version doesn't name."""
+    live = {unquote(uri.removeprefix("file://")) for path in tables(site) for uri in DeltaTable(path).file_uris()}
+    return {file for file in files(site) if "/_sqlrun/" not in file and "/_change_data/" not in file} - live
+
+
+def made_long_ago(files: Iterable[str]) -> None:
+    for file in files:
+        os.utime(file, ((NOW - timedelta(days=90)).timestamp(),) * 2)
+
+
+def test_files_whose_removal_the_log_has_forgotten_are_deleted(site: Site) -> None:
+    """Delta's checkpoints hold a removal for thirty days; a build whose upkeep comes later has to find its file."""
+    forget(site)
+    assert (found := needless(site))
+    made_long_ago(files(site))
+    before = site.everything()
+
+    done = maintained(site, 1)
+
+    assert done.files >= len(found)
+    assert not found & files(site)
+    assert site.everything() == before
+    site.write("more.jsonl", [order("1-1", START, restaurant="r9002", version=3)])
+    assert site.tick(START + (TICKS + 1) * FIVE).published
+    assert differences(site, START + (TICKS + 1) * FIVE) == {}
+
+
+def test_what_a_kept_tick_reads_stays_though_the_log_has_forgotten_it(site: Site) -> None:
+    forget(site)
+    made_long_ago(files(site))
+    before = {tick: site.everything(tick) for tick in range(TICKS - 3, TICKS + 1)}
+    states = {tick: tick_of(site.ledger, tick) for tick in before}
+
+    maintained(site, 4)
+
+    kept = [tick for tick in before if tick > TICKS - 3]
+    assert {tick: site.everything(tick) for tick in kept} == {tick: before[tick] for tick in kept}
+    assert {tick: states[tick].tables for tick in kept} == {tick: tick_of(site.ledger, tick).tables for tick in kept}
+
+
+def test_what_has_left_within_the_hour_stays_for_its_readers(site: Site) -> None:
+    """Its files may be old all the same."""
+    made_long_ago(files(site))
+    before = {file for file in files(site) if "/_change_data/" not in file}
+
+    maintained(site, 1)
+
+    assert before <= files(site)
+
+
+def test_files_that_no_commit_ever_named_are_deleted_when_nobody_can_be_writing_them(site: Site) -> None:
+    """A build that dies leaves them; one that is at work writes them before its commit."""
+    path = Path(tables(site)[0])
+    table = next(file for file in path.rglob("*.parquet") if "_delta_log" not in file.parts)
+    old, young = path / "left behind.parquet", path / "in progress.parquet"
+    elsewhere = path / "a table of its own"
+    other = elsewhere / "old.parquet"
+    (elsewhere / "_delta_log").mkdir(parents=True)
+    for file in (old, young, other):
+        shutil.copy(table, file)
+    made_long_ago([str(old), str(other)])
+
+    maintained(site, 1)
+
+    assert not old.exists()
+    assert young.exists() and other.exists()
 
 
 @pytest.fixture

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from urllib.parse import unquote
 
 from sqlrun.engines import delta_files
 
+# Delta's checkpoints hold a removal for so long (`deletedFileRetentionDuration`), and no write takes so long.
+FORGOTTEN = timedelta(days=30)
+
 
 def vacuum(path: str, age: timedelta) -> int:
     """Delete the files that left the table longer ago than an age, those of the newest version never; count them.
 
-    Files that the log doesn't name are left alone: a table may lie in another one's folder. One whose rows were marked
+    Files that the log doesn't name are `drop_forgotten`'s. One whose rows were marked
     long ago leaves, by the log, twice: what counts is when it left for good.
     """
     table = delta_files.open_table(path)
@@ -62,6 +67,43 @@ def drop_change_files(path: str, oldest: int) -> int:
             file.unlink()
             count += 1
     return count
+
+
+def drop_forgotten(path: str, oldest: int, before: datetime) -> int:
+    """Delete the data files of long ago that no version from `oldest` on has; count them.
+
+    `vacuum` finds files by their removal, which the log forgets: where it came too late they would stay for ever, as
+    would those that a build wrote and never committed. What left the table after `before` may still be read.
+    """
+    table = delta_files.open_table(path)
+    named = {unquote(file["path"]) for file in delta_files.files_at(delta_files.open_table(path, oldest))}
+    for version in range(oldest + 1, table.version() + 1):
+        named.update(unquote(a["add"]["path"]) for a in delta_files.actions(path, version) if "add" in a)
+    for version in range(table.version(), 0, -1):
+        committed = delta_files.committed_at(path, version)
+        if committed is None or committed < before:
+            break
+        named.update(unquote(a["remove"]["path"]) for a in delta_files.actions(path, version) if "remove" in a)
+    live = {unquote(file["path"]) for file in delta_files.files_at(table)}
+    if not all((Path(path) / name).is_file() for name in live):
+        return 0  # the log writes names otherwise than thought here
+    last, count = (datetime.now(timezone.utc) - FORGOTTEN).timestamp(), 0
+    for file in _data_files(path):
+        if file.stat().st_mtime < last and file.relative_to(path).as_posix() not in named:
+            file.unlink()
+            count += 1
+    return count
+
+
+def _data_files(path: str) -> Iterator[Path]:
+    """Find a table's data files; folders that aren't of partitions, and tables within this one, are others'."""
+    for folder, folders, names in os.walk(path):
+        folders[:] = [
+            name
+            for name in folders
+            if ("=" in name or not name.startswith(("_", "."))) and not (Path(folder) / name / "_delta_log").exists()
+        ]
+        yield from (Path(folder) / name for name in names if name.endswith(".parquet"))
 
 
 def trim_log(path: str, oldest: int, before: datetime) -> int:
