@@ -21,6 +21,7 @@ from sqlrun.spark_types import Kind
 # Calls of two numbers that sqlglot has no class for, and whose digits depend on their types.
 _CALLS = ("try_divide", "pmod")
 _QUOTIENTS = (exp.Div, exp.Mod, exp.IntDiv, exp.Mul, exp.Add, exp.Sub)
+_SINGLE = (exp.Avg, exp.Round, exp.Ceil, exp.Floor)
 # DuckDB keeps decimals of so many digits in 64 bits, and multiplies them there.
 _NARROW = 18
 # ceil(x, n) and floor(x, n) of a double are those of a decimal on Spark.
@@ -30,8 +31,8 @@ _OF_DOUBLE = spark.decimal(30, 15)
 def typed(walk: Walk) -> exp.Query:
     """Cast the operands of decimal arithmetic to their types; the tree is changed: the walk is of no more use."""
     tree = walk.tree
-    found = [node for node in every(tree, exp.Binary, exp.Avg, exp.Anonymous, exp.Round, exp.Ceil, exp.Floor)
-             if isinstance(node, (*_QUOTIENTS, exp.Avg, exp.Round, exp.Ceil, exp.Floor)) or _is_call(node)]  # fmt: skip
+    found = [node for node in every(tree, exp.Binary, exp.Anonymous, exp.Sum, *_SINGLE)
+             if isinstance(node, (*_QUOTIENTS, *_SINGLE)) or _is_call(node) or _is_window_sum(node)]  # fmt: skip
     if not found:
         return tree
     try:
@@ -53,6 +54,10 @@ def unsettled(tree: exp.Expr) -> Iterator[tuple[exp.Expr, str]]:
 
 def _is_call(node: exp.Expr) -> bool:
     return isinstance(node, exp.Anonymous) and node.name.lower() in _CALLS and len(node.expressions) == 2
+
+
+def _is_window_sum(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Sum) and isinstance(node.parent, exp.Window) and not node.parent.args.get("order")
 
 
 def _operands(node: exp.Expr) -> list[exp.Expr]:
@@ -91,8 +96,10 @@ def _wanted(node: exp.Expr, kinds: list[Kind]) -> list[Kind | None]:
             return [kinds[0]]
         case exp.Round():
             return [spark.DOUBLE] if kinds[0] == spark.DOUBLE else as_is
-        case exp.Ceil() | exp.Floor():
-            return [_scaled(kinds[0])] if node.args.get("decimals") is not None else as_is
+        case exp.Ceil() | exp.Floor() if node.args.get("decimals") is not None:
+            return [_scaled(kinds[0])]
+        case exp.Ceil() | exp.Floor() | exp.Sum():
+            return [kinds[0]] if decimals else as_is
         case exp.Div() | exp.Anonymous(this="try_divide") if doubles or not decimals:
             return [spark.DOUBLE for _ in kinds]
         case _ if doubles or not decimals:

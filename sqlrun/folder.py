@@ -62,7 +62,7 @@ class Folder:
         return True
 
     def text(self, file: Path) -> str | None:
-        """Read a text file; a byte order mark is taken off, line ends are one character."""
+        """Read a text file without a byte order mark; line ends become one character, but in CSV they are data."""
         most = MOST_BYTES[file.suffix]
         with file.open("rb", buffering=0) as opened:
             size = os.fstat(opened.fileno()).st_size
@@ -72,7 +72,8 @@ class Folder:
             self.problem("SR101", file, message, "Part it, or land its rows from a source.")
             return None
         try:
-            return one_line_end(data.decode("utf-8-sig"))
+            text = data.decode("utf-8-sig")
+            return text if file.suffix == ".csv" else one_line_end(text)
         except UnicodeDecodeError as error:
             start = data.rfind(b"\n", 0, error.start) + 1
             column = len(data[start : error.start].decode("utf-8", "replace")) + 1

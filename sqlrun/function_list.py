@@ -122,12 +122,9 @@ ORDER_DEPENDENT = frozenset({
 # Where both engines agree but for what is said here; DuckDB gives another value, or an error where there is one.
 NOTES: Mapping[str, str] = {
     "get_json_object": "malformed JSON is an error on DuckDB; Spark reads what it can, or gives NULL",
-    "initcap": "letters that become two, as ß, stay one on DuckDB",
     "json_array_length": "malformed JSON is an error on DuckDB, NULL on Spark",
     "json_object_keys": "malformed JSON is an error on DuckDB, NULL on Spark",
     "sum": "of whole numbers beyond a bigint: an error on Spark, on DuckDB only when it is stored",
-    "ucase": "letters that become two, as ß, stay one on DuckDB",
-    "upper": "letters that become two, as ß, stay one on DuckDB",
 }
 
 # As above, of operators by the names that their examples have.

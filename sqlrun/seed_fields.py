@@ -13,7 +13,8 @@ from sqlrun.seeds import typed
 
 # Beyond this many problems a file is wrong as a whole, and more of them help nobody.
 ENOUGH = 20
-FIELD = re.compile(r'(?:"((?:[^"]|"")*)"|((?:[^",\n][^,\n]*)?))(,|\n|\Z)')
+FIELD = re.compile(r'(?:"((?:[^"]|"")*)"|((?:[^",\r\n][^,\r\n]*)?))(,|\r\n|\r|\n|\Z)')
+LINE_END = re.compile(r"\r\n|\r|\n")
 BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 # Stricter than Python's own readers, which take 1_000, blanks, NaN and other digits than 0-9.
 SHAPES = {
@@ -51,7 +52,7 @@ class Torn(Exception):
 
 def rows(file: str, text: str, columns: tuple[Column, ...], grain: tuple[str, ...], problems: list[Problem]) -> Rows:
     """Read a seed's rows and note what doesn't fit its contract (SR113)."""
-    sheet = _Sheet(file, text.split("\n"), [])
+    sheet = _Sheet(file, LINE_END.split(text), [])
     found: list[tuple[Field, ...]] = []
     try:
         lines = records(text)
@@ -126,7 +127,7 @@ def _header_fits(record: tuple[Field, ...], columns: tuple[Column, ...], sheet: 
 
 
 def records(text: str) -> Iterator[tuple[Field, ...]]:
-    """Split CSV text (RFC 4180) into records; empty lines are left out.
+    """Split CSV text (RFC 4180) into records; empty lines are left out, a line end in quotes is part of its field.
 
     Raises: Torn.
     """
@@ -139,9 +140,8 @@ def records(text: str) -> Iterator[tuple[Field, ...]]:
         quoted, bare, end = found.groups()
         value = quoted.replace('""', '"') if quoted is not None else bare or None
         record.append(Field(value, line, at - line_start + 1))
-        breaks = found[0].count("\n")
-        if breaks:
-            line, line_start = line + breaks, at + found[0].rindex("\n") + 1
+        for line_end in LINE_END.finditer(text, at, found.end()):
+            line, line_start = line + 1, line_end.end()
         at = found.end()
         if end != ",":
             if len(record) > 1 or record[0].text is not None:

@@ -85,6 +85,12 @@ _LEFT_OUT = frozenset(
         "array",
     ]
 )
+# Errors that sqlrun makes on purpose where DuckDB has another value: cases/functions/ has examples of each.
+_MEANT = (
+    "Spark writes so small and so large a double",
+    "Spark writes arrays, structs, maps",
+    "of two dates it is an interval",
+)
 NAMES = tuple(
     name
     for theme in ("text", "numbers", "conditions and casts", "dates and times", "arrays, maps and structs")
@@ -158,9 +164,11 @@ def differences(session: Any, listed: list[str]) -> list[str]:
     for call, spark in spark_values(session, accepted(session, listed, "called"), "called").items():
         found = on_duckdb(connection, statement([call], "ref.called"), names([call]), made)
         if isinstance(found, str):
-            if found.startswith("error") and spark is not None:
+            if found.startswith("error") and spark is not None and not any(stop in found for stop in _MEANT):
                 told.append(f"{call}: {found}, Spark {list(spark.values())[:3]}")
             continue
+        if spark is None and any("(BC)" in str(value) for _, value in found):
+            continue  # Spark has the date, Python has none before the year 1
         if spark is None:
             told.append(f"{call}: {[plain(row[1]) for row in found][:4]}, Spark an error")
             continue

@@ -5,8 +5,10 @@ from __future__ import annotations
 import random
 from decimal import Decimal
 
+import pytest
+
 from sqlrun.errors import ProjectError
-from tests.judge import judging
+from tests.judge import alone, judging
 from tests.judge.grammar import Grammar, Piece, smaller
 from tests.judge.judging import Judge, at_end, examples, plain, shrunk
 
@@ -70,3 +72,22 @@ def test_digits_are_compared() -> None:
     assert plain(Decimal("1.50")) != plain(Decimal("1.5"))
     assert plain(0.1 + 0.2) == plain(0.3)
     assert plain(-0.0) == plain(0.0)
+
+
+@pytest.mark.slow
+def test_no_example_ends_in_an_error_of_duckdbs_own() -> None:
+    """A tick is refused, or stopped by a value, or kept. `--alone` tries more."""
+    assert alone.run(random.SystemRandom().randrange(10**6), 20)["broken"] == 0
+
+
+def test_an_error_of_duckdbs_own_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what stops the tick of a value apart from it."""
+    ((_, _, (example,)),) = list(examples(2, 1))
+    said = iter(["INTERNAL Error: inequal types", "Conversion Error: out of range"])
+
+    def stop(*_: object) -> None:
+        raise judging._Stopped(next(said))
+
+    monkeypatch.setattr(alone, "_kept", stop)
+
+    assert [alone.ending(example)[0] for _ in range(2)] == ["broken", "stopped"]

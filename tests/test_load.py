@@ -205,6 +205,24 @@ def test_a_spreadsheets_csv_is_read(tmp_path):
     assert load.project(tmp_path).seeds[0].rows == (("1",), ("2",))
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_line_end_in_quotes_is_kept_as_it_is(tmp_path, end):
+    """Whatever ends the lines of the file."""
+    columns = "".join(f"      - {{name: {name}, data_type: string, description: It.}}\n" for name in "ab")
+    write(tmp_path, {"seeds/a.yml": SEED.format("a") + columns})
+    lines = ["a,b", '"x\ry","p\nq"', '"\r\n",z', '"\r",', ""]
+    (tmp_path / "seeds/a.csv").write_bytes(end.join(lines).encode())
+
+    assert load.project(tmp_path).seeds[0].rows == (("x\ry", "p\nq"), ("\r\n", "z"), ("\r", None))
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_lines_of_a_csv_are_counted_by_any_line_end(end):
+    _, problems = rows(f'a,b{end}"x{end}y",1{end}"p, q",z{end}', column("a"), column("b", "int"))
+
+    assert [(problem.place, problem.excerpt) for problem in problems] == [(Place("seeds/a.csv", 4, 8), '"p, q",z')]
+
+
 def test_what_hides_behind_a_dot_is_no_model(tmp_path):
     files = models({".ipynb_checkpoints/a": "select 1", "a": "select 1"})
 

@@ -18,6 +18,8 @@ def aggregate(node: exp.Expr) -> exp.Expr:
     match node:
         case exp.Window() | exp.Filter() | exp.Avg() if not _is_wrapped(node) and _is_mean(_inner(node)):
             return duckdb_decimals.mean(node, cast(exp.Avg, _inner(node)))
+        case exp.Window(this=exp.Sum() as inner) if duckdb_decimals.operands(inner):
+            return duckdb_decimals.window_sum(node, duckdb_decimals.operands(inner)[0])
         case exp.Window() if isinstance(_inner(node), _LISTS):
             return _window_of_list(node)
         case exp.Window() if duckdb_moments.is_moment(_inner(node)):
@@ -64,7 +66,7 @@ def _is_wrapped(node: exp.Expr) -> bool:
 def _filtered(node: exp.Expr, inner: exp.Expr, conditions: list[exp.Expr]) -> exp.Expr:
     """Write an aggregate over the rows that meet all conditions."""
     if duckdb_moments.is_moment(inner):
-        return duckdb_moments.computed(inner, duckdb_moments.collected(inner, conditions))
+        return duckdb_moments.computed(inner, conditions, lambda call: call)
     match inner:
         case exp.ArrayAgg() | exp.ArrayUniqueAgg():
             return _empty_for_none(_list(inner, conditions))
@@ -113,9 +115,13 @@ def _window_of_count(node: exp.Window) -> exp.Expr:
 def _window_of_moment(node: exp.Window) -> exp.Expr:
     inner = _inner(node)
     conditions = [node.this.expression.this] if isinstance(node.this, exp.Filter) else []
-    window = node.copy()
-    window.set("this", duckdb_moments.collected(inner, conditions))
-    return duckdb_moments.computed(inner, window)
+
+    def over(call: exp.Expr) -> exp.Expr:
+        window = node.copy()
+        window.set("this", call)
+        return window
+
+    return duckdb_moments.computed(inner, conditions, over)
 
 
 def _percentile(node: exp.Expr, inner: exp.AnonymousAggFunc, conditions: list[exp.Expr]) -> exp.Expr:

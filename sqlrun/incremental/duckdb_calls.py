@@ -11,6 +11,7 @@ from sqlrun.incremental import (
     duckdb_aggregates,
     duckdb_casts,
     duckdb_decimals,
+    duckdb_letters,
     duckdb_nested,
     duckdb_numbers,
     duckdb_orders,
@@ -38,31 +39,42 @@ CLASSES: Mapping[type[exp.Expr], Callable[[Any], exp.Expr]] = {
     exp.ArrayMin: lambda node: CALLS["array_min"]([node.this]),
     exp.ArraySize: lambda node: CALLS["cardinality"]([node.this]),
     exp.ArraySlice: duckdb_nested.sliced,
+    exp.Asinh: duckdb_numbers.asinh,
     exp.BitwiseCount: lambda node: CALLS["bit_count"]([node.this]),
+    exp.BitwiseLeftShift: duckdb_numbers.shifted,
+    exp.BitwiseRightShift: duckdb_numbers.shifted,
     exp.Ceil: duckdb_numbers.whole,
+    exp.Chr: lambda node: CALLS["chr"](node.expressions),
     exp.Date: lambda node: CALLS["to_date"]([node.this]),
     exp.DateTrunc: duckdb_times.truncated_date,
     exp.Encode: duckdb_text.encode,
     exp.Extract: lambda node: duckdb_times.field(node.name, node.expression),
     exp.Floor: duckdb_numbers.whole,
+    exp.FromBase64: duckdb_text.decoded,
     exp.GenerateSeries: duckdb_nested.sequence,
+    exp.Initcap: duckdb_letters.initcap,
     exp.IsNan: lambda node: CALLS["isnan"]([node.this]),
     exp.JSONExtractScalar: duckdb_nested.json_value,
+    exp.Lower: duckdb_letters.lower,
     exp.MakeInterval: duckdb_times.interval,
     exp.Ln: lambda node: CALLS["log"]([node.this]),
     exp.Reduce: duckdb_nested.reduced,
     exp.RegexpCount: duckdb_text.counted,
     exp.RegexpExtract: duckdb_text.extract,
     exp.RegexpExtractAll: duckdb_text.extract,
+    exp.RegexpInstr: duckdb_text.found_at,
     exp.RegexpLike: duckdb_text.matched,
     exp.RegexpReplace: duckdb_text.replaced,
     exp.RegexpSplit: duckdb_text.split,
     exp.Round: duckdb_casts.rounded,
+    exp.Space: duckdb_text.space,
     exp.StrPosition: duckdb_text.position,
     exp.Substring: duckdb_text.substring,
     exp.TimestampTrunc: duckdb_times.truncated,
+    exp.ToBinary: duckdb_text.binary,
     exp.Transform: duckdb_nested.indexed,
     exp.TsOrDsToDate: lambda node: CALLS["to_date"]([node.this]),
+    exp.Upper: duckdb_letters.upper,
     exp.UnixSeconds: lambda node: duckdb_times.seconds(node.this),
 }
 
@@ -103,6 +115,8 @@ def _mended(node: exp.Expr) -> exp.Expr:
         case exp.Anonymous() if duckdb_decimals.operands(node):
             made = duckdb_decimals.computed(node, *node.expressions)
             return made if made is not None else duckdb_decimals.positive(node, CALLS["pmod"](node.expressions))
+        case exp.BitwiseLeftShift() | exp.BitwiseRightShift():
+            return CLASSES[type(node)](node)
         case exp.Div() | exp.Mod() | exp.IntDiv() | exp.Mul() | exp.Add() | exp.Sub():
             return duckdb_decimals.computed(node, node.this, node.expression) or _mended_operator(node)
         case exp.Anonymous():

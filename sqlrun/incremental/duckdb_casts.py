@@ -27,6 +27,11 @@ def cast(node: exp.Cast) -> exp.Expr:
     return piece(template, x=value) if template else node
 
 
+def to_whole(value: exp.Expr, kind: str) -> exp.Expr:
+    """Cast an argument to a whole number type, as Spark does of itself: it cuts off, DuckDB rounds."""
+    return cast(exp.Cast(this=value.copy(), to=exp.DataType.build(kind, dialect="duckdb")))
+
+
 def _template(node: exp.Cast, is_text: bool) -> str:
     word, other = ("try_cast", "null") if isinstance(node, exp.TryCast) else ("cast", "")
     kind = node.to.sql("duckdb")
@@ -139,6 +144,14 @@ def whole_part(node: exp.IntDiv) -> exp.Expr:
     return piece(template, a=node.this.unnest(), b=node.expression.unnest())
 
 
+def _safe_element(node: exp.Bracket, key: exp.Expr) -> exp.Expr:
+    template = (
+        "case when typeof(arg_x) like '%]' and cast(arg_i as varchar) = '0' "
+        "then error('try_element_at: elements count from 1') else arg_x[arg_i] end"
+    )
+    return piece(template, x=node.this, i=key)
+
+
 def element(node: exp.Bracket) -> exp.Expr:
     """Mend x[i] and element_at: an index outside an array is an error, a key that a map lacks is not."""
     if (
@@ -151,7 +164,7 @@ def element(node: exp.Bracket) -> exp.Expr:
     if from_one and number(key) == 0:
         return piece("error('element_at: elements count from 1')")
     if node.args.get("safe"):
-        return node
+        return _safe_element(node, key) if from_one and number(key) is None else node
     outside = "arg_i < 0 or arg_i >= cardinality(arg_x)"
     if from_one:
         outside = "arg_i = 0 or abs(arg_i) > cardinality(arg_x)"

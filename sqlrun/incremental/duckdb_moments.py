@@ -1,17 +1,21 @@
 """Variances, covariances and regressions as Spark computes them, as DuckDB's SQL. Pure.
 
-DuckDB's own lose digits far from zero, end in an error where a value is infinite, and say 0 or NULL where Spark says
-NaN. Here the values of a group are collected, and their distances from the mean are summed up.
+Of a small group the values are collected, and their distances from the mean are summed up: no digit is lost, however
+far from zero they lie. Of a larger one DuckDB's own are taken, which are updated row by row as Spark's are and need no
+memory. Squares too large for a double are an error. `kurtosis` and `skewness`, whose own lose digits, collect all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
-from sqlrun.incremental.duckdb_pieces import call, piece
+from sqlrun.incremental.duckdb_pieces import UnlikeSparkError, call, piece, repeated
 
+Around = Callable[[exp.Expr], exp.Expr]
+# Groups of so many values, and of so many pairs, are collected.
+MOST_VALUES, MOST_PAIRS = 32, 16
 _SQUARES = "list_sum(list_transform(_c, lambda _v: _v * _v))"
 _POWERS = "list_sum(list_transform(_c, lambda _v: _v ** {}))"
 _NO_NUMBER = "case when isinf({0}) then error('the values are too large for their variance') else {0} end"
@@ -30,7 +34,10 @@ _OF_ONE: Mapping[type[exp.Expr] | str, str] = {
         f"sqrt(len(_c)) * {_POWERS.format(3)} / sqrt({_SQUARES} * {_SQUARES} * {_NO_NUMBER.format(_SQUARES)}) end"
     ),
 }
-_XX, _YY, _XY = (f"list_sum(list_transform(_c, lambda _v: _v.{a} * _v.{b}))" for a, b in ("xx", "yy", "xy"))
+_XX, _YY, _XY = (
+    f"list_sum(list_transform(_c, lambda _v: struct_extract(_v, '{a}') * struct_extract(_v, '{b}')))"
+    for a, b in ("xx", "yy", "xy")
+)
 # Of the pairs `_c`, each less the means; `_m` holds the means. In regressions `y` comes first.
 _OF_TWO: Mapping[type[exp.Expr], str] = {
     exp.CovarPop: f"case when len(_c) > 0 then {_NO_NUMBER.format(_XY)} / len(_c) end",
@@ -45,7 +52,7 @@ _OF_TWO: Mapping[type[exp.Expr], str] = {
     exp.RegrSlope: f"case when len(_c) > 0 and {_XX} <> 0 then {_NO_NUMBER.format(_XY)} / {_NO_NUMBER.format(_XX)} end",
     exp.RegrIntercept: (
         f"case when len(_c) > 0 and {_XX} <> 0 then "
-        f"_m.y - {_NO_NUMBER.format(_XY)} / {_NO_NUMBER.format(_XX)} * _m.x end"
+        f"struct_extract(_m, 'y') - {_NO_NUMBER.format(_XY)} / {_NO_NUMBER.format(_XX)} * struct_extract(_m, 'x') end"
     ),
     exp.RegrR2: (
         f"case when len(_c) = 0 or {_XX} = 0 then null when {_YY} = 0 then 1 "
@@ -59,14 +66,38 @@ _ALONE = (
     "lambda _c: {})[1])[1]"
 )
 _MEANS = (
-    "[{{{{'x': list_avg(list_transform({0}, lambda _w: _w.x)), 'y': list_avg(list_transform({0}, lambda _w: _w.y))}}}}]"
+    "[{{{{'x': list_avg(list_transform({0}, lambda _w: struct_extract(_w, 'x'))), "
+    "'y': list_avg(list_transform({0}, lambda _w: struct_extract(_w, 'y')))}}}}]"
 )
-_LESS = "[list_transform({0}, lambda _w: {{{{'x': _w.x - {1}.x, 'y': _w.y - {1}.y}}}})]"
+_LESS = (
+    "[list_transform({0}, lambda _w: {{{{'x': struct_extract(_w, 'x') - struct_extract({1}, 'x'), "
+    "'y': struct_extract(_w, 'y') - struct_extract({1}, 'y')}}}})]"
+)
 _PAIRED = (
     f"list_transform({_MEANS.format('arg_l')}, lambda _m: list_transform({_LESS.format('arg_l', '_m')}, "
     f"lambda _d: list_transform({_MEANS.format('_d')}, lambda _e: list_transform({_LESS.format('_d', '_e')}, "
     "lambda _c: {})[1])[1])[1])[1]"
 )
+# Of larger groups. A single value that is no number is never among them, whose variance DuckDB says is 0.
+_LARGE_ONE: Mapping[type[exp.Expr], str] = {
+    exp.Stddev: "stddev_samp",
+    exp.StddevPop: "stddev_pop",
+    exp.Variance: "var_samp",
+    exp.VariancePop: "var_pop",
+}
+_LXX, _LYY, _LXY = (f"(({_NO_NUMBER.format(f'arg_{name}')}) * arg_n)" for name in ("xx", "yy", "xy"))
+_SPREAD = f"(sqrt({_LXX}) * sqrt({_LYY}))"
+_LARGE_TWO: Mapping[type[exp.Expr], str] = {
+    exp.CovarPop: _NO_NUMBER.format("arg_xy"),
+    exp.CovarSamp: _NO_NUMBER.format("arg_sample"),
+    exp.Corr: f"case when {_SPREAD} = 0 then error('corr: nothing varies') else {_LXY} / {_SPREAD} end",
+    exp.RegrSxx: _LXX,
+    exp.RegrSyy: _LYY,
+    exp.RegrSxy: _LXY,
+    exp.RegrSlope: f"case when {_LXX} <> 0 then {_LXY} / {_LXX} end",
+    exp.RegrIntercept: f"case when {_LXX} <> 0 then arg_mean_y - {_LXY} / {_LXX} * arg_mean_x end",
+    exp.RegrR2: f"case when {_LXX} = 0 then null when {_LYY} = 0 then 1 else {_LXY} * {_LXY} / ({_LXX} * {_LYY}) end",
+}
 
 
 def _kind(node: exp.Expr) -> type[exp.Expr] | str:
@@ -80,25 +111,58 @@ def is_moment(node: exp.Expr) -> bool:
     return _kind(node) in _OF_ONE or type(node) in _OF_TWO
 
 
-def collected(node: exp.Expr, conditions: list[exp.Expr]) -> exp.Expr:
-    """Write the list of a group's values, of rows in which all are known and that meet all conditions."""
-    first = node.expressions[0] if isinstance(node, exp.AnonymousAggFunc) else node.this
+def computed(node: exp.Expr, conditions: list[exp.Expr], around: Around) -> exp.Expr:
+    """Write an aggregate over the rows that meet all conditions; `around` puts each call into the node's window."""
     if type(node) in _OF_TWO:
-        held = {"y": first, "x": node.expression}
-        item = piece("{'x': cast(arg_x as double), 'y': cast(arg_y as double)}", **held)
-    elif isinstance(first, exp.Distinct):
-        held = {"x": first.expressions[0]}
-        item = exp.Distinct(expressions=[piece("cast(arg_x as double)", **held)])
-    else:
-        held = {"x": first}
-        item = piece("cast(arg_x as double)", **held)
-    known = [piece("arg_v is not null", v=value) for value in held.values()]
-    kept = exp.and_(*(exp.paren(condition.copy()) for condition in [*known, *conditions]))
-    return exp.Filter(this=call("list", item), expression=exp.Where(this=kept))
+        return _of_two(node, conditions, around)
+    value, distinct = _argument(node.expressions[0] if isinstance(node, exp.AnonymousAggFunc) else node.this)
+
+    def over(name: str, *more: exp.Expr) -> exp.Expr:
+        made = call(name, exp.Distinct(expressions=[value]) if distinct else value, *more)
+        return around(_where(made, [piece("arg_v is not null", v=value), *conditions]))
+
+    kind = _kind(node)
+    if isinstance(kind, str):
+        return piece(_ALONE.format(_OF_ONE[kind]), l=over("list"))
+    small = piece(_ALONE.format(_OF_ONE[kind]), l=over("max", exp.Literal.number(MOST_VALUES)))
+    large = repeated(_NO_NUMBER.format("arg_v"), v=over(_LARGE_ONE[kind]))
+    return _by_size(over("count"), MOST_VALUES, small, large)
 
 
-def computed(node: exp.Expr, values: exp.Expr) -> exp.Expr:
-    """Write an aggregate over the list of its group's values."""
-    if type(node) in _OF_TWO:
-        return piece(_PAIRED.format(_OF_TWO[type(node)]), l=values)
-    return piece(_ALONE.format(_OF_ONE[_kind(node)]), l=values)
+def _of_two(node: exp.Expr, conditions: list[exp.Expr], around: Around) -> exp.Expr:
+    if isinstance(node.this, exp.Distinct):
+        raise UnlikeSparkError("it has no such form of it")
+    (y, _), (x, _) = _argument(node.this), _argument(node.expression)
+    known = [piece("arg_x is not null and arg_y is not null", x=x, y=y), *conditions]
+
+    def over(name: str, *arguments: exp.Expr) -> exp.Expr:
+        return around(_where(call(name, *arguments), known))
+
+    count = around(_where(exp.Count(this=exp.Star()), known))
+    pairs = over("max", piece("{'x': arg_x, 'y': arg_y}", x=x, y=y), exp.Literal.number(MOST_PAIRS))
+    small = piece(_PAIRED.format(_OF_TWO[type(node)]), l=pairs)
+    large = repeated(
+        _LARGE_TWO[type(node)],
+        n=count,
+        xx=over("var_pop", x),
+        yy=over("var_pop", y),
+        xy=over("covar_pop", y, x),
+        sample=over("covar_samp", y, x),
+        mean_x=over("favg", x),
+        mean_y=over("favg", y),
+    )
+    return _by_size(count, MOST_PAIRS, small, large)
+
+
+def _by_size(count: exp.Expr, most: int, small: exp.Expr, large: exp.Expr) -> exp.Expr:
+    return repeated(f"case when arg_n > {most} then arg_l else arg_s end", n=count, l=large, s=small)
+
+
+def _argument(node: exp.Expr) -> tuple[exp.Expr, bool]:
+    distinct = isinstance(node, exp.Distinct)
+    return piece("cast(arg_x as double)", x=node.expressions[0] if distinct else node), distinct
+
+
+def _where(node: exp.Expr, conditions: list[exp.Expr]) -> exp.Expr:
+    kept = exp.and_(*(exp.paren(condition.copy()) for condition in conditions))
+    return exp.Filter(this=node, expression=exp.Where(this=kept))

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
+from sqlrun.incremental.duckdb_casts import to_whole
 from sqlrun.incremental.duckdb_pieces import Mend, UnlikeSparkError, call, number, of, piece, text
 
 # Java's line ends, which its `.` leaves out; RE2 leaves out \n alone.
@@ -98,9 +99,15 @@ def extract(node: exp.RegexpExtract | exp.RegexpExtractAll) -> exp.Expr:
     pattern = text(node.expression)
     if index is None or node.args.get("position") is not None:
         raise UnlikeSparkError("the number of the group has to be written out")
+    one = isinstance(node, exp.RegexpExtract)
     if pattern is not None and index > groups(pattern):
-        return piece("error('regexp_extract: there is no such group')")
-    name = "regexp_extract" if isinstance(node, exp.RegexpExtract) else "regexp_extract_all"
+        none = "''" if one else "[]"
+        template = (
+            "case when regexp_matches(arg_s, arg_p) then error('regexp_extract: there is no such group') "
+            f"when arg_s is not null then {none} end"
+        )
+        return piece(template, s=node.this, p=regex(node.expression))
+    name = "regexp_extract" if one else "regexp_extract_all"
     return call(name, node.this, regex(node.expression), exp.Literal.number(index))
 
 
@@ -112,6 +119,22 @@ def matched(node: exp.RegexpLike) -> exp.Expr:
 def counted(node: exp.RegexpCount) -> exp.Expr:
     """Mend regexp_count."""
     return call("len", call("regexp_extract_all", node.this, regex(node.expression)))
+
+
+def found_at(node: exp.RegexpInstr) -> exp.Expr:
+    """Mend regexp_instr: Java counts letters beyond 16 bits twice, and the group's number changes nothing."""
+    if any(node.args.get(key) is not None for key in ("occurrence", "option", "parameters", "group")):
+        raise UnlikeSparkError("it has no such form of it")
+    if node.args.get("position") is not None and number(node.args["position"]) is None:
+        raise UnlikeSparkError("the number of the group has to be written out")
+    pattern = regex(node.expression)
+    before = exp.Literal.string(rf"(?s)\A(.*?)(?:{pattern.name})")
+    template = (
+        "case when not regexp_matches(arg_s, arg_p) then 0 when arg_s is not null "
+        "then cast(length(regexp_extract(arg_s, arg_b, 1)) "
+        "+ len(regexp_extract_all(regexp_extract(arg_s, arg_b, 1), '[\\x{10000}-\\x{10FFFF}]')) + 1 as int) end"
+    )
+    return piece(template, s=node.this, p=pattern, b=before)
 
 
 def replaced(node: exp.RegexpReplace) -> exp.Expr:
@@ -210,6 +233,62 @@ def _pad(name: str) -> Mend:
     return build
 
 
+def space(node: exp.Space) -> exp.Expr:
+    """Mend space."""
+    return piece("repeat(' ', arg_n)", n=to_whole(node.this, "int"))
+
+
+def _character(arguments: list[exp.Expr]) -> exp.Expr:
+    (code,) = arguments
+    template = "case when arg_n < 0 then '' else chr(cast(arg_n % 256 as int)) end"
+    return piece(template, n=to_whole(code, "bigint"))
+
+
+_LETTERS = "list_distinct(string_split(arg_a || arg_b, ''))"
+# DuckDB counts bytes. What isn't ASCII is written in letters of one byte, each for one.
+_CODED = (
+    "array_to_string(list_transform(string_split({0}, ''), lambda _c: "
+    f"case when list_position({_LETTERS}, _c) > 127 then error('levenshtein: more than 127 different letters') "
+    f"else coalesce(chr(cast(list_position({_LETTERS}, _c) as int)), '') end), '')"
+)
+_DISTANCE = (
+    "case when strlen(arg_a) = length(arg_a) and strlen(arg_b) = length(arg_b) then levenshtein(arg_a, arg_b) "
+    "when arg_a is not null and arg_b is not null "
+    f"then levenshtein({_CODED.format('arg_a')}, {_CODED.format('arg_b')}) end"
+)
+_BASE64 = "regexp_replace(arg_s, '[^A-Za-z0-9+/=]', '', 'g')"
+# Java's decoder leaves out what is no letter of the alphabet, and needs no padding.
+_DECODED = (
+    f"case when regexp_full_match({_BASE64}, '(.{{4}})*([^=]{{2}}(==)?|[^=]{{3}}=?)?') "
+    f"and not regexp_matches({_BASE64}, '=[^=]|===') then from_base64(rtrim({_BASE64}, '=') || "
+    f"repeat('=', cast((4 - length(rtrim({_BASE64}, '=')) % 4) % 4 as int))) "
+    "when arg_s is not null then error('unbase64: a text is no base64') end"
+)
+
+
+def decoded(node: exp.FromBase64) -> exp.Expr:
+    """Mend unbase64."""
+    return piece(_DECODED, s=node.this)
+
+
+def binary(node: exp.ToBinary) -> exp.Expr:
+    """Mend to_binary: hexadecimal unless the form is given."""
+    form = node.args.get("format")
+    match "hex" if form is None else (text(form) or "").lower():
+        case "hex":
+            template = (
+                "case when regexp_full_match(arg_s, '[0-9A-Fa-f]*') then unhex(arg_s) "
+                "when arg_s is not null then error('to_binary: a text is not hexadecimal') end"
+            )
+            return piece(template, s=node.this)
+        case "base64":
+            return piece(_DECODED, s=node.this)
+        case "utf-8" | "utf8":
+            return call("encode", node.this)
+        case _:
+            raise UnlikeSparkError("the form has to be written out")
+
+
 def _sha2(arguments: list[exp.Expr]) -> exp.Expr:
     if number(arguments[1]) not in (0, 256):
         raise UnlikeSparkError("it has SHA-256 alone", "Write sha2(x, 256).")
@@ -238,8 +317,8 @@ def _substring_index(arguments: list[exp.Expr]) -> exp.Expr:
 
 CALLS: Mapping[str, Mend] = {
     "btrim": lambda arguments: call("trim", *arguments),
-    "char": of("case when arg_n < 0 then '' else chr(cast(arg_n % 256 as int)) end", "n"),
-    "chr": of("case when arg_n < 0 then '' else chr(cast(arg_n % 256 as int)) end", "n"),
+    "char": _character,
+    "chr": _character,
     "decode": _decode,
     "elt": _elt,
     "find_in_set": of(
@@ -249,7 +328,7 @@ CALLS: Mapping[str, Mend] = {
     ),
     "left": of("case when arg_n < 0 then left(arg_s, 0) else left(arg_s, arg_n) end", "sn"),
     "len": of("length(arg_s)", "s"),
-    "levenshtein": of("levenshtein(arg_a, arg_b)", "ab"),
+    "levenshtein": of(_DISTANCE, "ab"),
     "lpad": _pad("lpad"),
     "octet_length": of("strlen(arg_s)", "s"),
     "regexp_substr": lambda a: piece(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from sqlrun.incremental.duckdb_casts import to_whole
 from sqlrun.incremental.duckdb_pieces import Mend, UnlikeSparkError, number, of, piece, text
 
 # Spark's letters of a pattern: what strftime and strptime call them, and what a text must look like there.
@@ -118,18 +119,25 @@ def _read(kind: str, *, strict: bool = True) -> Mend:
     def build(arguments: list[exp.Expr]) -> exp.Expr:
         if len(arguments) == 2:
             return read(arguments[0], arguments[1], strict=strict, kind=kind)
-        return piece(f"{'cast' if strict else 'try_cast'}(arg_x as {kind})", x=arguments[0])
+        if strict or kind == "date":
+            return piece(f"{'cast' if strict else 'try_cast'}(arg_x as {kind})", x=arguments[0])
+        # A number would be NULL: the cast of one is refused.
+        template = (
+            f"case when typeof(arg_x) = 'VARCHAR' then try_cast(cast(arg_x as varchar) as {kind}) "
+            f"else cast(arg_x as {kind}) end"
+        )
+        return piece(template, x=arguments[0])
 
     return build
 
 
 def _seconds(arguments: list[exp.Expr]) -> exp.Expr:
-    """Mend unix_timestamp: of a text by a pattern, or of a time."""
+    """Mend unix_timestamp: of a text by a pattern, or of a time; before 1970 it cuts off, unlike unix_seconds."""
     value = arguments[0]
     pattern = arguments[1] if len(arguments) == 2 else exp.Literal.string("yyyy-MM-dd HH:mm:ss")
     if len(arguments) == 2 or text(value) is not None:
         value = read(value, pattern, strict=True, kind="timestamptz")
-    return seconds(value)
+    return piece("epoch_us(cast(arg_x as timestamptz)) // 1000000", x=value)
 
 
 def seconds(value: exp.Expr, unit: int = 10**6) -> exp.Expr:
@@ -235,7 +243,7 @@ def truncated_date(node: exp.DateTrunc) -> exp.Expr:
 
 def _from_unixtime(arguments: list[exp.Expr]) -> exp.Expr:
     pattern = arguments[1] if len(arguments) == 2 else exp.Literal.string("yyyy-MM-dd HH:mm:ss")
-    return shown(piece("to_timestamp(arg_n)", n=arguments[0]), pattern)
+    return shown(piece("to_timestamp(arg_n)", n=to_whole(arguments[0], "bigint")), pattern)
 
 
 def _next_day(arguments: list[exp.Expr]) -> exp.Expr:
@@ -260,11 +268,13 @@ def interval(node: exp.MakeInterval) -> exp.Expr:
 
 
 CALLS: Mapping[str, Mend] = {
-    "add_months": of("cast(cast(arg_d as date) + to_months(cast(arg_n as int)) as date)", "dn"),
+    "add_months": lambda a: piece(
+        "cast(cast(arg_d as date) + to_months(arg_n) as date)", d=a[0], n=to_whole(a[1], "int")
+    ),
     "date_add": _add,
     "date_diff": _difference,
     "date_format": lambda a: shown(a[0], a[1]),
-    "date_from_unix_date": of("date '1970-01-01' + cast(arg_n as int)", "n"),
+    "date_from_unix_date": lambda a: piece("date '1970-01-01' + arg_n", n=to_whole(a[0], "int")),
     "date_part": _date_part,
     "date_sub": of("cast(arg_d as date) - cast(arg_n as int)", "dn"),
     "dateadd": _add,

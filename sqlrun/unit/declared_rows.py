@@ -265,4 +265,4 @@ def _fixture(reader: Reader, node: Any, kind: str, known: Known) -> Passage | No
 
 
 def _of_fixture(fixture: Fixture) -> Passage:
-    return Passage(fixture.text, Place(fixture.file), True, tuple(fixture.text.split("\n")))
+    return Passage(fixture.text, Place(fixture.file), True, tuple(seed_fields.LINE_END.split(fixture.text)))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.fuzz import writing
+from tests.judge import alone
 from tests.judge.judging import Counts, Judge, examples, shrunk
 
 # Queries over a few rows: Spark is not to compile each.
@@ -65,7 +66,12 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=3600)
     parser.add_argument("--seed", type=int, help="draw the same examples again")
     parser.add_argument("--whole", action="store_true", help="don't make failing examples smaller")
+    parser.add_argument(
+        "--alone", action="store_true", help="without Spark: look for errors that no query should end in"
+    )
     options = parser.parse_args()
+    if options.alone:
+        return alone.main(options.seed, options.count)
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(10**6)
     print(f"seed {seed}")
     with spark() as session:
