@@ -90,6 +90,7 @@ _MEANT = (
     "Spark writes so small and so large a double",
     "Spark writes arrays, structs, maps",
     "of two dates it is an interval",
+    "Unimplemented type for cast",
 )
 NAMES = tuple(
     name

@@ -37,7 +37,7 @@ _WHOLE_NUMBER = (
 
 
 # Its lowest bits, read as a number with a sign.
-_BITS = "((cast(arg_x as hugeint) * (cast(1 as hugeint) << (arg_n & {0}))) & cast('{1}' as hugeint))"
+_BITS = "((cast(arg_v as hugeint) * (cast(1 as hugeint) << (arg_n & {0}))) & cast('{1}' as hugeint))"
 _SHIFTED_LEFT = f"({_BITS} - case when {_BITS} >= cast('{{2}}' as hugeint) then cast('{{3}}' as hugeint) else 0 end)"
 _LARGEST = "greatest(abs(cast(arg_a as double)), abs(cast(arg_b as double)))"
 _HYPOT = (
@@ -73,14 +73,15 @@ def asinh(node: exp.Asinh) -> exp.Expr:
 
 def shifted(node: exp.BitwiseLeftShift | exp.BitwiseRightShift) -> exp.Expr:
     """Mend << and >>: Java counts modulo 32 or 64, and what is shifted out is lost."""
+    value, count = node.this.unnest(), node.expression.unnest()
     if isinstance(node, exp.BitwiseRightShift):
         template = "case when typeof(arg_x) = 'BIGINT' then arg_x >> (arg_n & 63) else arg_x >> (arg_n & 31) end"
-    else:
-        template = (
-            f"cast(case when typeof(arg_x) = 'BIGINT' then {_SHIFTED_LEFT.format(63, 2**64 - 1, 2**63, 2**64)} "
-            f"else {_SHIFTED_LEFT.format(31, 2**32 - 1, 2**31, 2**32)} end as bigint)"
-        )
-    return piece(template, x=node.this.unnest(), n=node.expression.unnest())
+        return piece(template, x=value, n=count)
+    template = (
+        f"cast(case when typeof(arg_x) = 'BIGINT' then {_SHIFTED_LEFT.format(63, 2**64 - 1, 2**63, 2**64)} "
+        f"else {_SHIFTED_LEFT.format(31, 2**32 - 1, 2**31, 2**32)} end as bigint)"
+    )
+    return piece(template, x=value, v=duckdb_casts.to_whole(value, "bigint"), n=count)
 
 
 def _try_mod(arguments: list[exp.Expr]) -> exp.Expr:
