@@ -120,9 +120,12 @@ def _landing(reader: Reader, top: dict[str, object], engine: str) -> str:
 def _warehouse(reader: Reader, top: dict[str, object], root: Path) -> str:
     before = len(reader.problems)
     text, written = _expanded(reader, top, "warehouse"), reader.text(top, "warehouse")
-    folder, project = (root / text).resolve(), root.resolve()
     if len(reader.problems) > before:
         return ""
+    try:
+        folder, project = (root / text).resolve(), root.resolve()
+    except ValueError:  # half a sign, or U+0000: no path at all, as `_check_path` says
+        return str(root / text)
     if "://" in text:
         # It would quietly become a local folder of that name.
         message, hint = f"the warehouse `{written}` is no folder", "Tables lie in a folder; mount the store there."

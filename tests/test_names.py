@@ -91,6 +91,17 @@ def test_a_folder_that_engines_misread_is_refused_before_anything_is_written(tmp
     assert code == 2 and "SR737" in told and not (root / "warehouse").exists()
 
 
+@pytest.mark.parametrize("name", ["a[b]", "\ud83d", "a\0b"])
+def test_a_warehouse_that_is_no_path_is_refused(tmp_path: Path, name: str) -> None:
+    """YAML's escapes can write what no file system has."""
+    root = in_folder(tmp_path / "p")
+    (root / "profiles/local.yml").write_text(f"engine: duckdb\nwarehouse: {json.dumps('w/' + name)}\n")
+
+    code, told = run(root, "build")
+
+    assert code == 2 and "SR737" in told and not (root / "w").exists()
+
+
 def with_column(folder: Path, name: str) -> Path:
     """Make a project whose source, landing and mart have a column of a name."""
     quoted, text = "`" + name.replace("`", "``") + "`", json.dumps(name, ensure_ascii=False)
