@@ -9,9 +9,9 @@ from datetime import timedelta
 from pathlib import Path
 
 from benchmarks import world
-from sqlrun.simulate import write_history
-from sqlrun.simulate_orders import start_for
-from sqlrun.simulate_settings import MINUTES_PER_DAY, from_minute, to_minute
+from sqlrun.simulate.orders import start_for
+from sqlrun.simulate.settings import MINUTES_PER_DAY, from_minute, to_minute
+from sqlrun.simulate.simulate import write_history
 
 
 def backfill(root: Path, orders: int, name: str) -> world.World:

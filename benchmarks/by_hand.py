@@ -16,18 +16,20 @@ from typing import Any
 from benchmarks import spark_costs
 from benchmarks.costs import TickCost
 from benchmarks.expert import session
-from sqlrun import landing
-from sqlrun.engines import delta_files, spark_merge, spark_views
-from sqlrun.engines.duckdb import DuckDBEngine
-from sqlrun.engines.protocol import Merge, Relation, Write
-from sqlrun.incremental import ranges
+from sqlrun.engine_api import Merge, Relation, Write
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.engines.spark import views as spark_views
+from sqlrun.engines.spark import write as spark_write
+from sqlrun.incremental import pruning
 from sqlrun.incremental.compile import Compiled
+from sqlrun.incremental.landing import query as landing_query
 from sqlrun.incremental.script import Moment
 from sqlrun.incremental.stages import Stage
 from sqlrun.incremental.statements import Tick, prepare
-from sqlrun.ledger import Ledger
 from sqlrun.pipeline import prepare as prepare_project
-from sqlrun.plan import TickPlan, Workspace, tick_plan
+from sqlrun.plan.plan import TickPlan, Workspace, tick_plan
+from sqlrun.publish.ledger import Ledger
 
 # What can run at once: each list needs the ones before it.
 ORDER = (
@@ -55,7 +57,7 @@ class ByHand:
         self._work = work
         self._space, plan = sqlruns_tables(work)
         self._tables = plan.tables
-        self._versions = {name: delta_files.head(table.spec.path) or 0 for name, table in self._tables.items()}
+        self._versions = {name: delta_table.head(table.spec.path) or 0 for name, table in self._tables.items()}
         self._previous = plan.as_of
         self._spark = session(memory)
         self._files = DuckDBEngine()
@@ -82,7 +84,7 @@ class ByHand:
         self._previous = as_of
 
     def _advance(self, name: str) -> None:
-        self._versions[name] = delta_files.head(self._tables[name].spec.path) or 0
+        self._versions[name] = delta_table.head(self._tables[name].spec.path) or 0
 
     def _stage(self, name: str, moment: Moment, before: Mapping[str, int]) -> None:
         stage = self._space.stage(name)
@@ -92,7 +94,7 @@ class ByHand:
         prepared = prepare(stage, Tick(moment, changed, fresh=False), "spark", "")
         if prepared is None:
             return
-        needed = ranges.needed(stage, moment, fresh=False)
+        needed = pruning.needed(stage, moment, fresh=False)
         relations = []
         for table, flavour in prepared.reads:
             found = tuple((r.column, r.low, r.high) for r in needed.get((table, flavour), ()))
@@ -101,7 +103,7 @@ class ByHand:
         spark_views.register(own, tuple(relations))
         assert isinstance(prepared.statement, Merge)
         write = Write(self._tables[name].spec, before[name], 0, "", (), prepared.statement)
-        spark_merge.merge(own, self._files.lent, delta_files.open_table(write.table.path), write, prepared.statement)
+        spark_write.merge(own, self._files.lent, delta_table.open_table(write.table.path), write, prepared.statement)
         self._advance(name)
 
     def _relation(
@@ -129,7 +131,7 @@ class ByHand:
 def land(spark: Any, work: Path, model: Compiled, path: str, rules: Any) -> None:
     """Append the rows of new files with sqlrun's landing query."""
     assert model.source is not None
-    query = landing.query(model.own, model.source, rules, "spark", datetime.now(timezone.utc))
+    query = landing_query.query(model.own, model.source, rules, "spark", datetime.now(timezone.utc))
     reader = spark.readStream.format("text").option("maxFilesPerTrigger", 100_000)
     lines = reader.load(str(work / "data" / "orders"))
     lines.selectExpr("value", "_metadata.file_name as file").createOrReplaceTempView("lines")

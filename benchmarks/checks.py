@@ -108,8 +108,8 @@ def _print(figures: Figures) -> None:
 
 def _published(work: str) -> tuple[Any, Any]:
     """Open what sqlrun left behind: the project and the last published tick."""
-    from sqlrun.ledger import Ledger
     from sqlrun.pipeline import prepare
+    from sqlrun.publish.ledger import Ledger
 
     prepared = prepare(Path(work))
     published = Ledger(str(Path(work, "warehouse")), prepared.nouns.name).read().published
@@ -119,7 +119,7 @@ def _published(work: str) -> tuple[Any, Any]:
 
 def _by_hand(work: str, _: str) -> tuple[float, float, int]:
     """Count what breaks each rule with one query a table, in DuckDB; the files are opened within the time."""
-    from sqlrun.readers import query, relation
+    from sqlrun.publish.reader import query, relation
 
     _, published = _published(work)
     moment = f"timestamp '{published.as_of:%Y-%m-%d %H:%M:%S}'"
@@ -140,7 +140,7 @@ def _great_expectations(work: str, memory: str) -> tuple[float, float, int]:
     from great_expectations.data_context.types.base import ProgressBarsConfig
 
     from benchmarks.expert import session
-    from sqlrun.check import expectations_of
+    from sqlrun.check.check import expectations_of
 
     space, published = _published(work)
     spark = session(memory)

@@ -104,10 +104,10 @@ class Logs:
 def _add(cost: Cost, commit: Path) -> None:
     """Add a commit's files: data and change feed. Rows are those of whole files, rewritten ones included."""
     # Rivals count their seconds by this module as well, in environments without sqlrun's libraries.
-    from sqlrun.engines import delta_entries
+    from sqlrun.engines.delta import log_entries
 
     actions = [json.loads(line) for line in commit.read_text().splitlines()]
-    for entry in (*delta_entries.brought(actions), *(action["cdc"] for action in actions if "cdc" in action)):
+    for entry in (*log_entries.brought(actions), *(action["cdc"] for action in actions if "cdc" in action)):
         cost.files_written += 1
         cost.bytes_written += int(entry.get("size") or 0)
         cost.rows_written += json.loads(entry.get("stats") or "{}").get("numRecords", 0)

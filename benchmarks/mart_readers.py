@@ -38,9 +38,9 @@ def of_parquet(folder: Path) -> list[dict[str, Any]]:
 
 def of_sqlrun(folder: Path, name: str = "restaurant_windows") -> list[dict[str, Any]]:
     """Read what sqlrun has published."""
-    from sqlrun.ledger import Ledger
     from sqlrun.pipeline import prepare
-    from sqlrun.readers import query, relation
+    from sqlrun.publish.ledger import Ledger
+    from sqlrun.publish.reader import query, relation
 
     published = Ledger(str(folder / "warehouse"), prepare(folder).nouns.name).read().published
     assert published is not None

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.costs import Cost, Logs, SparkBooks, TickCost, cpu_seconds
-from sqlrun.build import Request, tick
 from sqlrun.events import TickResult
-from sqlrun.ledger import Ledger
 from sqlrun.pipeline import prepare
-from sqlrun.readers import query, relation
+from sqlrun.publish.ledger import Ledger
+from sqlrun.publish.reader import query, relation
+from sqlrun.run.tick import Request, tick
 
 ROOT = Path(__file__).parent.parent
 # The other contenders don't count guests, so neither does this one.
@@ -36,14 +36,14 @@ class Ours:
     """
 
     def __init__(self, work: Path, engine: str, memory: str, apart: bool = False, java: str = "") -> None:
-        from sqlrun import nodes
-        from sqlrun.check import check
-        from sqlrun.engines.duckdb import DuckDBEngine
+        from sqlrun.check.check import check
+        from sqlrun.engines.duckdb.engine import DuckDBEngine
+        from sqlrun.run import scheduler
 
         self._waiting: list[tuple[Any, Any]] = []
         self._check, self._apart = check, apart
         if apart:
-            nodes.check = self._later
+            scheduler.check = self._later
         make_project(work)
         self.orders = work / "data" / "orders"
         self.warehouse = work / "warehouse"
@@ -54,7 +54,7 @@ class Ours:
         if engine == "duckdb":
             self._engine: Any = DuckDBEngine()
         else:
-            from sqlrun.engines.spark import SparkEngine
+            from sqlrun.engines.spark.engine import SparkEngine
 
             self._engine = SparkEngine({"spark.driver.memory": memory, "spark.driver.extraJavaOptions": java})
             self._reader = DuckDBEngine()
@@ -82,7 +82,7 @@ class Ours:
         return found
 
     def _later(self, progress: Any, model: Any) -> Any:
-        from sqlrun.check import Checked
+        from sqlrun.check.check import Checked
 
         self._waiting.append((progress, model))
         return Checked(0, (), ())

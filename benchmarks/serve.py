@@ -28,10 +28,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sqlrun.engines import delta_files
-from sqlrun.engines.protocol import StoredColumn, TableSpec
-from sqlrun.ledger import Ledger
-from sqlrun.ticks import TableState
+from sqlrun.engine_api import StoredColumn, TableSpec
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.publish.ledger import Ledger
+from sqlrun.publish.table_state import TableState
 
 ROOT = Path(__file__).parent.parent
 SECRET = "a secret for a benchmark alone, not for any other use"
@@ -92,8 +92,8 @@ class World:
 
         path = str(self.folder / name / "aa")
         columns = tuple(StoredColumn(*one) for one in COLUMNS[name])
-        delta_files.create(TableSpec(name, path, columns, PARTED.get(name, ())))
-        table = delta_files.open_table(path)
+        delta_table.create(TableSpec(name, path, columns, PARTED.get(name, ())))
+        table = delta_table.open_table(path)
         schema = pa.schema(table.schema().to_arrow())
         arrays = [_array(data[field.name], field.type) for field in schema]
         write_deltalake(table, pa.Table.from_arrays(arrays, schema=schema), mode="overwrite")
@@ -153,7 +153,7 @@ class World:
             "n_orders": orders, "total_sales": orders, "top_dishes": dishes,
         })  # fmt: skip
         states = {
-            name: TableState(f"{name}/aa", delta_files.head(str(self.folder / name / "aa")) or 0, "", {}, "", kinds)
+            name: TableState(f"{name}/aa", delta_table.head(str(self.folder / name / "aa")) or 0, "", {}, "", kinds)
             for name, kinds in COLUMNS.items()
         }
         at = datetime.now(timezone.utc)
@@ -287,8 +287,8 @@ QUESTION = "select * from restaurant_windows where restaurant_id = '{}' and wind
 
 def by_duckdb(folder: Path, restaurants: int, seconds: float) -> list[float]:
     """Ask DuckDB, which reads the published tick's files for each question."""
-    from sqlrun.engines.duckdb import DuckDBEngine
-    from sqlrun.readers import find, tick_of
+    from sqlrun.engines.duckdb.engine import DuckDBEngine
+    from sqlrun.publish.reader import find, tick_of
 
     engine, ledger, times = DuckDBEngine(), Ledger(str(folder), "restaurant_dashboard"), []
     end = time.monotonic() + seconds

@@ -14,9 +14,9 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from sqlrun.simulate import write_history
-from sqlrun.simulate_orders import events, start_for
-from sqlrun.simulate_settings import MINUTES_PER_DAY, Settings, from_minute, to_minute
+from sqlrun.simulate.orders import events, start_for
+from sqlrun.simulate.settings import MINUTES_PER_DAY, Settings, from_minute, to_minute
+from sqlrun.simulate.simulate import write_history
 
 STEP = 5
 FIRST = datetime(2026, 11, 2, 12, 10, tzinfo=timezone.utc)

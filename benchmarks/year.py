@@ -15,12 +15,13 @@ import time
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from sqlrun import lock, upkeep
-from sqlrun.build import Request, tick
-from sqlrun.engines.duckdb import DuckDBEngine
-from sqlrun.ledger import Ledger
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.operations import maintenance
 from sqlrun.pipeline import Prepared, prepare
-from sqlrun.receipts import write as write_receipts
+from sqlrun.publish.ledger import Ledger
+from sqlrun.run.tick import Request, tick
+from sqlrun.runtime import lock
+from sqlrun.system_tables.receipts import write as write_receipts
 
 START = datetime(2026, 1, 1, tzinfo=timezone.utc)
 FIVE = timedelta(minutes=5)
@@ -121,10 +122,10 @@ class Year:
         write_receipts(self.ledger.warehouse, result, "duckdb", clock())
         spent = time.process_time() - began
         assert result.published, result
-        if upkeep.due(self.ledger, result.tick, self.every):
+        if maintenance.due(self.ledger, result.tick, self.every):
             # Time passes faster here: what an hour protects is a moment old.
             with lock.hold(self.ledger.warehouse, clock()) as holder:
-                upkeep.look_after(self.ledger, self.keep, clock() + timedelta(hours=2), holder, lambda _: None)
+                maintenance.look_after(self.ledger, self.keep, clock() + timedelta(hours=2), holder, lambda _: None)
         return spent
 
     def sizes(self) -> dict[str, int]:

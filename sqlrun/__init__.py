@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__version__ = "0.1.0"
+from sqlrun.version import __version__ as __version__
 
 
 def published(model: str, warehouse: str, tick: int | None = None, *, env: str = "") -> pa.Table:
@@ -19,8 +19,8 @@ def published(model: str, warehouse: str, tick: int | None = None, *, env: str =
 
     Raises: UsageError if the warehouse has no published tick, not this one, or no such table.
     """
-    from sqlrun.ledger import Ledger
-    from sqlrun.readers import find, query, tick_of
+    from sqlrun.publish.ledger import Ledger
+    from sqlrun.publish.reader import find, query, tick_of
 
     # Reading needs no project's name; what is written carries it.
     relation = find(tick_of(Ledger(warehouse, "", env), tick), warehouse, model)
@@ -37,9 +37,9 @@ def views(warehouse: str, tick: int | None = None, *, env: str = "") -> list[str
     """
     from pathlib import Path
 
-    from sqlrun.ledger import Ledger
-    from sqlrun.pinned_views import statements
-    from sqlrun.readers import tick_of
+    from sqlrun.publish.ledger import Ledger
+    from sqlrun.publish.reader import tick_of
+    from sqlrun.publish.spark_views import statements
 
     return list(statements(tick_of(Ledger(warehouse, "", env), tick), str(Path(warehouse).resolve())))
 

@@ -13,9 +13,9 @@ import atexit
 import os
 import threading
 
-from sqlrun import streams
-from sqlrun.front import main
-from sqlrun.stopping import INTERRUPTED, STOPPED, end_at_once, install, leave
+from sqlrun.cli.fast_path import main
+from sqlrun.runtime import streams
+from sqlrun.runtime.stopping import INTERRUPTED, STOPPED, end_at_once, install, leave
 
 
 def run() -> None:

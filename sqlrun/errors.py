@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from sqlrun.text_lines import text_lines
+from sqlrun.runtime.text_lines import text_lines
 
 # A longer line is cut around the place, a longer message at its end: a file may be one line.
 WIDEST_LINE = 110

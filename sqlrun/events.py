@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from sqlrun.engines.protocol import Receipt
+from sqlrun.engine_api import Receipt
 from sqlrun.errors import Place
 
 Status = Literal["success", "error", "skipped", "no-op", "pass", "info", "warn", "fail"]

@@ -6,16 +6,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from sqlrun import again, binding, expectations, graph, load, parse, plan, profile, relationships, render
-from sqlrun.cache import Cache
+from sqlrun import pipeline_cache
+from sqlrun.engines.duckdb import binding
 from sqlrun.errors import Problem, ProjectError
-from sqlrun.graph import Graph
+from sqlrun.expectations import relationships, validate
+from sqlrun.graph import graph
+from sqlrun.graph.graph import Graph
 from sqlrun.incremental import compile as compiler
-from sqlrun.load import Loaded
-from sqlrun.model import Profile, Project
-from sqlrun.parse import Query
-from sqlrun.plan import Workspace
-from sqlrun.unit.upstream import problems as unit_problems
+from sqlrun.load import load, profile
+from sqlrun.load.load import Loaded
+from sqlrun.parse import parse
+from sqlrun.parse.parse import Query
+from sqlrun.plan import plan
+from sqlrun.plan.plan import Workspace
+from sqlrun.project import Profile, Project
+from sqlrun.render import render
+from sqlrun.runtime.disk_cache import Cache
+from sqlrun.test_definitions.upstream import problems as unit_problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +54,7 @@ def prepare(root: Path, cache: Cache | None = None) -> Prepared:
 
 def _prepared(loaded: Loaded, cache: Cache | None) -> Prepared:
     nouns = loaded.project
-    quick = again.prepare(loaded, cache) if cache is not None else None
+    quick = pipeline_cache.prepare(loaded, cache) if cache is not None else None
     if cache is not None and quick is not None:
         cache.save()
         return _promised(Prepared(nouns, *quick))
@@ -154,7 +161,5 @@ def _suite_problems(nouns: Project, queries: tuple[Query, ...]) -> tuple[Problem
         if models[suite.model].columns:
             # Of a query that is wrong it can't be said that it lands nothing.
             may_land = suite.model in lands or suite.model not in parsed
-            found.extend(
-                expectations.problems(suite, models[suite.model], lands=may_land, is_view=suite.model in views)
-            )
+            found.extend(validate.problems(suite, models[suite.model], lands=may_land, is_view=suite.model in views))
     return tuple(found)

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
-from sqlrun import turns
-from sqlrun.engine_choice import Chosen, Name, Work
 from sqlrun.engines.auto import AutoEngine
-from sqlrun.engines.spark import SparkEngine
+from sqlrun.engines.spark.engine import SparkEngine
+from sqlrun.maintain import engine_selection
+from sqlrun.plan.engine_cost import Chosen, Name, Work
 
 
 def auto(engine: SparkEngine, **given: Any) -> AutoEngine:
@@ -38,5 +38,5 @@ def at_random(seed: str, share: float = 0.5) -> Iterator[list[str]]:
         drawn.append(name)
         return Chosen(name, 2.0, 1.0)
 
-    with mock.patch.object(turns, "FEW", 0), mock.patch.object(turns, "_chosen", chosen):
+    with mock.patch.object(engine_selection, "FEW", 0), mock.patch.object(engine_selection, "_chosen", chosen):
         yield drawn

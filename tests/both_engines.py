@@ -11,15 +11,15 @@ from typing import Any
 
 import duckdb
 
-from sqlrun import parse
 from sqlrun.errors import Place, ProjectError
-from sqlrun.incremental import chance
+from sqlrun.incremental import determinism
 from sqlrun.incremental.algebra import Refusal
-from sqlrun.incremental.duckdb_pieces import UnlikeSparkError
-from sqlrun.incremental.sql import type_name
-from sqlrun.model import Column, Config, Model, Rendered
-from sqlrun.parse import Query
-from sqlrun.spark_alone import mixed_problems, problems
+from sqlrun.parse import parse
+from sqlrun.parse.parse import Query
+from sqlrun.parse.spark_only import mixed_problems, problems
+from sqlrun.project import Column, Config, Model, Rendered
+from sqlrun.transpile.templates import UnlikeSparkError
+from sqlrun.transpile.writer import type_name
 from tests.function_cases import text
 from tests.memory import connect
 
@@ -66,7 +66,7 @@ def query(sql: str, names: Sequence[str], table: Rows) -> Query | str:
     lines = tuple(range(1, sql.count("\n") + 2))
     try:
         made = parse.query(Rendered(model, sql, (table.name,), (), lines, Config()), table.schema)
-        chance.check(made.tree)
+        determinism.check(made.tree)
     except ProjectError as error:
         return f"refused {error.problems[0].code}"
     except Refusal as refusal:

@@ -28,14 +28,14 @@ def lives() -> Iterator[Lives]:
 @pytest.fixture(scope="module")
 def unchecked() -> Iterator[None]:
     """Ticks of this process check nothing: Great Expectations takes longer to import than they take."""
-    with mock.patch("sqlrun.check.expectations_of", lambda *_: ()):
+    with mock.patch("sqlrun.check.check.expectations_of", lambda *_: ()):
         yield
 
 
 @pytest.fixture(params=["copied", "marked"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Have the few rows of a test's files copied without those that are replaced, as all small files are, or marked."""
-    from sqlrun.engines import file_layout
+    from sqlrun.engines.delta import file_layout
 
     if request.param == "marked":
         monkeypatch.setattr(file_layout, "COPIED", 0)

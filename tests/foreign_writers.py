@@ -12,10 +12,10 @@ import pyarrow as pa
 from click.testing import CliRunner, Result
 from deltalake import DeltaTable, write_deltalake
 
-from sqlrun.cli import main
-from sqlrun.engines.duckdb import DuckDBEngine
-from sqlrun.engines.protocol import Engine
-from sqlrun.ledger import Ledger
+from sqlrun.cli.main import main
+from sqlrun.engine_api import Engine
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.publish.ledger import Ledger
 from tests import broken
 from tests.projects import Site
 from tests.script import FIVE, START

@@ -3,7 +3,7 @@
 `function NAME` or `operator NAME` in the first column; below, indented, one example a line: an expression (or a
 whole SELECT from `t`), an arrow, and the value. The arrow says what DuckDB does: `=>` gives the same value, `*>` is
 refused before it runs (SR310), `!>` ends in an error while it runs, `~>` gives another value, for a reason that
-`sqlrun/function_list.py` notes. `error` stands for an error of Spark's, with its class.
+`sqlrun/transpile/function_catalogue.py` notes. `error` stands for an error of Spark's, with its class.
 SQLRUN_WRITE=1 pytest tests/spark/test_functions_spark.py writes the arrows and values anew.
 """
 
@@ -15,12 +15,12 @@ from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from sqlrun import parse
 from sqlrun.errors import Place
 from sqlrun.incremental.compile import whole_query
 from sqlrun.incremental.script import Moment
-from sqlrun.model import Column, Config, Model, Project, Rendered
-from sqlrun.parse import Query
+from sqlrun.parse import parse
+from sqlrun.parse.parse import Query
+from sqlrun.project import Column, Config, Model, Project, Rendered
 
 CASES = Path(__file__).parent / "cases" / "functions"
 FILES = sorted(CASES.glob("*.case"))

@@ -87,9 +87,9 @@ def run(cases: Mapping[str, Mapping[str, str]]) -> dict[str, Told]:
 
 def prepared(root: Path) -> str:
     """Prepare a project; the SQL that either engine would get."""
-    from sqlrun import explain
-    from sqlrun.model import Profile
+    from sqlrun.explain import explain
     from sqlrun.pipeline import prepare
+    from sqlrun.project import Profile
 
     space = prepare(root).space
     now = datetime(2026, 11, 21, 12, tzinfo=timezone.utc)
@@ -101,8 +101,8 @@ def prepared(root: Path) -> str:
 
 
 def answers(cases: Mapping[str, Mapping[str, str]]) -> Iterator[dict[str, Any]]:
-    from sqlrun.console import _problem_text
     from sqlrun.errors import ProjectError
+    from sqlrun.report.console import _problem_text
 
     outside: list[str] = []
     with tempfile.TemporaryDirectory(prefix="sqlrun-hostile-") as place:

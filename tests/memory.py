@@ -13,22 +13,22 @@ from typing import Any
 import duckdb
 from sqlglot import exp
 
-from sqlrun import exact
-from sqlrun.costs import has_choice
-from sqlrun.engines.protocol import Append, Dialect, Merge, Overwrite, Replace
+from sqlrun.engine_api import Append, Dialect, Merge, Overwrite, Replace
+from sqlrun.engines.duckdb import memory as unit_memory
+from sqlrun.engines.duckdb.memory import Computer, OnDuckDB
 from sqlrun.errors import Place
 from sqlrun.incremental import compile as compiler
 from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.script import Moment
-from sqlrun.incremental.sql import identifier
-from sqlrun.incremental.sql import type_name as spelled
 from sqlrun.incremental.stages import Stage
 from sqlrun.incremental.statements import Prepared, Tick, prepare
-from sqlrun.model import Column, Config, Model, Project, Rendered
-from sqlrun.parse import DIALECT, Query, query, schema_of
-from sqlrun.unit import memory as unit_memory
-from sqlrun.unit.memory import Computer, OnDuckDB
-from sqlrun.unit.texts import Written, written
+from sqlrun.parse import decimal_casts
+from sqlrun.parse.parse import DIALECT, Query, query, schema_of
+from sqlrun.plan.strategy_cost import has_choice
+from sqlrun.project import Column, Config, Model, Project, Rendered
+from sqlrun.transpile.writer import identifier
+from sqlrun.transpile.writer import type_name as spelled
+from sqlrun.unit_tests.run.texts import Written, written
 
 START = datetime(2026, 1, 1, tzinfo=timezone.utc)
 Bag = Counter[tuple[Any, ...]]
@@ -158,11 +158,11 @@ class Memory:
         self, model: Model, names: list[str], models: list[Model], queries: dict[str, Query]
     ) -> tuple[Column, ...]:
         """Take the contract's types from DuckDB's own answer to the query."""
-        from sqlrun.parse import _parse, _qualify
+        from sqlrun.parse.parse import _parse, _qualify
 
         rendered = Rendered(model, model.sql, (), (), tuple(range(1, model.sql.count("\n") + 2)), model.config)
         schema = schema_of(self._nouns(models))
-        tree = exact.typed(_qualify(_parse(rendered), rendered, schema))
+        tree = decimal_casts.typed(_qualify(_parse(rendered), rendered, schema))
         bare = Query(rendered, tree, ())
         views = [v.name for v in self.views]  # the tables of models above are not there yet
         text = compiler.whole_query({**queries, model.name: bare}, model.name, views, Moment(START, None), "duckdb")

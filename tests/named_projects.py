@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sqlrun.incremental.sql import identifier, string
+from sqlrun.transpile.writer import identifier, string
 
 # What a name can be given to.
 SLOTS = (

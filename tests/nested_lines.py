@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from sqlrun import landing
-from sqlrun.engines.protocol import Dialect
+from sqlrun.engine_api import Dialect
 from sqlrun.errors import Place
-from sqlrun.incremental import sql
-from sqlrun.model import Column, Source
+from sqlrun.incremental.landing import query as landing_query
+from sqlrun.project import Column, Source
+from sqlrun.transpile import writer as sql
 
 FIELDS = {
     "id": "int",
@@ -83,6 +83,6 @@ def judged(dialect: Dialect) -> str:
         f"select {sql.string(line, dialect)} as value, {sql.string(name, dialect)} as file"
         for name, (line, _) in LINES.items()
     )
-    parts = ", ".join(f"{name} as ({text})" for name, text in landing._typed_parts(SOURCE, dialect))
-    parsed = f"_parsed as ({landing._parsed(SOURCE, dialect)})"
-    return f"with lines as ({values}), {parsed}, {parts} select _file, {landing.REASON} from _typed"
+    parts = ", ".join(f"{name} as ({text})" for name, text in landing_query._typed_parts(SOURCE, dialect))
+    parsed = f"_parsed as ({landing_query._parsed(SOURCE, dialect)})"
+    return f"with lines as ({values}), {parsed}, {parts} select _file, {landing_query.REASON} from _typed"

@@ -12,13 +12,15 @@ from unittest import mock
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from sqlrun.engines import delta_create, delta_files, file_layout
-from sqlrun.engines.protocol import Engine, Relation, StoredColumn, TableSpec, Write
-from sqlrun.incremental import ranges
+from sqlrun.engine_api import Engine, Relation, StoredColumn, TableSpec, Write
+from sqlrun.engines.delta import create as delta_create
+from sqlrun.engines.delta import file_layout
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.incremental import pruning
 from sqlrun.incremental.script import Moment
-from sqlrun.incremental.sql import identifier
 from sqlrun.incremental.stages import Stage
 from sqlrun.incremental.statements import Tick, prepare
+from sqlrun.transpile.writer import identifier
 from tests.case_files import Case
 from tests.memory import Bag, Memory, frozen
 from tests.projects import READER
@@ -77,7 +79,7 @@ class OnDelta:
 
     def _arrive(self, name: str, *, whole: bool) -> None:
         """Bring an input to what it is in memory: by an append where rows only came, else by writing all of them."""
-        spec, table = self.specs[name], delta_files.open_table(self.specs[name].path)
+        spec, table = self.specs[name], delta_table.open_table(self.specs[name].path)
         listed = ", ".join(identifier(c.name, "duckdb") for c in spec.columns)
         came = "" if whole else f' except all select {listed} from "{name}__old"'
         rows = self.memory.connection.execute(f'select {listed} from "{name}__new"{came}').fetchall()
@@ -85,8 +87,8 @@ class OnDelta:
         columns = list(zip(*rows, strict=True)) if rows else [() for _ in schema]
         arrays = [pa.array(list(column), kind.type) for column, kind in zip(columns, schema, strict=True)]
         data, mode = pa.table(arrays, schema=schema), "overwrite" if whole else "append"
-        write_deltalake(table, data, mode=mode, commit_properties=delta_files.commit(APP, self.number, {}))  # type: ignore[call-overload]
-        self.heads[name] = delta_files.head(spec.path) or 0
+        write_deltalake(table, data, mode=mode, commit_properties=delta_table.commit(APP, self.number, {}))  # type: ignore[call-overload]
+        self.heads[name] = delta_table.head(spec.path) or 0
 
     def _write(self, stage: Stage, moment: Moment) -> None:
         """Bring a table up to date, as `maintain.py` does."""
@@ -101,7 +103,7 @@ class OnDelta:
         self.read[stage.name] = {name: self.heads[name] for name in stage.inputs}
         if prepared is None:
             return
-        needed = ranges.needed(stage, moment, fresh=fresh)
+        needed = pruning.needed(stage, moment, fresh=fresh)
         base = self.heads[stage.name]
         relations = []
         for name, flavour in prepared.reads:

@@ -7,11 +7,11 @@ from datetime import timedelta
 
 import duckdb
 
-from sqlrun import binding
+from sqlrun.engines.duckdb import binding
 from sqlrun.errors import Place, Problem, ProjectError
-from sqlrun.incremental.duckdb_pieces import UnlikeSparkError
-from sqlrun.model import Column, Model, Rendered
-from sqlrun.parse import Query, _admitted, _qualify, schema_of
+from sqlrun.parse.parse import Query, _admitted, _qualify, schema_of
+from sqlrun.project import Column, Model, Rendered
+from sqlrun.transpile.templates import UnlikeSparkError
 from tests.memory import START, Bag, Memory, Table, View, _contract
 
 T = Table(

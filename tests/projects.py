@@ -11,16 +11,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sqlrun import arrow_rows, load
-from sqlrun.build import Request, tick
-from sqlrun.engines.duckdb import DuckDBEngine
-from sqlrun.engines.protocol import Engine, Relation
+from sqlrun.engine_api import Engine, Relation
+from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.events import TickResult
-from sqlrun.ledger import Ledger
-from sqlrun.maintain import Progress
-from sqlrun.model import Project
+from sqlrun.load import load
+from sqlrun.maintain.maintain import Progress
 from sqlrun.pipeline import Prepared, prepare
-from sqlrun.readers import find, relation, tick_of
+from sqlrun.project import Project
+from sqlrun.publish.ledger import Ledger
+from sqlrun.publish.reader import find, relation, tick_of
+from sqlrun.run.tick import Request, tick
+from sqlrun.runtime import arrow_rows
 
 ROOT = Path(__file__).parent.parent
 # Opening DuckDB takes longer than reading a small table.

@@ -12,8 +12,8 @@ import polars as pl
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 
-from sqlrun.engines import delta_files
-from sqlrun.engines.protocol import Relation
+from sqlrun.engine_api import Relation
+from sqlrun.engines.delta import table as delta_table
 from tests.projects import READER
 
 Rows = Counter[str]
@@ -45,7 +45,7 @@ def by_query_builder(path: str, version: int) -> Rows:
 
 
 def by_duckdb(path: str, version: int) -> Rows:
-    table = Relation("t", path, delta_files.columns_at(path, version), "new", version=version)
+    table = Relation("t", path, delta_table.columns_at(path, version), "new", version=version)
     return rows(READER.query("select * from t", (table,)).to_pylist())
 
 
@@ -84,7 +84,7 @@ def weighed(feed: Rows) -> Rows:
 
 def feed_by_duckdb(path: str, version: int) -> Rows:
     """Give what came and left, as the engine's own statements see it."""
-    columns = delta_files.columns_at(path, version)
+    columns = delta_table.columns_at(path, version)
     table = Relation("t", path, columns, "changes", commits=(version,))
     found: dict[str, int] = {}
     for row in READER.query("select * from t", (table,)).to_pylist():

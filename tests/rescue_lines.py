@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from sqlrun import landing
-from sqlrun.engines.protocol import Dialect
+from sqlrun.engine_api import Dialect
 from sqlrun.errors import Place
-from sqlrun.incremental import sql
-from sqlrun.model import Column, Source
+from sqlrun.incremental.landing import query as landing_query
+from sqlrun.project import Column, Source
+from sqlrun.transpile import writer as sql
 
 FIELDS = {"id": "string", "size": "struct<w:int,h:struct<cm:int>>", "items": "array<struct<dish:string>>"}
 HERE = Place("_sources.yml")
@@ -52,5 +52,5 @@ def rescued(dialect: Dialect) -> str:
         f"select {sql.string(line, dialect)} as value, {sql.string(name, dialect)} as file"
         for name, (line, _) in HOSTILE.items()
     )
-    kept = f"case when _json is not null and not _twice then {landing.RESCUED} end as kept"
-    return f"with lines as ({values}), parsed as ({landing._parsed(SOURCE, dialect)}) select _file, {kept} from parsed"
+    kept = f"case when _json is not null and not _twice then {landing_query.RESCUED} end as kept"
+    return f"with lines as ({values}), parsed as ({landing_query._parsed(SOURCE, dialect)}) select _file, {kept} from parsed"

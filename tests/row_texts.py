@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlrun.engines.protocol import StoredColumn
+from sqlrun.engine_api import StoredColumn
 
 COLUMNS = (
     StoredColumn("s", "string"),

@@ -11,8 +11,8 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from sqlrun.function_counts import takes
-from sqlrun.function_list import SPARK_ONLY, THEMES
+from sqlrun.transpile.function_arity import takes
+from sqlrun.transpile.function_catalogue import SPARK_ONLY, THEMES
 from tests.both_engines import Row, Rows, on_duckdb, plain
 
 COLUMNS = (
@@ -180,7 +180,7 @@ def differences(session: Any, listed: list[str]) -> list[str]:
 
 
 def main(wanted: list[str]) -> None:
-    from sqlrun.engines.spark import SparkEngine
+    from sqlrun.engines.spark.engine import SparkEngine
 
     engine = SparkEngine({"spark.driver.memory": "2g"})
     engine.start()

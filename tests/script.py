@@ -9,9 +9,9 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
-from sqlrun.engines.duckdb import DuckDBEngine
-from sqlrun.simulate_orders import events
-from sqlrun.simulate_settings import Settings, to_minute
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.simulate.orders import events
+from sqlrun.simulate.settings import Settings, to_minute
 from tests import oracle
 from tests.projects import Site, copy_project
 from tests.whole import differences

@@ -17,11 +17,12 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
-from sqlrun import load
-from sqlrun.engines import delta_files
-from sqlrun.engines.protocol import StoredColumn, TableSpec
-from sqlrun.ledger import Ledger
-from sqlrun.model import Project
+from sqlrun.engine_api import StoredColumn, TableSpec
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.load import load
+from sqlrun.project import Project
+from sqlrun.publish.ledger import Ledger
+from sqlrun.publish.table_state import TableState
 from sqlrun.serve.access import Gatekeeper, token
 from sqlrun.serve.app import application
 from sqlrun.serve.keys import Key, Keys
@@ -32,7 +33,6 @@ from sqlrun.serve.offer import offer
 from sqlrun.serve.operator import Operations
 from sqlrun.serve.site import Site
 from sqlrun.serve.snapshot import Reader
-from sqlrun.ticks import TableState
 
 ROOT = Path(__file__).parent.parent
 START = datetime(2026, 5, 4, 12, 35, tzinfo=timezone.utc)
@@ -112,13 +112,13 @@ class Warehouse:
         for name in held:
             columns = self.columns(name)
             path = self.folder / name / "aa"
-            delta_files.create(TableSpec(name, str(path), columns))
-            table = delta_files.open_table(str(path))
+            delta_table.create(TableSpec(name, str(path), columns))
+            table = delta_table.open_table(str(path))
             schema = pa.schema(table.schema().to_arrow())
             kept = [{c.name: row.get(c.name) for c in columns} for row in held[name]]
             write_deltalake(table, pa.Table.from_pylist(kept, schema=schema), mode="overwrite")
             states[name] = TableState(
-                f"{name}/aa", delta_files.head(str(path)) or 0, "", {}, "", tuple((c.name, c.type) for c in columns)
+                f"{name}/aa", delta_table.head(str(path)) or 0, "", {}, "", tuple((c.name, c.type) for c in columns)
             )
         at = as_of_tick(self.tick)
         pinned = self.ledger.pin(self.tick, at, states, at, "test")

@@ -10,9 +10,9 @@ from typing import Any
 
 from click.testing import CliRunner, Result
 
-from sqlrun.cli import main
-from sqlrun.engines.duckdb import DuckDBEngine
-from sqlrun.engines.protocol import Engine
+from sqlrun.cli.main import main
+from sqlrun.engine_api import Engine
+from sqlrun.engines.duckdb.engine import DuckDBEngine
 from tests import broken
 from tests.projects import Site
 

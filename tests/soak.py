@@ -21,12 +21,13 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
-from sqlrun import upkeep
-from sqlrun.console import Console
-from sqlrun.engines import delta_files, delta_vacuum
-from sqlrun.ledger import Ledger
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.engines.delta import vacuum as delta_vacuum
+from sqlrun.operations import maintenance
 from sqlrun.pipeline import prepare_to_build
-from sqlrun.ticking import Session
+from sqlrun.publish.ledger import Ledger
+from sqlrun.report.console import Console
+from sqlrun.run.session import Session
 from tests import broken, shops
 
 START = datetime(2026, 1, 1, tzinfo=timezone.utc)
@@ -221,13 +222,13 @@ def hasten(keep: int) -> None:
 
     def vacuum(path: str, age: timedelta) -> int:
         del age
-        table = delta_files.open_table(path)
+        table = delta_table.open_table(path)
         newest = table.version()
         held = [version for version in range(newest, max(-1, newest - RECENT), -1) if _is_there(path, version)]
-        return len(table.vacuum(0, False, False, keep_versions=held, post_commithook_properties=delta_files.hooks()))
+        return len(table.vacuum(0, False, False, keep_versions=held, post_commithook_properties=delta_table.hooks()))
 
-    upkeep.READERS = timedelta(0)
-    delta_files.PROPERTIES["delta.deletedFileRetentionDuration"] = f"interval {REMEMBERED * keep} seconds"
+    maintenance.READERS = timedelta(0)
+    delta_table.PROPERTIES["delta.deletedFileRetentionDuration"] = f"interval {REMEMBERED * keep} seconds"
     delta_vacuum.vacuum = vacuum
 
 

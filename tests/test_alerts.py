@@ -19,12 +19,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from sqlrun import alerting, alerts, profile
-from sqlrun.cli import main
+from sqlrun.cli.main import main
 from sqlrun.errors import Place, ProjectError
 from sqlrun.events import CheckResult, CheckStatus, NodeResult, Status, TickResult
-from sqlrun.findings import About
-from sqlrun.model import Alerts
+from sqlrun.load import profile
+from sqlrun.project import Alerts
+from sqlrun.report.findings import About
+from sqlrun.run import alert_sender, alerts
 from tests.test_check_command import sale
 from tests.test_machine import project
 
@@ -82,13 +83,13 @@ def receiver(*answers: int | str, wait: float = 0.0) -> Iterator[tuple[str, list
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alerting, "WAITS", (0.01, 0.01))
+    monkeypatch.setattr(alert_sender, "WAITS", (0.01, 0.01))
 
 
 def send(folder: Path, to: Alerts, *results: TickResult, about: About = ABOUT) -> list[str]:
     told: list[str] = []
     for result in results:
-        alerting.send(to, folder, str(folder), result, about, TABLES, told.append)
+        alert_sender.send(to, folder, str(folder), result, about, TABLES, told.append)
     return told
 
 
@@ -250,7 +251,7 @@ def test_one_of_two_is_told_again(tmp_path):
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"broken": 3}', '{"broken": {"webhook": null}}'])
 def test_a_damaged_file_tells_twice_rather_than_never(tmp_path, text):
-    file = alerting.path_of(str(tmp_path))
+    file = alert_sender.path_of(str(tmp_path))
     file.parent.mkdir()
     file.write_text(text)
     with receiver(200) as (address, got):
@@ -347,5 +348,5 @@ def test_builds_tell_once_whoever_runs_them(tmp_path):
 
     assert [body["state"] for body in got] == ["broken"] * 4 + ["healed"]
     assert re.search(r"because 1 check failed in stg_sales", got[3]["text"])
-    told = alerts.from_json(alerting.path_of(str(root / "warehouse")).read_text())
+    told = alerts.from_json(alert_sender.path_of(str(root / "warehouse")).read_text())
     assert told == {}

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from sqlrun.anomalies import KINDS, NOT_ENOUGH, Band, Past, expected, judged, kind_of, told
 from sqlrun.events import Measure
+from sqlrun.system_tables.anomalies import KINDS, NOT_ENOUGH, Band, Past, expected, judged, kind_of, told
 
 # A Sunday; of a tick of five minutes the middle is meant.
 NOW = datetime(2026, 3, 29, 11, 32, 30, tzinfo=timezone.utc)

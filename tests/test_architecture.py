@@ -178,7 +178,7 @@ def test_modules_stay_readable() -> None:
 
 def test_importing_sqlrun_loads_nothing_heavy() -> None:
     """`import sqlrun` and the command line's own module stay light."""
-    code = f"import sys, sqlrun, sqlrun.cli; print([m for m in {HEAVY!r} if m in sys.modules])"
+    code = f"import sys, sqlrun, sqlrun.cli.main; print([m for m in {HEAVY!r} if m in sys.modules])"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert shown.stdout.strip() == "[]"

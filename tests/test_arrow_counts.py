@@ -13,15 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sqlrun import arrow_counts
-from sqlrun.arrow_counts import KINDS, Count
-from sqlrun.arrow_values import array, scalar
-from sqlrun.check_columns import prepare
+from sqlrun.check import arrow_evaluator
+from sqlrun.check.arrow_evaluator import KINDS, Count
+from sqlrun.check.comparable_columns import prepare
+from sqlrun.check.evaluate import run_checks
 from sqlrun.errors import Place
 from sqlrun.events import CheckResult
-from sqlrun.expectation_catalogue import CATALOGUE
-from sqlrun.model import Column, Config, Expectation, Model
-from sqlrun.quality import run_checks
+from sqlrun.expectations.catalogue import CATALOGUE
+from sqlrun.project import Column, Config, Expectation, Model
+from sqlrun.runtime.arrow_values import array, scalar
 
 AS_OF = datetime(2024, 5, 1, 12, tzinfo=timezone.utc)
 # More of them: SQLRUN_EXAMPLES=3000 pytest tests/test_arrow_counts.py
@@ -200,7 +200,7 @@ IN_SET = "expect_column_values_to_be_in_set"
 
 
 def counted(kind: str, rows: pa.Table = ROWS, **kwargs: Any) -> Count | None:
-    return arrow_counts.count(kind, prepare(kind, kwargs, rows), 20)
+    return arrow_evaluator.count(kind, prepare(kind, kwargs, rows), 20)
 
 
 def test_rows_are_counted_with_their_places() -> None:
@@ -308,9 +308,9 @@ LIMITS = pa.table(
     ],
 )
 def test_without_a_look_at_each_value_only_what_passes_is_known(kind: str, kwargs: dict[str, Any], known: bool) -> None:
-    assert arrow_counts.none_unexpected(kind, kwargs, LIMITS) is known
+    assert arrow_evaluator.none_unexpected(kind, kwargs, LIMITS) is known
     if known:
-        count = arrow_counts.count(kind, prepare(kind, kwargs, LIMITS), 20)
+        count = arrow_evaluator.count(kind, prepare(kind, kwargs, LIMITS), 20)
         assert count is not None and count.unexpected == 0
 
 
@@ -327,7 +327,7 @@ def test_keys_that_repeat_are_not_counted() -> None:
 
 def test_what_passes_needs_no_great_expectations(monkeypatch: pytest.MonkeyPatch) -> None:
     """A note that doesn't pass needs none either, any other failure does."""
-    monkeypatch.setattr("sqlrun.gx_run.evaluated", None)
+    monkeypatch.setattr("sqlrun.check.great_expectations.evaluated", None)
     asked = (
         Expectation(BETWEEN, {"column": "tiny", "min_value": 1}, "critical", "fail", "", PLACE),
         Expectation(BETWEEN, {"column": "tiny", "min_value": 2}, "info", "warn", "", PLACE),
@@ -350,7 +350,7 @@ def test_what_great_expectations_says_of_a_failure_stands(monkeypatch: pytest.Mo
         asked.append([item.expectation.kwargs["min_value"] for item in items])
         return {item.number: True for item in items}
 
-    monkeypatch.setattr("sqlrun.gx_run.evaluated", evaluated)
+    monkeypatch.setattr("sqlrun.check.great_expectations.evaluated", evaluated)
     bounds = [1, 2]
     checks = tuple(
         Expectation(BETWEEN, {"column": "tiny", "min_value": n}, "critical", "fail", "", PLACE) for n in bounds

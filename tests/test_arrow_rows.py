@@ -15,10 +15,12 @@ import pytest
 from arro3.core import Table
 from deltalake import Schema
 
-from sqlrun import check_history, ledger, measures, quarantine, receipts
-from sqlrun.arrow_rows import made, plain
-from sqlrun.engines import delta_files
-from sqlrun.engines.protocol import StoredColumn, TableSpec
+from sqlrun.engine_api import StoredColumn, TableSpec
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.land import quarantine_query
+from sqlrun.publish import ledger
+from sqlrun.runtime.arrow_rows import made, plain
+from sqlrun.system_tables import check_results, measures, receipts
 
 AT = datetime(2026, 1, 31, 12, 5, 0, 123456, timezone.utc)
 
@@ -49,7 +51,7 @@ def test_an_empty_table_has_no_rows() -> None:
 @pytest.mark.slow
 def test_pandas_is_not_imported() -> None:
     code = (
-        "import struct, sys, pyarrow as pa; from sqlrun.arrow_rows import plain\n"
+        "import struct, sys, pyarrow as pa; from sqlrun.runtime.arrow_rows import plain\n"
         "at = pa.Array.from_buffers(pa.timestamp('us', 'UTC'), 1, [None, pa.py_buffer(struct.pack('<q', 0))])\n"
         "plain(pa.Table.from_arrays([at], names=['at'])); print('pandas' in sys.modules)"
     )
@@ -63,10 +65,10 @@ def test_pandas_is_not_imported() -> None:
 def test_a_book_is_read_without_pyarrow(tmp_path: Path) -> None:
     """What delta-rs lends of the types that books have; `seconds` and times among them."""
     path = str(tmp_path / "receipts")
-    delta_files.create(TableSpec("receipts", path, receipts.COLUMNS))
-    delta_files.append_rows(delta_files.open_table(path), [{"tick": 1, "as_of": AT, "seconds": 0.5, "model": "a"}])
+    delta_table.create(TableSpec("receipts", path, receipts.COLUMNS))
+    delta_table.append_rows(delta_table.open_table(path), [{"tick": 1, "as_of": AT, "seconds": 0.5, "model": "a"}])
     code = (
-        "import sys; from sqlrun.engines.protocol import TableSpec; from sqlrun import receipts\n"
+        "import sys; from sqlrun.engine_api import TableSpec; from sqlrun import receipts\n"
         f"(row,) = receipts.rows(TableSpec('receipts', {path!r}, receipts.COLUMNS), ['tick', 'as_of', 'seconds'])\n"
         "print(row['as_of'], row['seconds'], [m for m in ('pyarrow', 'numpy', 'pandas') if m in sys.modules])"
     )
@@ -87,7 +89,7 @@ def test_delta_rs_rows_of_any_type_are_those_of_pyarrow() -> None:
 
 
 def schema_of(columns: tuple[StoredColumn, ...]) -> Any:
-    return Schema.from_json(json.dumps(delta_files.struct_of(columns))).to_arrow()
+    return Schema.from_json(json.dumps(delta_table.struct_of(columns))).to_arrow()
 
 
 VALUES: dict[str, list[Any]] = {
@@ -119,7 +121,7 @@ def test_lists_come_back_as_they_were() -> None:
 
 
 @pytest.mark.parametrize(
-    "columns", [ledger.COLUMNS, receipts.COLUMNS, check_history.COLUMNS, measures.COLUMNS, quarantine.BOOK]
+    "columns", [ledger.COLUMNS, receipts.COLUMNS, check_results.COLUMNS, measures.COLUMNS, quarantine_query.BOOK]
 )
 def test_every_book_is_of_such_types(columns: tuple[StoredColumn, ...]) -> None:
     assert {column.type for column in columns} <= {*VALUES, "array<string>"}

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from sqlrun import __version__, durable
-from sqlrun.artifacts import Artifacts
-from sqlrun.engines.protocol import Receipt
+from sqlrun.engine_api import Receipt
 from sqlrun.errors import SqlrunError
 from sqlrun.events import Event, NodeResult, StageReceipt, Started, TickResult
+from sqlrun.report.run_results_file import Artifacts
+from sqlrun.runtime import atomic_files
+from sqlrun.version import __version__
 from tests.test_report import AS_OF, check
 
 START = datetime(2026, 1, 1, 12, 5, tzinfo=timezone.utc)
@@ -161,7 +162,7 @@ def test_a_full_disk_does_not_stop_a_tick(tmp_path: Path, monkeypatch: pytest.Mo
     assert [result["unique_id"] for result in read(tmp_path)["results"]] == ["model.shop.orders"]
 
 
-@pytest.mark.parametrize("write", [durable.write, durable.put, durable.write_new])
+@pytest.mark.parametrize("write", [atomic_files.write, atomic_files.put, atomic_files.write_new])
 def test_a_write_that_fails_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path, write) -> None:
     """As on a full disk: who comes next finds no half of a file, under whatever name."""
     file = tmp_path / "file"

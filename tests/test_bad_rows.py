@@ -11,10 +11,10 @@ import duckdb
 import pytest
 import sqlglot
 
-from sqlrun import bad_rows
-from sqlrun.check_evidence import declared
-from sqlrun.expectation_catalogue import VOLUME
+from sqlrun.expectations import failing_rows
+from sqlrun.expectations.catalogue import VOLUME
 from sqlrun.pipeline import prepare
+from sqlrun.report.evidence import declared
 from tests.test_quality import (
     AS_OF,
     BETWEEN,
@@ -47,7 +47,7 @@ NOW = {"$PARAMETER": "as_of"}
 
 
 def written(expectation: Any, source: str = "held", where: str = "", as_of: datetime = AS_OF) -> str:
-    return bad_rows.query(expectation, COLUMNS, source, where, as_of, "duckdb")
+    return failing_rows.query(expectation, COLUMNS, source, where, as_of, "duckdb")
 
 
 def rows(text: str) -> list[tuple[Any, ...]]:
@@ -103,9 +103,9 @@ def test_only_public_rows_are_looked_at() -> None:
 
 
 def test_a_table_is_named_at_its_version_where_the_engine_can() -> None:
-    assert bad_rows.table("spark", "warehouse/a`b", 3) == "delta.`warehouse/a``b@v3`"
-    assert bad_rows.table("duckdb", "it's/here", 3) == "delta_scan('it''s/here')"
-    text = bad_rows.query(expect(NOT_NULL, column="id"), COLUMNS, "delta.`w@v3`", "", AS_OF, "spark")
+    assert failing_rows.table("spark", "warehouse/a`b", 3) == "delta.`warehouse/a``b@v3`"
+    assert failing_rows.table("duckdb", "it's/here", 3) == "delta_scan('it''s/here')"
+    text = failing_rows.query(expect(NOT_NULL, column="id"), COLUMNS, "delta.`w@v3`", "", AS_OF, "spark")
     assert sqlglot.parse_one(text, read="spark").find(sqlglot.exp.Where)
 
 
@@ -121,7 +121,7 @@ def test_each_check_of_the_project_has_its_sql_or_is_known_not_to() -> None:
     without = {
         expectation.type
         for holder, expectation in found.values()
-        if not bad_rows.query(expectation, holder.columns, "t", "", AS_OF, "spark")
+        if not failing_rows.query(expectation, holder.columns, "t", "", AS_OF, "spark")
     }
 
     assert len(found) > 50

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from sqlrun import binding
-from sqlrun.cache import Cache
+from sqlrun.engines.duckdb import binding
 from sqlrun.pipeline import Prepared, prepare
+from sqlrun.runtime.disk_cache import Cache
 from tests import broken
 from tests.probes import verdict
 

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from sqlrun import load, parse, profile, render
 from sqlrun.errors import ProjectError
+from sqlrun.load import load, profile
+from sqlrun.parse import parse
 from sqlrun.pipeline import prepare, prepare_to_build
+from sqlrun.render import render
 from tests import projects
 from tests.projects import copy_project
 

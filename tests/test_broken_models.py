@@ -9,11 +9,12 @@ from functools import cache
 
 import pytest
 
-from sqlrun import parse, render
-from sqlrun.model import Project
-from sqlrun.parse import Query
-from sqlrun.unit import run as unit_tests
-from sqlrun.unit.results import TestResult
+from sqlrun.parse import parse
+from sqlrun.parse.parse import Query
+from sqlrun.project import Project
+from sqlrun.render import render
+from sqlrun.unit_tests.run import run as unit_tests
+from sqlrun.unit_tests.run.results import TestResult
 from tests import projects
 
 FEWEST = 3  # ways in which each model is broken

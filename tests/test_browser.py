@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from sqlrun import page
 from sqlrun.events import Measure, TickResult
-from sqlrun.findings import About, Evidence
-from sqlrun.report_files import SCRIPT
-from sqlrun.trends import Line, grid, streak
+from sqlrun.report import html_report
+from sqlrun.report.findings import About, Evidence
+from sqlrun.report.report_files import SCRIPT
+from sqlrun.report.trends import Line, grid, streak
 from tests import chromium as chromium_here
 from tests.chromium import DESK, PHONE
 from tests.test_history_page import everywhere, line, moments, past
@@ -123,7 +123,7 @@ def large_history() -> str:
 
 
 def report(result: TickResult, about: About) -> str:
-    return page.html(TEMPLATE, result, about, SCRIPT.read_text(encoding="utf-8"))
+    return html_report.html(TEMPLATE, result, about, SCRIPT.read_text(encoding="utf-8"))
 
 
 PAGES = {

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from sqlrun import cache as caching
-from sqlrun.cache import FILE, Cache
-from sqlrun.cli import main
+from sqlrun.cli.main import main
 from sqlrun.errors import ProjectError
 from sqlrun.pipeline import Prepared, prepare
-from sqlrun.storable import NotStored, form, nothing
+from sqlrun.runtime import disk_cache as caching
+from sqlrun.runtime.disk_cache import FILE, Cache
+from sqlrun.runtime.serialize import NotStored, form, nothing
 from tests.marks import rest_slow
 from tests.test_broken_files import copied, mutated
 

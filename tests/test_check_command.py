@@ -13,12 +13,13 @@ import pytest
 from click.testing import CliRunner, Result
 from deltalake import DeltaTable
 
-from sqlrun import suggestions, suites
-from sqlrun.cli import main
-from sqlrun.engines.duckdb import DuckDBEngine
-from sqlrun.expectation_values import Family, typed
-from sqlrun.readers import tick_of
-from sqlrun.yaml_values import Reader
+from sqlrun.cli.main import main
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.expectations import suggest
+from sqlrun.expectations.values import Family, typed
+from sqlrun.load import suites
+from sqlrun.load.yaml_reader import Reader
+from sqlrun.publish.reader import tick_of
 from tests.projects import Site
 from tests.script import FIVE, START
 from tests.test_machine import project
@@ -307,7 +308,7 @@ ODD = (Decimal("12345678901234567.89"), Decimal("-0.10"), 2**63 - 1, 1e300, 0.1,
 @pytest.mark.parametrize("value", ODD, ids=str)
 def test_a_suggested_bound_is_the_value_itself(value: Decimal | int | float) -> None:
     """Written and read again as a suite is."""
-    text = f"expectations:\n  - {{type: x, kwargs: {{v: {suggestions._number(value)}}}}}\n"
+    text = f"expectations:\n  - {{type: x, kwargs: {{v: {suggest._number(value)}}}}}\n"
     (read,) = suites.suite(Reader("x.yml", text, []), "m").expectations
     families: dict[type, Family] = {Decimal: "decimal", int: "integer", float: "float"}
 

@@ -12,17 +12,18 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from sqlrun import check_history, doctor, receipts
-from sqlrun.cli import main
-from sqlrun.engines import delta_files
-from sqlrun.engines.protocol import Relation
+from sqlrun.cli.main import main
+from sqlrun.engine_api import Relation
+from sqlrun.engines.delta import table as delta_table
 from sqlrun.errors import EngineError, Place
 from sqlrun.events import CheckResult, CheckStatus, TickResult
-from sqlrun.expectation_values import identity
-from sqlrun.ledger import Ledger
-from sqlrun.model import Expectation
-from sqlrun.readers import query
-from sqlrun.recent import Recent
+from sqlrun.expectations.values import identity
+from sqlrun.operations import doctor
+from sqlrun.project import Expectation
+from sqlrun.publish.ledger import Ledger
+from sqlrun.publish.reader import query
+from sqlrun.runtime.lru import Recent
+from sqlrun.system_tables import check_results, receipts
 from tests.script import FIVE, START
 from tests.test_machine import EDITS, project
 
@@ -38,17 +39,17 @@ def result(tick: int, *statuses: CheckStatus, published: bool = True) -> TickRes
 
 
 def rows(warehouse: Path | str, env: str = "") -> list[dict[str, Any]]:
-    path = check_history.path_of(str(warehouse), env)
-    head = delta_files.head(path)
+    path = check_results.path_of(str(warehouse), env)
+    head = delta_table.head(path)
     assert head is not None
-    history = Relation("history", path, check_history.COLUMNS, "new", version=head)
+    history = Relation("history", path, check_results.COLUMNS, "new", version=head)
     found: list[dict[str, Any]] = query("select * from history order by tick, model, status", (history,)).to_pylist()
     return found
 
 
 def test_a_row_for_each_check_and_tick(tmp_path: Path) -> None:
-    check_history.write(str(tmp_path), result(1, "pass", "warn"), AT)
-    check_history.write(str(tmp_path), result(2, "fail", "error", published=False), AT)
+    check_results.write(str(tmp_path), result(1, "pass", "warn"), AT)
+    check_results.write(str(tmp_path), result(2, "fail", "error", published=False), AT)
 
     found = rows(tmp_path)
 
@@ -59,44 +60,44 @@ def test_a_row_for_each_check_and_tick(tmp_path: Path) -> None:
     kept = (first["check_id"], first["expectation"], first["columns"], first["severity"], first["message"])
     assert kept == ("f00", "t", ["a", "b"], "critical", "2 rows")
     assert (first["evaluated"], first["unexpected"], first["seconds"]) == (9, 2, 0.5)
-    assert delta_files.head(check_history.path_of(str(tmp_path))) == 2  # one commit a tick
+    assert delta_table.head(check_results.path_of(str(tmp_path))) == 2  # one commit a tick
 
 
 def test_no_row_of_a_table_is_kept(tmp_path: Path) -> None:
-    assert not any("samples" in row for row in check_history.rows_of(result(1, "fail"), AT))
+    assert not any("samples" in row for row in check_results.rows_of(result(1, "fail"), AT))
 
 
 def test_a_tick_without_checks_writes_nothing(tmp_path: Path) -> None:
-    check_history.write(str(tmp_path), result(1), AT)
+    check_results.write(str(tmp_path), result(1), AT)
 
-    assert delta_files.head(check_history.path_of(str(tmp_path))) is None
+    assert delta_table.head(check_results.path_of(str(tmp_path))) is None
 
 
 def test_the_history_is_compacted_now_and_then(tmp_path: Path) -> None:
     for tick in (98, 99, 100):
-        check_history.write(str(tmp_path), result(tick, "pass"), AT)
+        check_results.write(str(tmp_path), result(tick, "pass"), AT)
 
     assert len(rows(tmp_path)) == 3
-    assert len(delta_files.files_at(delta_files.open_table(check_history.path_of(str(tmp_path))))) == 1
+    assert len(delta_table.files_at(delta_table.open_table(check_results.path_of(str(tmp_path))))) == 1
 
 
 def test_what_can_not_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "_sqlrun").write_text("not a folder")
 
     with pytest.raises(EngineError, match="checks of tick 1"):
-        check_history.write(str(tmp_path), result(1, "pass"), AT)
+        check_results.write(str(tmp_path), result(1, "pass"), AT)
 
 
 def test_what_some_checks_said_lately_is_read_alone(tmp_path: Path) -> None:
-    assert check_history.recent(str(tmp_path), "", 1, ["f00"]) == []
+    assert check_results.recent(str(tmp_path), "", 1, ["f00"]) == []
     for number in (1, 2, 3):
-        check_history.write(str(tmp_path), result(number, "fail"), AT)
+        check_results.write(str(tmp_path), result(number, "fail"), AT)
 
-    found = check_history.recent(str(tmp_path), "", 2, ["f00", "it's"])
+    found = check_results.recent(str(tmp_path), "", 2, ["f00", "it's"])
 
     assert sorted(row["tick"] for row in found) == [2, 3]
     assert found[0] == {"tick": found[0]["tick"], "check_id": "f00", "status": "fail", "evaluated": 9, "unexpected": 2}
-    assert check_history.recent(str(tmp_path), "", 1, ["it's"]) == check_history.recent(str(tmp_path), "", 1, []) == []
+    assert check_results.recent(str(tmp_path), "", 1, ["it's"]) == check_results.recent(str(tmp_path), "", 1, []) == []
 
 
 def odd_and_even(tick: int) -> TickResult:
@@ -113,19 +114,19 @@ def test_a_process_that_ticks_reads_the_past_of_its_checks_once(
     monkeypatch.setattr(receipts, "rows", lambda *a: asked.append(a[2]) or real(*a))
 
     def recent(since: int, *checks: str) -> list[tuple[int, str, str]]:
-        found = check_history.recent(str(tmp_path), "", since, checks)
+        found = check_results.recent(str(tmp_path), "", since, checks)
         return sorted((row["tick"], row["check_id"], row["status"]) for row in found)
 
     def read_anew(since: int, *checks: str) -> list[tuple[int, str, str]]:
         with monkeypatch.context() as patch:
-            patch.setattr(check_history, "_known", Recent(4))
+            patch.setattr(check_results, "_known", Recent(4))
             patch.setattr(receipts, "rows", real)
             return recent(since, *checks)
 
-    check_history.write(str(tmp_path), odd_and_even(1), AT)
+    check_results.write(str(tmp_path), odd_and_even(1), AT)
     assert recent(1, "f00") == [(1, "f00", "warn")] and len(asked) == 1
     for tick in (2, 3, 4):
-        check_history.write(str(tmp_path), odd_and_even(tick), AT)
+        check_results.write(str(tmp_path), odd_and_even(tick), AT)
         assert recent(tick - 1, "f00") == read_anew(tick - 1, "f00") != []
     assert len(asked) == 1
 
@@ -136,20 +137,20 @@ def test_a_process_that_ticks_reads_the_past_of_its_checks_once(
     assert recent(1, "f01") == read_anew(1, "f01")  # and ticks that went out of sight are asked for again
     assert len(asked) == 3
 
-    other = delta_files.open_table(check_history.path_of(str(tmp_path)))
-    delta_files.append_rows(other, check_history.rows_of(odd_and_even(5), AT))
+    other = delta_table.open_table(check_results.path_of(str(tmp_path)))
+    delta_table.append_rows(other, check_results.rows_of(odd_and_even(5), AT))
     assert recent(1, "f01")[-1] == (5, "f01", "fail")
     assert len(asked) == 4
 
 
 def test_a_torn_file_is_told_as_one(tmp_path: Path) -> None:
     """Arrow's own error has no class that a report could catch."""
-    check_history.write(str(tmp_path), result(1, "pass", "fail"), AT)
+    check_results.write(str(tmp_path), result(1, "pass", "fail"), AT)
     for file in tmp_path.rglob("*.parquet"):
         file.write_text("torn")
 
     with pytest.raises(EngineError, match=r"the checks at .* can't be read"):
-        check_history.recent(str(tmp_path), "", 1, ["f00"])
+        check_results.recent(str(tmp_path), "", 1, ["f00"])
 
 
 def test_a_check_is_the_same_one_wherever_it_stands() -> None:
@@ -260,15 +261,15 @@ def test_a_torn_newest_entry_is_set_aside_and_an_environment_takes_its_own_along
     model.write_text(model.read_text().replace(*EDITS["stg_sales"]))
     shops.build(2, env=("--env", "dev"))
     assert {row["tick"] for row in rows(shops.warehouse, "dev")} == {1}
-    history = Path(check_history.path_of(str(shops.warehouse)))
+    history = Path(check_results.path_of(str(shops.warehouse)))
     (history / "_delta_log" / f"{1:020d}.json").write_bytes(b"")
 
     said: list[str] = []
     doctor.at_start(Ledger(str(shops.warehouse), "small"), AT, said.append)
 
     assert len(said) == 1 and said[0].startswith("checks: ")
-    assert delta_files.head(str(history)) == 0
+    assert delta_table.head(str(history)) == 0
     shops.build(3, sale("c", 1, 3))
     assert {row["tick"] for row in rows(shops.warehouse)} == {2}
     shops.run("env", "drop", "dev")
-    assert not Path(check_history.path_of(str(shops.warehouse), "dev")).exists()
+    assert not Path(check_results.path_of(str(shops.warehouse), "dev")).exists()

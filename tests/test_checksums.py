@@ -10,15 +10,16 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from sqlrun import changed_rows, checksums, row_text, sampling
-from sqlrun.changed_rows import Change
-from sqlrun.checksums import Checksum
-from sqlrun.engines.duckdb import DuckDBEngine
-from sqlrun.engines.protocol import StoredColumn
-from sqlrun.incremental.sql import type_name
-from sqlrun.report import checksum as told
-from sqlrun.ticks import Published, from_json, to_json
-from sqlrun.verify import verify
+from sqlrun.engine_api import StoredColumn
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.maintain import changed_rows, checksums, row_hash
+from sqlrun.maintain.changed_rows import Change
+from sqlrun.maintain.checksums import Checksum
+from sqlrun.operations import sampling
+from sqlrun.operations.verify import verify
+from sqlrun.publish.table_state import Published, from_json, to_json
+from sqlrun.report.log_lines import checksum as told
+from sqlrun.transpile.writer import type_name
 from tests import row_texts
 from tests.projects import Site
 from tests.script import FIVE, START, order, site_of_orders
@@ -33,7 +34,7 @@ def numbers() -> list[int]:
         zone = " at time zone 'UTC'" if kind == "timestamp" else ""
         return f"cast({text}{zone} as {type_name(kind, 'duckdb')})"
 
-    number = row_text.number(row_texts.COLUMNS, "duckdb")
+    number = row_hash.number(row_texts.COLUMNS, "duckdb")
     found = (ENGINE.query(f"select {number} as n from ({row})", ()) for row in row_texts.rows(row_texts.DUCKDB, cast))
     return [int(table.to_pylist()[0]["n"]) for table in found]
 
@@ -68,7 +69,7 @@ def test_texts_of_nested_values_are_those_of_ledgers_already_written() -> None:
         "map(['b', 'a'], [null, [1, null]])",
     )
     items = [f"cast({v} as {type_name(c.type, 'duckdb')}) as {c.name}" for v, c in zip(values, columns, strict=True)]
-    text = row_text.row(columns, "duckdb", "salt:")
+    text = row_hash.row(columns, "duckdb", "salt:")
 
     (row,) = ENGINE.query(f"select {text} as t from (select {', '.join(items)})", ()).to_pylist()
 
@@ -77,7 +78,7 @@ def test_texts_of_nested_values_are_those_of_ledgers_already_written() -> None:
 
 def test_texts_can_not_run_into_each_other() -> None:
     columns = [StoredColumn("a", "string"), StoredColumn("b", "string")]
-    text = row_text.row(columns, "duckdb")
+    text = row_hash.row(columns, "duckdb")
     shown = [
         ENGINE.query(f"select {text} as t from (select {a} as a, {b} as b)", ()).to_pylist()[0]["t"]
         for a, b in (("'x'", "'|1:y'"), ("'x|1'", "'y'"), ("null", "'~'"), ("'~'", "null"), ("'x'", "'y'"))

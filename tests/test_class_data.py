@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlrun.engines import class_data
+from sqlrun.engines.spark import class_archive
 
 
 @pytest.fixture
@@ -24,29 +24,29 @@ def java(tmp_path: Path) -> Path:
 
 
 def file_of(java: Path, folder: Path, options: str = "", jars: str = "jars") -> Path:
-    return class_data.file_of(str(java), folder / jars, options, {"XDG_CACHE_HOME": str(folder / "cache")})
+    return class_archive.file_of(str(java), folder / jars, options, {"XDG_CACHE_HOME": str(folder / "cache")})
 
 
 def test_the_first_records_and_the_next_maps(java: Path, tmp_path: Path) -> None:
     file = file_of(java, tmp_path)
-    assert class_data.options_for(file, record=False) == ""
-    assert class_data.options_for(file, record=True) == class_data.RECORDING
+    assert class_archive.options_for(file, record=False) == ""
+    assert class_archive.options_for(file, record=True) == class_archive.RECORDING
 
-    assert class_data.keep(str(java), 42, file)
+    assert class_archive.keep(str(java), 42, file)
     assert file.read_text() == "42 VM.cds dynamic_dump\n"
-    assert f"-XX:SharedArchiveFile={file} " in class_data.options_for(file, record=True)
+    assert f"-XX:SharedArchiveFile={file} " in class_archive.options_for(file, record=True)
     assert list(file.parent.iterdir()) == [file]
 
 
 def test_another_java_other_jars_and_other_options_have_a_file_of_their_own(java: Path, tmp_path: Path) -> None:
     """That of before goes when the new one is there."""
     before = file_of(java, tmp_path)
-    assert class_data.keep(str(java), 1, before)
+    assert class_archive.keep(str(java), 1, before)
     others = {file_of(java, tmp_path, "-XX:+UseZGC"), file_of(java, tmp_path, jars="others")}
     os.utime(tmp_path / "jdk" / "lib" / "modules", ns=(1, 1))
     others.add(file_of(java, tmp_path))
     assert len(others | {before}) == 4
-    assert class_data.keep(str(java), 2, file_of(java, tmp_path))
+    assert class_archive.keep(str(java), 2, file_of(java, tmp_path))
     assert list(before.parent.iterdir()) == [file_of(java, tmp_path)]
 
 
@@ -57,11 +57,11 @@ def test_what_fails_leaves_nothing(tool: str | None, java: Path, tmp_path: Path)
     else:
         java.with_name("jcmd").write_text(tool)
     file = file_of(java, tmp_path)
-    assert not class_data.keep(str(java), 42, file)
+    assert not class_archive.keep(str(java), 42, file)
     assert not file.parent.exists() or list(file.parent.iterdir()) == []
 
 
 def test_a_path_that_options_would_part_is_not_used(java: Path, tmp_path: Path) -> None:
-    file = class_data.file_of(str(java), tmp_path, "", {"XDG_CACHE_HOME": str(tmp_path / "my cache")})
-    assert class_data.keep(str(java), 42, file)
-    assert class_data.options_for(file, record=True) == ""
+    file = class_archive.file_of(str(java), tmp_path, "", {"XDG_CACHE_HOME": str(tmp_path / "my cache")})
+    assert class_archive.keep(str(java), 42, file)
+    assert class_archive.options_for(file, record=True) == ""

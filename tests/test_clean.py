@@ -13,9 +13,9 @@ from unittest import mock
 import pytest
 from click.testing import CliRunner, Result
 
-from sqlrun import lock
-from sqlrun.cli import main
+from sqlrun.cli.main import main
 from sqlrun.errors import LockedError
+from sqlrun.runtime import lock
 from tests import broken
 
 NOW = datetime.now(timezone.utc)

@@ -9,12 +9,12 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from sqlrun.column_types import infer
 from sqlrun.errors import ProjectError
-from sqlrun.parse import schema_of
+from sqlrun.parse.function_types import FIXED, FIXED_NAMES, SAME, WIDEST
+from sqlrun.parse.parse import schema_of
+from sqlrun.parse.type_check import infer
 from sqlrun.pipeline import prepare
-from sqlrun.spark_types import read as read_type
-from sqlrun.typed_functions import FIXED, FIXED_NAMES, SAME, WIDEST
+from sqlrun.transpile.spark_types import read as read_type
 from tests import projects
 from tests.broken import contract, write
 from tests.typed_expressions import COLUMNS, TABLES, Typed, read

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlrun.engines.duckdb import DuckDBEngine
+from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.events import TickResult
 from tests import whole
 from tests.projects import Site, copy_project

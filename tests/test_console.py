@@ -20,10 +20,10 @@ from typing import Any
 
 import pytest
 
-from sqlrun.console import Console, is_lively
 from sqlrun.errors import EngineError, Place, Problem, ProjectError, UsageError
 from sqlrun.events import NodeResult, Started
-from sqlrun.report import Line
+from sqlrun.report.console import Console, is_lively
+from sqlrun.report.log_lines import Line
 from tests.test_report import check
 
 NOW = datetime(2026, 1, 1, 12, 5, 9, tzinfo=timezone.utc)
@@ -259,7 +259,7 @@ def test_an_engine_s_failure_shows_model_and_statement() -> None:
 @pytest.mark.slow
 def test_a_reader_who_leaves_does_not_end_a_build() -> None:
     code = (
-        "import sys, time\nfrom sqlrun.console import Console\nfrom sqlrun.events import Started\n"
+        "import sys, time\nfrom sqlrun.report.console import Console\nfrom sqlrun.events import Started\n"
         "console = Console(environ={})\n"
         "for n in range(3000): console.tell(Started(n + 1, 3000, 'model m'))\n"
         "console.raw('x')\nprint('done', file=sys.stderr)"
@@ -276,6 +276,6 @@ def test_a_reader_who_leaves_does_not_end_a_build() -> None:
 
 @pytest.mark.slow
 def test_plain_lines_need_no_rich() -> None:
-    code = "import sys; from sqlrun.console import Console; Console().lines(['a']); assert 'rich' not in sys.modules"
+    code = "import sys; from sqlrun.report.console import Console; Console().lines(['a']); assert 'rich' not in sys.modules"
 
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from sqlrun import costs, receipts
-from sqlrun.console import Console
-from sqlrun.engines import delta_files
-from sqlrun.engines.duckdb import DuckDBEngine
-from sqlrun.engines.protocol import StoredColumn, TableSpec
+from sqlrun.engine_api import StoredColumn, TableSpec
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.incremental.algebra import Reason
 from sqlrun.incremental.stages import Method, Stage
+from sqlrun.plan import strategy_cost
+from sqlrun.report.console import Console
+from sqlrun.system_tables import receipts
 from tests.projects import Site, copy_project
 from tests.script import FIVE, START, order, site_of_orders
 from tests.whole import differences
@@ -25,44 +26,49 @@ def stage(method: Method) -> Stage:
 
 def test_few_rows_are_never_weighed() -> None:
     """Below the rows that a second can read, the fixed cost decides, and it is the same."""
-    facts = costs.Facts(changed=costs.FEW // 10, inputs=1, own=1)
+    facts = strategy_cost.Facts(changed=strategy_cost.FEW // 10, inputs=1, own=1)
 
-    assert costs.choose(stage("additive"), facts).way == "change"
+    assert strategy_cost.choose(stage("additive"), facts).way == "change"
 
 
 def test_the_whole_query_wins_where_most_rows_changed() -> None:
-    few, most = costs.Facts(30_000, 1_000_000, 10), costs.Facts(900_000, 1_000_000, 10)
+    few, most = strategy_cost.Facts(30_000, 1_000_000, 10), strategy_cost.Facts(900_000, 1_000_000, 10)
 
-    assert costs.choose(stage("keys"), few) == costs.Choice("change", 180_000, 1_000_010)
-    assert costs.choose(stage("keys"), most) == costs.Choice("whole", 5_400_000, 1_000_010)
+    assert strategy_cost.choose(stage("keys"), few) == strategy_cost.Choice("change", 180_000, 1_000_010)
+    assert strategy_cost.choose(stage("keys"), most) == strategy_cost.Choice("whole", 5_400_000, 1_000_010)
 
 
 def test_receipts_say_what_a_change_reads() -> None:
     """What past ticks read is better known than what is usual."""
-    cheap = costs.Facts(900_000, 1_000_000, 10, amplification=1.1)
+    cheap = strategy_cost.Facts(900_000, 1_000_000, 10, amplification=1.1)
 
-    assert costs.choose(stage("keys"), cheap).way == "change"
+    assert strategy_cost.choose(stage("keys"), cheap).way == "change"
 
 
 def test_a_table_that_only_grows_has_no_choice() -> None:
-    assert [costs.has_choice(stage(m)) for m in ("land", "append", "full", "newest")] == [False, False, False, True]
+    assert [strategy_cost.has_choice(stage(m)) for m in ("land", "append", "full", "newest")] == [
+        False,
+        False,
+        False,
+        True,
+    ]
 
 
 @pytest.mark.slow
 def test_inputs_are_counted_only_where_they_can_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a tick has committed would have to be read back for that, and the table would wait."""
-    monkeypatch.setattr(costs, "FEW", 1)
+    monkeypatch.setattr(strategy_cost, "FEW", 1)
     site = site_of_orders(tmp_path)
     site.write("more.jsonl", [order(f"m{n}", START - FIVE) for n in range(20)])
     site.tick(START)
     counted: list[str] = []
-    really = delta_files.rows_at
+    really = delta_table.rows_at
 
     def rows_at(path: str, version: int) -> int:
         counted.append(Path(path).parent.name)
         return really(path, version)
 
-    monkeypatch.setattr(delta_files, "rows_at", rows_at)
+    monkeypatch.setattr(delta_table, "rows_at", rows_at)
     site.write("1.jsonl", [order("1", START - FIVE, version=2, status="cancelled", restaurant="r9001")])
     site.tick(START + FIVE)
 
@@ -87,7 +93,7 @@ def test_a_tick_that_changes_most_rows_computes_tables_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The choice is made table by table, told in the run and in the receipt, and changes no answer."""
-    monkeypatch.setattr(costs, "FEW", 1)
+    monkeypatch.setattr(strategy_cost, "FEW", 1)
     site = site_of_orders(tmp_path)
     site.tick(START)
     site.write(
@@ -115,7 +121,7 @@ def test_a_tick_that_changes_most_rows_computes_tables_whole(
 @pytest.mark.slow
 def test_a_table_that_reads_too_much_fails_the_tick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`max_read_amplification` is held in each tick; what was published stays."""
-    monkeypatch.setattr(costs, "FEW", 100)
+    monkeypatch.setattr(strategy_cost, "FEW", 100)
     root = copy_project(tmp_path)
     contract = root / "models" / "marts" / "restaurant_windows.yml"
     text = contract.read_text()
@@ -136,12 +142,12 @@ def test_a_table_that_reads_too_much_fails_the_tick(tmp_path: Path, monkeypatch:
 
 def test_rows_are_counted_by_statistics(tmp_path: Path) -> None:
     spec = TableSpec("t", str(tmp_path / "t"), (StoredColumn("a", "bigint"),))
-    delta_files.create(spec)
+    delta_table.create(spec)
     for n in range(3):
-        delta_files.append_rows(delta_files.open_table(spec.path), [{"a": n}] * (n + 1))
+        delta_table.append_rows(delta_table.open_table(spec.path), [{"a": n}] * (n + 1))
 
-    assert delta_files.rows_at(spec.path, 3) == 6
-    assert delta_files.rows_changed(spec.path, (2, 3)) == 5
+    assert delta_table.rows_at(spec.path, 3) == 6
+    assert delta_table.rows_changed(spec.path, (2, 3)) == 5
 
 
 @pytest.mark.slow
@@ -157,7 +163,7 @@ def test_past_ticks_are_read_by_table_and_strategy(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_explain_names_the_other_ways_and_their_cost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Before a build in words, after it by the sizes of the tables; as text and as JSON."""
-    from sqlrun.commands import explain_model
+    from sqlrun.commands.build import explain_model
 
     site = site_of_orders(tmp_path)
     profile = site.root / "profiles" / "duckdb.yml"

@@ -10,11 +10,11 @@ import duckdb
 import pytest
 import sqlglot
 
-from sqlrun import spark_types as spark
-from sqlrun.incremental import duckdb_calls
-from sqlrun.spark_alone import problems
-from sqlrun.spark_sql import DIALECT
-from sqlrun.spark_types import Kind
+from sqlrun.parse.spark_only import problems
+from sqlrun.transpile import calls as duckdb_calls
+from sqlrun.transpile import spark_types as spark
+from sqlrun.transpile.dialect import DIALECT
+from sqlrun.transpile.spark_types import Kind
 from tests import memory
 from tests.memory import Memory, Table, View
 

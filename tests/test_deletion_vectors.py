@@ -12,18 +12,24 @@ from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sqlrun.engines import (
-    deletion_vectors,
-    delta_commit,
-    delta_entries,
-    delta_files,
-    delta_vacuum,
-    duckdb_rewrite,
-    file_layout,
+from sqlrun.engine_api import Append, Relation, TableSpec
+from sqlrun.engines.delta import (
+    commit as delta_commit,
 )
-from sqlrun.engines.duckdb import DuckDBEngine
-from sqlrun.engines.file_layout import Standing, rewritten
-from sqlrun.engines.protocol import Append, Relation, TableSpec
+from sqlrun.engines.delta import (
+    deletion_vectors,
+    file_layout,
+    log_entries,
+)
+from sqlrun.engines.delta import (
+    table as delta_table,
+)
+from sqlrun.engines.delta import (
+    vacuum as delta_vacuum,
+)
+from sqlrun.engines.delta.file_layout import Standing, rewritten
+from sqlrun.engines.duckdb import merge as duckdb_merge
+from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import EngineError
 from tests.delta_logs import commit_as_of
 from tests.test_own_writes import feed, held, killed_before_commit, marked, merging, ours, rows, seen, spec_of, write
@@ -46,8 +52,8 @@ def made(folder: Path, kind: str = "int", partition_by: tuple[str, ...] = ()) ->
 
 def files(spec: TableSpec, version: int | None = None) -> dict[str, int]:
     """List a table's files with the rows that count in each."""
-    table = delta_files.open_table(spec.path, version)
-    return {file["path"]: file["num_records"] for file in delta_files.files_at(table)}
+    table = delta_table.open_table(spec.path, version)
+    return {file["path"]: file["num_records"] for file in delta_table.files_at(table)}
 
 
 @pytest.mark.slow
@@ -61,8 +67,8 @@ def test_rows_that_are_replaced_are_marked_where_they_lie(tmp_path: Path) -> Non
 
     assert ours(spec.path, 2) and marked(spec.path, 2) == {large: 2}
     assert (tmp_path / "t" / large).stat().st_size == size
-    actions = delta_files.actions(spec.path, 2)
-    small = [file["path"] for file in delta_entries.brought(actions)]
+    actions = delta_table.actions(spec.path, 2)
+    small = [file["path"] for file in log_entries.brought(actions)]
     assert files(spec) == {large: 98, small[0]: 2} and len(small) == 1
     told = json.loads(next(a["add"]["stats"] for a in actions if "add" in a and a["add"]["path"] == large))
     assert told["numRecords"] == 100 and told["maxValues"]["v"] == 99 and told["tightBounds"] is False
@@ -70,7 +76,7 @@ def test_rows_that_are_replaced_are_marked_where_they_lie(tmp_path: Path) -> Non
     assert found == held(spec.path) and len(found) == 100
     assert {row["k"]: row["v"] for row in found if row["n"]} == {"k7": 70, "new": 1}
     assert len(feed(spec.path, 2)) == 4
-    assert delta_files.rows_at(spec.path, 2) == 100 == delta_files.rows_at(spec.path, 1)
+    assert delta_table.rows_at(spec.path, 2) == 100 == delta_table.rows_at(spec.path, 1)
 
 
 @pytest.mark.slow
@@ -83,7 +89,7 @@ def test_marks_add_up_and_the_ones_before_are_named_when_they_go(tmp_path: Path)
         assert marked(spec.path, tick)[large] == tick - 1
         assert seen(engine, spec) == held(spec.path)
     assert (tmp_path / "t" / "_delta_log" / f"{10:020d}.checkpoint.parquet").exists()
-    gone = [a["remove"] for a in delta_files.actions(spec.path, 14) if "remove" in a and a["remove"]["path"] == large]
+    gone = [a["remove"] for a in delta_table.actions(spec.path, 14) if "remove" in a and a["remove"]["path"] == large]
     assert [remove["deletionVector"]["cardinality"] for remove in gone] == [12]
     assert files(spec)[large] == 87
     # Files of a row each have been put together on the way: no row of theirs was touched.
@@ -98,7 +104,7 @@ def test_a_file_with_many_dead_rows_is_written_anew(tmp_path: Path) -> None:
     write(engine, spec, 3, merging("select 'k' || i as k, 1 as v, 2 as n, true as stays from range(20, 40) r(i)"))
 
     assert large in marked(spec.path, 2) and large not in files(spec)
-    removed = [a["remove"] for a in delta_files.actions(spec.path, 3) if "remove" in a]
+    removed = [a["remove"] for a in delta_table.actions(spec.path, 3) if "remove" in a]
     assert {r["path"]: r.get("deletionVector", {}).get("cardinality") for r in removed}[large] == 20
     assert seen(engine, spec) == held(spec.path) and sum(files(spec).values()) == 100
     assert not deletion_vectors.deleted(DeltaTable(spec.path))
@@ -110,7 +116,7 @@ def test_every_version_keeps_its_own_rows(tmp_path: Path) -> None:
     engine, spec = made(tmp_path)
     for tick in (2, 3, 4):
         write(engine, spec, tick, merging(rows(f"('k{tick}', 0, {tick}, true)", f"('k{tick + 50}', 0, 0, false)")))
-    counts = [delta_files.rows_at(spec.path, version) for version in (1, 2, 3, 4)]
+    counts = [delta_table.rows_at(spec.path, version) for version in (1, 2, 3, 4)]
     assert counts == [100, 99, 98, 97]
 
     engine.restore(spec.path, 3)
@@ -124,7 +130,7 @@ def test_every_version_keeps_its_own_rows(tmp_path: Path) -> None:
 
     delta_vacuum.vacuum(spec.path, timedelta(0))
     assert seen(engine, spec) == before == held(spec.path)
-    delta_files.compact(spec.path)
+    delta_table.compact(spec.path)
     delta_vacuum.vacuum(spec.path, timedelta(0))
     assert seen(engine, spec) == before == held(spec.path)
     write(engine, spec, 9, merging(rows("('k9', 0, 10, true)")))
@@ -152,7 +158,7 @@ def test_a_file_that_was_marked_long_ago_stays_for_those_who_read_it_since(tmp_p
 def test_what_is_not_marked(tmp_path: Path) -> None:
     """A table made before there were marks, and a file whose rows nobody has counted."""
     engine, spec = DuckDBEngine(), spec_of(tmp_path, "int", (), "old")
-    delta_files.create(spec)
+    delta_table.create(spec)
     write(engine, spec, 1, Append(MANY))
     write(engine, spec, 2, merging(rows("('k7', 70, 1, true)")))
     assert ours(spec.path, 2) and not marked(spec.path, 2) and len(files(spec)) == 1
@@ -197,7 +203,7 @@ def test_an_entry_that_the_log_does_not_give_leaves_the_merge_to_delta_rs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine, spec = made(tmp_path)
-    monkeypatch.setattr(delta_entries, "of_files", lambda *_: {})
+    monkeypatch.setattr(log_entries, "of_files", lambda *_: {})
     write(engine, spec, 2, merging(rows("('k7', 70, 1, true)")))
 
     assert not ours(spec.path, 2)
@@ -222,7 +228,7 @@ def test_what_was_kept_is_that_of_the_version(tmp_path: Path) -> None:
     engine, spec = made(tmp_path)
     for tick in range(2, 6):
         write(engine, spec, tick, merging(rows(f"('k{tick}', 0, {tick}, true)", f"('k{tick - 1}', 0, 0, false)")))
-        noted = deletion_vectors.deleted(delta_files.open_table(spec.path, tick))
+        noted = deletion_vectors.deleted(delta_table.open_table(spec.path, tick))
         told = deletion_vectors.deleted(DeltaTable(spec.path))
         assert {f: gone.to_pylist() for f, gone in noted.items()} == {f: gone.to_pylist() for f, gone in told.items()}
 
@@ -244,8 +250,8 @@ def test_a_row_that_came_back_is_noticed_before_the_commit(tmp_path: Path, monke
     engine, spec = made(tmp_path)
     write(engine, spec, 2, merging(rows("('k7', 70, 1, true)")))
     monkeypatch.setattr(file_layout, "MOST_DEAD", 0.0)
-    whole = duckdb_rewrite.rows
-    monkeypatch.setattr(duckdb_rewrite, "rows", lambda s, w, f, gone, new: whole(s, w, f, {}, new))
+    whole = duckdb_merge.rows
+    monkeypatch.setattr(duckdb_merge, "rows", lambda s, w, f, gone, new: whole(s, w, f, {}, new))
 
     with pytest.raises(EngineError, match="were to be; nothing is committed"):
         write(engine, spec, 3, merging(rows("('k8', 80, 2, true)")))

@@ -19,12 +19,14 @@ from pathlib import Path
 import click
 import pytest
 
-from sqlrun import contract, function_list, profile, report, settings, suites
-from sqlrun.cli import main
+from sqlrun.cli.main import main
 from sqlrun.errors import ProjectError
-from sqlrun.expectation_catalogue import CATALOGUE
-from sqlrun.model import Profile
-from sqlrun.unit import declared
+from sqlrun.expectations.catalogue import CATALOGUE
+from sqlrun.load import contract, profile, settings, suites
+from sqlrun.project import Profile
+from sqlrun.report import log_lines
+from sqlrun.test_definitions import declared
+from sqlrun.transpile import function_catalogue
 from tests import function_cases, projects, warm
 from tests.memory import Memory, Table, View
 
@@ -163,12 +165,12 @@ def expectation_list() -> str:
 
 def functions_page() -> str:
     lines = []
-    for theme, names in function_list.THEMES.items():
+    for theme, names in function_catalogue.THEMES.items():
         lines += ["", f"### {theme[0].upper()}{theme[1:]}", "", "| function | runs on | |", "|---|---|---|"]
         for name in sorted(names.split()):
-            why, instead = function_list.SPARK_ONLY.get(name, ("", ""))
-            note = f"DuckDB: {why}. {instead}".rstrip() if why else function_list.NOTES.get(name, "")
-            order = "By order. " if name in function_list.ORDER_DEPENDENT else ""
+            why, instead = function_catalogue.SPARK_ONLY.get(name, ("", ""))
+            note = f"DuckDB: {why}. {instead}".rstrip() if why else function_catalogue.NOTES.get(name, "")
+            order = "By order. " if name in function_catalogue.ORDER_DEPENDENT else ""
             lines.append(f"| `{name}` | {'Spark' if why else 'both'} | {order}{note} |")
     return "\n".join(lines[1:])
 
@@ -177,7 +179,7 @@ def differing_operators() -> str:
     lines = ["| expression | Spark | why |", "|---|---|---|"]
     for example in function_cases.read(function_cases.CASES / "operators.case"):
         if example.arrow == "~>":
-            lines.append(f"| `{example.sql}` | `{example.value}` | {function_list.OPERATORS[example.subject]} |")
+            lines.append(f"| `{example.sql}` | `{example.value}` | {function_catalogue.OPERATORS[example.subject]} |")
     return "\n".join(lines)
 
 
@@ -267,7 +269,7 @@ def test_every_rule_has_its_paragraph() -> None:
 @pytest.mark.slow
 def test_the_readme_counts_the_project_rightly() -> None:
     """The line `Found ...` of the README is the one that a build prints."""
-    opening = report.opening(projects.prepared(projects.ROOT), Profile("local", "spark", "", 2, {}))
+    opening = log_lines.opening(projects.prepared(projects.ROOT), Profile("local", "spark", "", 2, {}))
 
     assert next(line.text for line in opening if line.text.startswith("Found")) in (ROOT / "README.md").read_text()
 

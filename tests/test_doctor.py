@@ -14,14 +14,16 @@ from click.testing import CliRunner, Result
 from deltalake import DeltaTable
 
 import sqlrun
-from sqlrun import history, marks, receipts, upkeep
-from sqlrun.cli import main
-from sqlrun.console import Console
-from sqlrun.engines import delta_files
-from sqlrun.engines.duckdb import DuckDBEngine
-from sqlrun.engines.protocol import TableSpec
+from sqlrun.cli.main import main
+from sqlrun.engine_api import TableSpec
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import EngineError, UsageError
-from sqlrun.ledger import COLUMNS, Ledger
+from sqlrun.operations import maintenance, rollback
+from sqlrun.publish import warehouse_format
+from sqlrun.publish.ledger import COLUMNS, Ledger
+from sqlrun.report.console import Console
+from sqlrun.system_tables import receipts
 from tests.projects import Site
 from tests.script import FIVE, START
 from tests.test_machine import Stop, project, stopping
@@ -77,21 +79,21 @@ def refused(site: Site) -> str:
 
 
 def mark(site: Site, **changes: Any) -> None:
-    file = marks.file_of(site.warehouse)
+    file = warehouse_format.file_of(site.warehouse)
     file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
 
 
 def test_a_build_marks_its_warehouse(site: Site) -> None:
-    known = json.loads(marks.file_of(site.warehouse).read_text())
+    known = json.loads(warehouse_format.file_of(site.warehouse).read_text())
 
     assert known == {"format": 1, "project": site.prepared.nouns.name, "sqlrun": sqlrun.__version__}
 
 
 def test_a_warehouse_without_a_mark_gets_one(site: Site) -> None:
-    marks.file_of(site.warehouse).unlink()
+    warehouse_format.file_of(site.warehouse).unlink()
     assert site.tick(START + 2 * FIVE).published
 
-    assert marks.file_of(site.warehouse).exists()
+    assert warehouse_format.file_of(site.warehouse).exists()
 
 
 COMMANDS = [
@@ -132,7 +134,7 @@ def test_python_reads_any_projects_warehouse_but_no_newer_one(site: Site) -> Non
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"format": "one"}'])
 def test_a_mark_that_cannot_be_read_is_refused(site: Site, text: str) -> None:
-    marks.file_of(site.warehouse).write_text(text)
+    warehouse_format.file_of(site.warehouse).write_text(text)
 
     assert "delete the file" in refused(site)
 
@@ -163,7 +165,7 @@ def test_an_edited_row_is_refused(site: Site, where: str, updates: dict[str, str
 
 
 def test_an_edited_row_is_refused_though_the_edit_says_that_it_is_ours(site: Site) -> None:
-    delta_files.update_rows(site.ledger.path, "kind = 'published' and tick = 2", {"tables": "'{}'"})
+    delta_table.update_rows(site.ledger.path, "kind = 'published' and tick = 2", {"tables": "'{}'"})
 
     assert "changed by another hand" in refused(site)
     assert doctor(site).exit_code == 2
@@ -171,14 +173,14 @@ def test_an_edited_row_is_refused_though_the_edit_says_that_it_is_ours(site: Sit
 
 @pytest.mark.parametrize("where", ["kind = 'pinned' and tick = 2", "kind = 'published' and tick = 1"])
 def test_a_removed_row_is_refused(site: Site, where: str) -> None:
-    delta_files.delete_rows(site.ledger.path, where)
+    delta_table.delete_rows(site.ledger.path, where)
 
     assert "does not follow" in refused(site)
 
 
 def test_the_oldest_rows_may_go(site: Site) -> None:
     """Upkeep may forget old ticks: the first row that is kept follows one that is gone."""
-    delta_files.delete_rows(site.ledger.path, "tick = 1")
+    delta_table.delete_rows(site.ledger.path, "tick = 1")
 
     assert site.tick(START + 2 * FIVE).published
 
@@ -192,7 +194,7 @@ def test_an_edit_is_told_to_readers(site: Site) -> None:
 
 def test_a_ledger_without_seals_is_refused(site: Site) -> None:
     shutil.rmtree(site.ledger.path)
-    delta_files.create(TableSpec("ledger", site.ledger.path, COLUMNS[:-2]))
+    delta_table.create(TableSpec("ledger", site.ledger.path, COLUMNS[:-2]))
 
     assert "no column follows" in refused(site)
 
@@ -255,7 +257,7 @@ def test_a_published_table_that_is_torn_is_refused_and_can_be_made_anew(site: Si
 def test_versions_that_an_old_tick_shows_are_never_set_aside(site: Site) -> None:
     """After a rollback they are newer than what is published, and yet tick 2 shows them."""
     folder, version = state_of(site, "mart_best")
-    history.roll_back(site.ledger, 1, NOW, Console(quiet=True))
+    rollback.roll_back(site.ledger, 1, NOW, Console(quiet=True))
     (folder / "_delta_log" / f"{version:020d}.json").write_bytes(b"")
 
     assert "--full-refresh --select mart_best+" in refused(site)
@@ -326,10 +328,10 @@ def test_a_whole_warehouse_is_whole(site: Site) -> None:
         site.tick(START + 2 * FIVE)
     assert doctor(site).exit_code == 0
     receipts.write(site.warehouse, site.tick(START + 2 * FIVE), "duckdb", NOW)
-    history.roll_back(site.ledger, 1, NOW, Console(quiet=True))
+    rollback.roll_back(site.ledger, 1, NOW, Console(quiet=True))
     assert doctor(site).exit_code == 0
     site.tick(START + 3 * FIVE)
-    upkeep.maintain(site.ledger, 1, NOW, lambda _: None)
+    maintenance.maintain(site.ledger, 1, NOW, lambda _: None)
     shown = doctor(site)
     assert shown.exit_code == 0, shown.output
     assert "All is whole." in shown.output

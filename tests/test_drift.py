@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from sqlrun import cli
-from sqlrun.contract import sources
-from sqlrun.drift import Drift, union
-from sqlrun.engines.duckdb import DuckDBEngine
+from sqlrun.cli import main
+from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import ProjectError
 from sqlrun.events import NodeResult, TickResult
-from sqlrun.load import project as load_project
-from sqlrun.readers import find, query, tick_of
-from sqlrun.source_yaml import edited
-from sqlrun.yaml_values import Reader
+from sqlrun.land.schema_drift import Drift, union
+from sqlrun.land.source_editor import edited
+from sqlrun.load.contract import sources
+from sqlrun.load.load import project as load_project
+from sqlrun.load.yaml_reader import Reader
+from sqlrun.publish.reader import find, query, tick_of
 from tests import broken, rescue_lines
 from tests.projects import Site
 from tests.script import FIVE, START
@@ -242,7 +242,7 @@ def test_the_narrowest_type(one: str, two: str, both: str) -> None:
 def command(site: Site, *options: str) -> str:
     (site.root / "profiles").mkdir(exist_ok=True)
     (site.root / "profiles" / "local.yml").write_text(f"engine: duckdb\nwarehouse: {site.warehouse}\n")
-    result = CliRunner().invoke(cli.main, ["--project-dir", str(site.root), "drift", *options])
+    result = CliRunner().invoke(main.main, ["--project-dir", str(site.root), "drift", *options])
     assert result.exit_code == 0, result.output
     return result.output
 

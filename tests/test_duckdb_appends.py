@@ -11,8 +11,10 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from sqlrun.engines import delta_commit, delta_files, duckdb_appends
-from sqlrun.engines.protocol import Append, StoredColumn, TableSpec, Write
+from sqlrun.engine_api import Append, StoredColumn, TableSpec, Write
+from sqlrun.engines.delta import commit as delta_commit
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.engines.duckdb import append as duckdb_append
 from sqlrun.errors import EngineError
 
 COLUMNS = (
@@ -38,8 +40,8 @@ def session() -> Iterator[Any]:
 
 def made(folder: Path, properties: dict[str, str]) -> tuple[Any, Write]:
     spec = TableSpec("t", str(folder), COLUMNS)
-    delta_files.create(spec, {**delta_files.PROPERTIES, **properties})
-    return delta_files.open_table(spec.path), Write(spec, 0, 7, "app", (), Append(""), {})
+    delta_table.create(spec, {**delta_table.PROPERTIES, **properties})
+    return delta_table.open_table(spec.path), Write(spec, 0, 7, "app", (), Append(""), {})
 
 
 # delta-rs writes a table with a property that sqlrun doesn't set.
@@ -47,49 +49,49 @@ def made(folder: Path, properties: dict[str, str]) -> tuple[Any, Write]:
 def test_rows_of_several_queries_come_in_one_commit(session: Any, tmp_path: Path, properties: dict[str, str]) -> None:
     table, write = made(tmp_path / "t", properties)
     assert delta_commit.ours(table, write) == (not properties)
-    with duckdb_appends.coming(session, table, write) as rows:
+    with duckdb_append.coming(session, table, write) as rows:
         rows.add(f"{ROWS} limit 0")
         rows.add(ROWS)
         rows.add(ROWS)
         assert rows.commit({"a": "b"}) == 8
 
-    found = delta_files.open_table(write.table.path)
+    found = delta_table.open_table(write.table.path)
     assert found.version() == 1
     assert found.transaction_version("app") == 7
     session.register("found", pa.table(found.scan().read_all()))
     for one, other in (("found", "twice"), ("twice", "found")):
         twice = f"with twice as ({ROWS} union all {ROWS})"
         assert session.sql(f"{twice} select * from {one} except all select * from {other}").fetchall() == []
-    assert delta_files.rows_changed(write.table.path, (1,)) == 8
-    info = next(a["commitInfo"] for a in delta_files.actions(write.table.path, 1) if "commitInfo" in a)
+    assert delta_table.rows_changed(write.table.path, (1,)) == 8
+    info = next(a["commitInfo"] for a in delta_table.actions(write.table.path, 1) if "commitInfo" in a)
     assert info["a"] == "b"
     assert (info["operation"], info["sqlrun.tick"]) == ("WRITE", "7")
-    listed = delta_files.files_at(found, ["id"])
+    listed = delta_table.files_at(found, ["id"])
     assert sum(file["num_records"] for file in listed) == 8
     assert {(file["min.id"], file["max.id"]) for file in listed} == {(0, 2)}
-    feed = delta_files.change_feed(write.table.path, (1,), ["id"])
+    feed = delta_table.change_feed(write.table.path, (1,), ["id"])
     assert sum(part.num_rows for part in feed) == 8
 
 
 @pytest.mark.parametrize("properties", [{}, {"delta.targetFileSize": "104857600"}])
 def test_a_commit_without_rows_is_a_version(session: Any, tmp_path: Path, properties: dict[str, str]) -> None:
     table, write = made(tmp_path / "t", properties)
-    with duckdb_appends.coming(session, table, write) as rows:
+    with duckdb_append.coming(session, table, write) as rows:
         rows.add(f"{ROWS} limit 0")
         assert rows.commit({}) == 0
-    found = delta_files.open_table(write.table.path)
+    found = delta_table.open_table(write.table.path)
     assert (found.version(), found.transaction_version("app")) == (1, 7)
     assert pa.table(found.scan().read_all()).num_rows == 0
 
 
 def test_what_fails_before_its_commit_leaves_no_file(session: Any, tmp_path: Path) -> None:
     table, write = made(tmp_path / "t", {})
-    with pytest.raises(duckdb.Error), duckdb_appends.coming(session, table, write) as rows:
+    with pytest.raises(duckdb.Error), duckdb_append.coming(session, table, write) as rows:
         rows.add(ROWS)
         assert list((tmp_path / "t").glob("*.parquet"))
         rows.add("select nothing")
     assert not list((tmp_path / "t").glob("*.parquet"))
-    assert delta_files.head(write.table.path) == 0
+    assert delta_table.head(write.table.path) == 0
 
 
 def test_what_fails_after_its_commit_keeps_its_files(
@@ -103,15 +105,15 @@ def test_what_fails_after_its_commit_keeps_its_files(
         raise OSError("the disk is full")
 
     monkeypatch.setattr(delta_commit, "commit", dies)
-    with pytest.raises(OSError), duckdb_appends.coming(session, table, write) as rows:
+    with pytest.raises(OSError), duckdb_append.coming(session, table, write) as rows:
         rows.add(ROWS)
         rows.commit({})
-    assert pa.table(delta_files.open_table(write.table.path).scan().read_all()).num_rows == 4
+    assert pa.table(delta_table.open_table(write.table.path).scan().read_all()).num_rows == 4
 
 
 def test_of_two_writers_one_notices(session: Any, tmp_path: Path) -> None:
     table, write = made(tmp_path / "t", {})
-    with duckdb_appends.coming(session, table, write) as rows:
+    with duckdb_append.coming(session, table, write) as rows:
         rows.add(ROWS)
         log = tmp_path / "t" / "_delta_log" / f"{1:020d}.json"
         log.write_text(json.dumps({"commitInfo": {"operation": "WRITE"}}))

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sqlrun.engines import duckdb
-from sqlrun.engines.duckdb import DuckDBEngine
+from sqlrun.engines.duckdb import engine as duckdb_engine
+from sqlrun.engines.duckdb.engine import DuckDBEngine
 from tests.soak import held_kb
 
 TABLES = "select count(*) from duckdb_tables()"
@@ -22,7 +22,7 @@ def count(engine: DuckDBEngine, statement: str = "") -> object:
 
 @pytest.fixture
 def engine(monkeypatch: pytest.MonkeyPatch) -> DuckDBEngine:
-    monkeypatch.setattr(duckdb, "SESSIONS", 3)
+    monkeypatch.setattr(duckdb_engine, "SESSIONS", 3)
     return DuckDBEngine()
 
 
@@ -52,7 +52,7 @@ def test_a_session_that_fails_or_is_left_is_at_work_no_more(engine: DuckDBEngine
 @pytest.mark.slow
 def test_what_is_held_of_copies_does_not_grow(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """DuckDB 2.0 holds 1.1 KB of each of these."""
-    monkeypatch.setattr(duckdb, "SESSIONS", 100)
+    monkeypatch.setattr(duckdb_engine, "SESSIONS", 100)
     engine, columns = DuckDBEngine(), ", ".join(f"i + {n} as c{n}" for n in range(20))
 
     def copy(times: int) -> None:

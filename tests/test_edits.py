@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from sqlrun.cli import main
-from sqlrun.edits import Edit, as_json, edits, told
-from sqlrun.engines.duckdb import DuckDBEngine
+from sqlrun.cli.main import main
+from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import UsageError
-from sqlrun.lock import hold
-from sqlrun.plan import tick_plan
-from sqlrun.upkeep import look_after
-from sqlrun.verify import verify
+from sqlrun.operations.maintenance import look_after
+from sqlrun.operations.verify import verify
+from sqlrun.plan.diff import Edit, as_json, edits, told
+from sqlrun.plan.plan import tick_plan
+from sqlrun.runtime.lock import hold
 from tests.projects import Site, copy_project, prepared
 from tests.script import FIVE, START, order
 from tests.whole import differences

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sqlrun.engines.auto import AutoEngine
-from sqlrun.engines.duckdb import DuckDBEngine
+from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import EngineError
 from tests.projects import Site
 from tests.script import FIVE, START

@@ -13,17 +13,21 @@ import pytest
 from click.testing import CliRunner
 
 import sqlrun
-from sqlrun import edits, environment_commands, environments, history, sharing, upkeep
-from sqlrun.cli import main
-from sqlrun.console import Console
-from sqlrun.engines import delta_files
-from sqlrun.engines.duckdb import DuckDBEngine
+from sqlrun.cli.main import main
+from sqlrun.commands import environments as environment_commands
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import LockedError, UsageError
 from sqlrun.events import TickResult, Told
-from sqlrun.ledger import Ledger
-from sqlrun.plan import tick_plan
-from sqlrun.readers import tick_of
-from sqlrun.verify import verify
+from sqlrun.operations import maintenance, rollback
+from sqlrun.operations.verify import verify
+from sqlrun.plan import diff as plan_diff
+from sqlrun.plan import environment_sharing
+from sqlrun.plan.plan import tick_plan
+from sqlrun.publish import environments
+from sqlrun.publish.ledger import Ledger
+from sqlrun.publish.reader import tick_of
+from sqlrun.report.console import Console
 from tests import broken
 from tests.projects import Site, prepared
 from tests.script import FIVE, START
@@ -99,7 +103,7 @@ def paths(site: Site) -> dict[str, str]:
 
 def heads(site: Site) -> dict[str, int | None]:
     folders = (p for p in Path(site.warehouse).glob("*/*") if not p.parent.name.startswith("_"))
-    return {str(p.relative_to(site.warehouse)): delta_files.head(str(p)) for p in folders}
+    return {str(p.relative_to(site.warehouse)): delta_table.head(str(p)) for p in folders}
 
 
 def true(site: Site) -> bool:
@@ -113,13 +117,13 @@ def writes(result: TickResult) -> dict[str, int]:
     return {s.table: s.receipt.commits for node in result.nodes for s in node.stages}
 
 
-def planned(site: Site) -> dict[str, edits.Edit]:
+def planned(site: Site) -> dict[str, plan_diff.Edit]:
     names = tuple(n for n in site.prepared.graph.order if not n.startswith("source:"))
     known, around = site.ledger.read(), environments.around(site.ledger)
     plan = tick_plan(
         site.prepared.space, site.warehouse, known.published, known.last_tick + 1, START + FIVE, names, False, around
     )
-    return {found.name: found for found in edits.edits(site.prepared.space, plan)}
+    return {found.name: found for found in plan_diff.edits(site.prepared.space, plan)}
 
 
 def said(site: Site) -> list[str]:
@@ -202,7 +206,7 @@ def test_promotion_takes_the_tables_over_and_goes_on_from_there(prod: Site) -> N
     assert differences(prod, START + FIVE) == {}
     assert true(prod)
     # Each counts its ticks by itself: Spark skips a write whose number its writer has used.
-    table = delta_files.open_table(f"{prod.warehouse}/{tried['fct_slots']}")
+    table = delta_table.open_table(f"{prod.warehouse}/{tried['fct_slots']}")
     writers = [table.transaction_version(f"small{env}.{tried['fct_slots']}") for env in ("@dev", "")]
     assert writers == [1, 2]
     # From now on it is production's.
@@ -241,13 +245,13 @@ def test_what_was_promoted_is_not_written_to_by_an_environment_that_differs_agai
     prod.prepared = prepared(prod.root)
     prod.tick(START)
     taken, before = paths(prod)["mart_areas"], heads(prod)
-    assert sharing.owner(taken) == "dev"
+    assert environment_sharing.owner(taken) == "dev"
     (prod.root / "seeds" / "areas.csv").write_text("shop,area\nx,west\ny,south\n")
     dev.prepared = prepared(dev.root)
 
     dev.tick(START)
 
-    assert sharing.means(paths(dev)["mart_areas"], taken.removesuffix(".dev"))
+    assert environment_sharing.means(paths(dev)["mart_areas"], taken.removesuffix(".dev"))
     assert {path: heads(prod)[path] for path in before} == before
     assert true(dev)
     assert true(prod)
@@ -323,7 +327,7 @@ def test_production_goes_back_after_a_promotion(prod: Site) -> None:
     sales(prod, "1.jsonl", ("d", 1, "z", 9, 0), ("a", 2, "y", 9, 0))
     prod.tick(START + FIVE)
     dev.tick(START + FIVE)
-    history.roll_back(prod.ledger, 1, NOW, Console(quiet=True))
+    rollback.roll_back(prod.ledger, 1, NOW, Console(quiet=True))
 
     assert dev.tick(START + FIVE).published
     assert any("has gone back to before what it read" in each for each in said(dev))
@@ -334,7 +338,7 @@ def test_production_goes_back_after_a_promotion(prod: Site) -> None:
     assert dev.tick(START + 2 * FIVE).published
     assert differences(dev, START + 2 * FIVE) == {}
     # And forward again, to a tick whose tables the environment has written to since.
-    history.roll_back(prod.ledger, 2, NOW, Console(quiet=True))
+    rollback.roll_back(prod.ledger, 2, NOW, Console(quiet=True))
     assert dev.tick(START + 2 * FIVE).published
     assert true(dev)
     assert prod.tick(START + 3 * FIVE).published
@@ -350,7 +354,7 @@ def test_an_environment_goes_back(prod: Site) -> None:
     dev.tick(START + FIVE)
     assert dev.everything() != before
 
-    history.roll_back(dev.ledger, 1, NOW, Console(quiet=True))
+    rollback.roll_back(dev.ledger, 1, NOW, Console(quiet=True))
 
     assert dev.everything() == before
     assert dev.tick(START + FIVE).published
@@ -373,7 +377,7 @@ def test_what_has_read_more_than_production_shows_is_not_promoted(prod: Site) ->
     sales(prod, "1.jsonl", ("d", 1, "z", 9, 0), ("a", 2, "y", 9, 0))
     prod.tick(START + FIVE)
     edited(prod, "mart_best").tick(START + FIVE)
-    history.roll_back(prod.ledger, 1, NOW, Console(quiet=True))
+    rollback.roll_back(prod.ledger, 1, NOW, Console(quiet=True))
     prod.prepared = prepared(prod.root)
 
     prod.tick(START + FIVE)
@@ -432,7 +436,7 @@ def test_production_that_leaves_a_meaning_leaves_the_environment_a_table_of_its_
 
     assert planned(dev)["mart_best"].why == "production no longer keeps it so"
     dev.tick(START)
-    assert sharing.owner(paths(dev)["mart_best"]) == "dev"
+    assert environment_sharing.owner(paths(dev)["mart_best"]) == "dev"
     assert true(dev)
 
 
@@ -444,7 +448,7 @@ def test_upkeep_of_production_keeps_environments_whole(prod: Site) -> None:
         sales(prod, f"{step}.jsonl", ("a", step + 1, "x", 10 + step, -1))
         prod.tick(START + step * FIVE)
 
-    done = upkeep.maintain(prod.ledger, 1, NOW, lambda _: None)
+    done = maintenance.maintain(prod.ledger, 1, NOW, lambda _: None)
 
     assert done.merged
     assert done.tables == ()
@@ -452,7 +456,7 @@ def test_upkeep_of_production_keeps_environments_whole(prod: Site) -> None:
     assert dev.tick(START + 2 * FIVE).published
     assert differences(dev, START + 2 * FIVE) == {}
     shared = {name: state.version for name, state in tick_of(prod.ledger).tables.items()}
-    upkeep.maintain(dev.ledger, 1, NOW, lambda _: None)
+    maintenance.maintain(dev.ledger, 1, NOW, lambda _: None)
     assert {name: state.version for name, state in tick_of(prod.ledger).tables.items()} == shared
     assert true(dev)
 
@@ -470,7 +474,7 @@ def test_a_dropped_environment_leaves_what_others_show(prod: Site) -> None:
 
     gone = environment_commands.drop(dev.ledger, NOW)
 
-    assert sharing.owner(taken) == "dev"
+    assert environment_sharing.owner(taken) == "dev"
     assert sorted(path.partition("/")[0] for path in gone) == ["fct_slots", "mart_hour"]
     assert prod.everything() == before
     assert environments.names(prod.warehouse) == []

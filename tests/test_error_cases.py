@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from sqlrun import load, profile
 from sqlrun.errors import ProjectError
-from sqlrun.lineage import Lineage, chosen
+from sqlrun.graph.lineage import Lineage, chosen
+from sqlrun.load import load, profile
 from sqlrun.pipeline import prepare, prepare_to_build
 
 CASES = Path(__file__).parent / "cases" / "errors"

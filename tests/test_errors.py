@@ -8,9 +8,9 @@ import unicodedata
 import pytest
 from click.testing import CliRunner
 
-from sqlrun.cli import main
-from sqlrun.engines.delta_files import explained
-from sqlrun.error_pages import PAGE
+from sqlrun.cli.main import main
+from sqlrun.commands.error_page import PAGE
+from sqlrun.engines.delta.table import explained
 from sqlrun.errors import WIDEST_LINE, EngineError, Place, Problem, drawn, first_line
 
 

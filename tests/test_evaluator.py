@@ -10,7 +10,7 @@ import pytest
 import sqlglot
 from sqlglot.optimizer.qualify import qualify
 
-from sqlrun.parse import DIALECT
+from sqlrun.parse.parse import DIALECT
 from tests.evaluator import Failure, Unknown, answer, relation
 
 AS_OF = datetime(2026, 1, 1, 12, tzinfo=timezone.utc)

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from sqlrun import contract, load, profile, promises
-from sqlrun.engines.duckdb import DuckDBEngine
+from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import ProjectError
-from sqlrun.graph import select
-from sqlrun.model import Profile
+from sqlrun.graph.graph import select
+from sqlrun.load import constraints, contract, load, profile
 from sqlrun.pipeline import prepare
+from sqlrun.project import Profile
 from tests import broken
 from tests.projects import Site
 from tests.script import START
@@ -35,10 +35,10 @@ QUERIES = {
     "view": "select id, n, at from {{ ref('table') }}",
 }
 LINES = ({"id": "a", "n": 1, "at": "2026-01-01T00:00:00Z"}, {"id": "b", "n": 2, "at": "2026-01-01T00:00:00Z"})
-CONSTRAINTS = ("not_null", "unique", "primary_key", *promises.ARGUMENTS["constraints"])
-TESTS = ("not_null", "unique", *promises.ARGUMENTS["data_tests"])
+CONSTRAINTS = ("not_null", "unique", "primary_key", *constraints.ARGUMENTS["constraints"])
+TESTS = ("not_null", "unique", *constraints.ARGUMENTS["data_tests"])
 COLUMN = (
-    *(key for key in contract.COLUMN_KEYS if key not in promises.ARGUMENTS),
+    *(key for key in contract.COLUMN_KEYS if key not in constraints.ARGUMENTS),
     *(f"constraints:{word}" for word in CONSTRAINTS),
     *(f"data_tests:{word}" for word in TESTS),
 )

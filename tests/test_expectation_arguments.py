@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sqlrun.expectation_arguments import TYPES, mistakes
-from sqlrun.expectation_catalogue import CATALOGUE
-from sqlrun.expectation_sql import batch_text
-from sqlrun.json_schemas import NAMED, ONE, PLAIN, SchemaError, require_closed
+from sqlrun.expectations.arguments import TYPES, mistakes
+from sqlrun.expectations.catalogue import CATALOGUE
+from sqlrun.expectations.json_schemas import NAMED, ONE, PLAIN, SchemaError, require_closed
+from sqlrun.expectations.sql import batch_text
 
 OUT = st.sampled_from(
     [

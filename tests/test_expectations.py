@@ -9,8 +9,8 @@ import pytest
 import sqlglot
 
 from sqlrun.errors import Place
-from sqlrun.expectations import from_contract, passes, problems, scope, split
-from sqlrun.model import Column, Config, Expectation, Model, Suite
+from sqlrun.expectations.validate import from_contract, passes, problems, scope, split
+from sqlrun.project import Column, Config, Expectation, Model, Suite
 
 PLACE = Place("expectations/orders.yml", 7, 5)
 COLUMNS = (

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from sqlrun import explain_checks, pipeline
-from sqlrun.commands import explain_model
-from sqlrun.model import Suite
+from sqlrun import pipeline
+from sqlrun.commands.build import explain_model
+from sqlrun.explain import explain_checks
+from sqlrun.project import Suite
 from tests.script import START
 from tests.test_check_command import write
 from tests.test_machine import project

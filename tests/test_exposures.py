@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from sqlrun import load
 from sqlrun.errors import ProjectError
-from sqlrun.model import Serve
+from sqlrun.load import load
+from sqlrun.project import Serve
 from sqlrun.serve.offer import offer
 from tests import broken
 

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 import sqlrun
-from sqlrun.console import Console
-from sqlrun.model import Profile
-from sqlrun.ticking import Session
+from sqlrun.project import Profile
+from sqlrun.report.console import Console
+from sqlrun.run.session import Session
 from tests.crash.lives import BUILD, Life, Lives, build
 from tests.crash.project import World
 from tests.script import FIVE, START

@@ -13,11 +13,11 @@ from unittest import mock
 
 import pytest
 
-from sqlrun.engines import duckdb_landing
-from sqlrun.engines.duckdb import DuckDBEngine
+from sqlrun.engines.duckdb import landing as duckdb_landing
+from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import LockedError
-from sqlrun.ledger import Ledger
-from sqlrun.lock import require
+from sqlrun.publish.ledger import Ledger
+from sqlrun.runtime.lock import require
 from tests.crash.lives import BUILD, Life, Lives, build
 from tests.crash.project import World
 from tests.projects import Site

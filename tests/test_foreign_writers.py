@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from sqlrun.engines.protocol import Landing, Written
+from sqlrun.engine_api import Landing, Written
 from sqlrun.errors import UsageError
 from tests import foreign_writers as others
 from tests.foreign_writers import BOOKS, CHANGES, HARMLESS, KINDS, arrive, at, build, command, cut_short, path_of, true
@@ -187,11 +187,11 @@ def test_a_commit_between_pin_and_publish_is_never_published(site: Site, name: s
 @pytest.mark.parametrize("book", ["ledger", "quarantine"])
 def test_books_that_decide_are_refused_until_that_is_taken_back(site: Site, book: str, how: str) -> None:
     if book == "quarantine":
-        from sqlrun import quarantine_book
+        from sqlrun.land import quarantine_log
 
         row = {"id": "a", "reason": "", "lines": 1}
-        entries = quarantine_book.entries("discard", "stg_lines", "stg_lines/x", [row], at(2))
-        quarantine_book.append(site.warehouse, "", entries)
+        entries = quarantine_log.entries("discard", "stg_lines", "stg_lines/x", [row], at(2))
+        quarantine_log.append(site.warehouse, "", entries)
     version = change(site, book, how)
     said = build(site, 2, code=2)
     assert f"SR740 {book}: _sqlrun/{book} was changed by another hand" in said and f"version {version} (" in said
@@ -254,11 +254,11 @@ def test_upkeep_says_why_it_waits(site: Site) -> None:
 @pytest.mark.long
 def test_what_was_taken_in_before_is_found(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """By a sqlrun that didn't look: the doctor tells which tick's lines are short, and what to do."""
-    from sqlrun import foreign
+    from sqlrun.engines.delta import foreign_commits
 
     change(site, "stg_lines", "delete")
     with monkeypatch.context() as blind:
-        blind.setattr(foreign, "of", lambda *_: None)
+        blind.setattr(foreign_commits, "of", lambda *_: None)
         arrive(site, 2)
         build(site, 2)
         build(site, 3)

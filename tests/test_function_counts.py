@@ -9,9 +9,10 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError
 
-from sqlrun import function_counts, function_list, not_taken
-from sqlrun.functions import refusal
-from sqlrun.spark_sql import DIALECT
+from sqlrun.parse import unsupported_syntax
+from sqlrun.parse.functions import refusal
+from sqlrun.transpile import function_arity, function_catalogue
+from sqlrun.transpile.dialect import DIALECT
 
 LISTED_BY_SPARK = Path(__file__).parent / "cases" / "functions" / "spark_functions.txt"
 # Words of Spark's grammar, which SHOW FUNCTIONS leaves out.
@@ -25,12 +26,12 @@ def spark_functions() -> set[str]:
 
 
 def test_every_admitted_function_is_one_of_spark() -> None:
-    assert function_list.names() - spark_functions() == SYNTAX
+    assert function_catalogue.names() - spark_functions() == SYNTAX
 
 
 def test_every_admitted_function_has_its_count() -> None:
-    assert function_list.names() - function_counts.COUNTS.keys() == OPERATORS
-    assert function_counts.COUNTS.keys() <= function_list.names()
+    assert function_catalogue.names() - function_arity.COUNTS.keys() == OPERATORS
+    assert function_arity.COUNTS.keys() <= function_catalogue.names()
 
 
 def known_to_sqlglot() -> set[str]:
@@ -45,7 +46,7 @@ def admitted(name: str, count: int) -> bool:
         tree = sqlglot.parse_one(f"select {name}({', '.join(['a'] * count)}) from t", read=DIALECT)
     except (ParseError, LookupError, TypeError, ValueError, AttributeError):
         return False
-    return all(refusal(call) is None for call in tree.find_all(exp.Func)) and not list(not_taken.refused(tree))
+    return all(refusal(call) is None for call in tree.find_all(exp.Func)) and not list(unsupported_syntax.refused(tree))
 
 
 def test_no_name_is_admitted_that_spark_lacks() -> None:
@@ -58,6 +59,6 @@ def test_no_name_is_admitted_that_spark_lacks() -> None:
 
 @pytest.mark.parametrize("count", range(9))
 def test_no_call_is_admitted_with_another_number_of_arguments(count: int) -> None:
-    names = {name for name in function_counts.COUNTS if not function_counts.takes(name, count)}
+    names = {name for name in function_arity.COUNTS if not function_arity.takes(name, count)}
 
     assert {name for name in names if admitted(name, count)} == set()

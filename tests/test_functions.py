@@ -11,20 +11,24 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from sqlrun import expectations, function_list, functions, landing, settings
 from sqlrun.errors import Problem, ProjectError, UsageError
-from sqlrun.function_list import CLOCKS, FORBIDDEN, NOTES, ORDER_DEPENDENT, SPARK_ONLY, VOLATILE
-from sqlrun.incremental.sql import expression
-from sqlrun.spark_alone import problems
-from sqlrun.spark_sql import DIALECT
-from sqlrun.where import condition
+from sqlrun.expectations import validate
+from sqlrun.incremental.landing import query as landing_query
+from sqlrun.load import settings
+from sqlrun.parse import functions
+from sqlrun.parse.spark_only import problems
+from sqlrun.parse.where_clause import condition
+from sqlrun.transpile import function_catalogue
+from sqlrun.transpile.dialect import DIALECT
+from sqlrun.transpile.function_catalogue import CLOCKS, FORBIDDEN, NOTES, ORDER_DEPENDENT, SPARK_ONLY, VOLATILE
+from sqlrun.transpile.writer import expression
 from tests import case_files, projects
 from tests.function_cases import ARROWS, FILES, Example, compiled, read, rows, text
 from tests.memory import connect
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = [example for file in FILES for example in read(file)]
-LISTED = function_list.names()
+LISTED = function_catalogue.names()
 SUBJECTS = sorted({(e.kind, e.subject) for e in EXAMPLES})
 # `make test-fast` tries one of eight.
 each_subject = pytest.mark.parametrize(
@@ -113,7 +117,7 @@ def test_the_reference_project_uses_listed_functions() -> None:
     names = {name for query in prepared.queries for name in used(query.tree)}
     for suite in prepared.nouns.suites:
         for expectation in suite.expectations:
-            predicate = expectations.passes(expectation)
+            predicate = validate.passes(expectation)
             names |= used(sqlglot.parse_one(predicate, read=DIALECT)) if predicate else set()
 
     assert names
@@ -227,8 +231,8 @@ def test_conditions_and_checks_refuse_what_is_sparks_alone() -> None:
 
 def test_landing_rules_are_read_in_the_same_dialect() -> None:
     """A rule's text reaches DuckDB with the same mends."""
-    assert "cardinality" in landing._dialect("size(a) > 0", "duckdb").lower()
-    assert re.search(r"size\(a\)", landing._dialect("size(a) > 0", "spark"))
+    assert "cardinality" in landing_query._dialect("size(a) > 0", "duckdb").lower()
+    assert re.search(r"size\(a\)", landing_query._dialect("size(a) > 0", "spark"))
 
 
 @pytest.mark.parametrize(("key", "value"), [("cast(b as string)", 1e-9), ("cast(s as int)", "x")])

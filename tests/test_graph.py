@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sqlrun import graph
 from sqlrun.errors import Place, ProjectError, UsageError
-from sqlrun.model import Config, Model, Project, Rendered, Seed, Source
+from sqlrun.graph import graph
+from sqlrun.project import Config, Model, Project, Rendered, Seed, Source
 
 # name: (file, refs, sources, tags)
 SHOP = {

@@ -18,7 +18,7 @@ CODE = """
 import os, sys
 from pathlib import Path
 from sqlrun import halves
-from sqlrun.cache import Cache
+from sqlrun.runtime.disk_cache import Cache
 from sqlrun.errors import ProjectError
 from sqlrun.pipeline import prepare
 halves.FEW = 2

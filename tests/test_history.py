@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 import sqlrun
-from sqlrun import history, receipts
-from sqlrun.console import Console
-from sqlrun.engines.duckdb import DuckDBEngine
-from sqlrun.engines.protocol import Receipt
+from sqlrun.engine_api import Receipt
+from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import Place, UsageError
 from sqlrun.events import CheckResult, CheckStatus, NodeResult, StageReceipt, TickResult
-from sqlrun.readers import tick_of
+from sqlrun.operations import rollback
+from sqlrun.publish.reader import tick_of
+from sqlrun.report.console import Console
+from sqlrun.system_tables import receipts
 from tests.projects import Site, copy_project
 from tests.script import FIVE, START, order
 from tests.whole import differences
@@ -44,7 +45,7 @@ def site(built: Path, tmp_path: Path) -> Site:
 
 
 def back(site: Site, tick: int) -> None:
-    history.roll_back(site.ledger, tick, NOW, Console(quiet=True))
+    rollback.roll_back(site.ledger, tick, NOW, Console(quiet=True))
 
 
 def restaurants(rows: list[dict[str, object]]) -> list[tuple[object, ...]]:
@@ -52,7 +53,7 @@ def restaurants(rows: list[dict[str, object]]) -> list[tuple[object, ...]]:
 
 
 def test_ticks_are_listed_the_newest_first(site: Site) -> None:
-    lines = history.list_ticks(site.ledger, 2)
+    lines = rollback.list_ticks(site.ledger, 2)
 
     assert [line.split()[0] for line in lines[2:]] == ["3", "2"]
     assert "read now" in lines[2]
@@ -68,7 +69,7 @@ def test_ticks_tell_how_their_checks_went(site: Site) -> None:
     node = NodeResult(1, 1, "m", "merge", "success", 0.5, stages=(stage,))
     receipts.write(site.warehouse, TickResult(3, START, True, 1.0, (node,), checks), "duckdb", NOW)
 
-    lines = history.list_ticks(site.ledger, 2)
+    lines = rollback.list_ticks(site.ledger, 2)
 
     assert "2 passed, 1 warned, 1 failed" in lines[2]
     assert "passed" not in lines[3]
@@ -77,23 +78,23 @@ def test_ticks_tell_how_their_checks_went(site: Site) -> None:
 def test_a_tick_that_was_never_published_is_listed_as_such(site: Site) -> None:
     site.ledger.pin(4, START + 3 * FIVE, {}, NOW, "somebody")
 
-    assert "not published" in history.list_ticks(site.ledger, 1)[2]
+    assert "not published" in rollback.list_ticks(site.ledger, 1)[2]
     with pytest.raises(UsageError, match="tick 4 was never published; the newest is 3"):
         tick_of(site.ledger, 4)
 
 
 def test_a_difference_shows_what_came_and_left(site: Site) -> None:
-    rows = history.difference(site.ledger, "restaurant_windows", None, None)
+    rows = rollback.difference(site.ledger, "restaurant_windows", None, None)
     assert restaurants(rows) == [("+", "r9001", 1), ("+", "r9003", 1), ("-", "r9001", 2)]
 
-    rows = history.difference(site.ledger, "restaurant_windows", 1, 2)
+    rows = rollback.difference(site.ledger, "restaurant_windows", 1, 2)
     assert restaurants(rows) == [("+", "r9001", 2), ("-", "r9001", 1)]
-    assert history.difference(site.ledger, "restaurant_windows", 2, 2) == []
+    assert rollback.difference(site.ledger, "restaurant_windows", 2, 2) == []
 
 
 def test_the_first_tick_has_nothing_before_it(site: Site) -> None:
     with pytest.raises(UsageError, match="no tick before 1"):
-        history.difference(site.ledger, "restaurant_windows", None, 1)
+        rollback.difference(site.ledger, "restaurant_windows", None, 1)
 
 
 def test_a_rollback_shows_the_old_tick_and_the_next_build_takes_all_in_again(site: Site) -> None:
@@ -156,7 +157,7 @@ def test_a_rollback_to_files_that_are_gone_is_refused(site: Site) -> None:
 def test_nothing_is_published_yet(tmp_path: Path) -> None:
     empty = Site(copy_project(tmp_path), DuckDBEngine())
 
-    for ask in (lambda: history.list_ticks(empty.ledger, 5), lambda: back(empty, 1)):
+    for ask in (lambda: rollback.list_ticks(empty.ledger, 5), lambda: back(empty, 1)):
         with pytest.raises(UsageError, match="nothing is published"):
             ask()
 

@@ -14,16 +14,30 @@ from typing import Any
 
 import pytest
 
-from sqlrun import check_history, history_page, measures, receipts
-from sqlrun.engines.protocol import Receipt
+from sqlrun.commands.history import parts
+from sqlrun.engine_api import Receipt
 from sqlrun.errors import Place
 from sqlrun.events import CheckResult, CheckStatus, Measure, NodeResult, StageReceipt, TickResult
-from sqlrun.history_command import parts
-from sqlrun.history_page import Subject, html
-from sqlrun.history_rows import Books
-from sqlrun.ledger import Ledger
-from sqlrun.strips import bars, strip
-from sqlrun.trends import NARROWEST, RANKS, WIDEST, CheckPast, Grid, Line, Moment, amount, filled, grid, streak, why
+from sqlrun.publish.ledger import Ledger
+from sqlrun.report import history_page
+from sqlrun.report.history_data import Books
+from sqlrun.report.history_page import Subject, html
+from sqlrun.report.sparklines import bars, strip
+from sqlrun.report.trends import (
+    NARROWEST,
+    RANKS,
+    WIDEST,
+    CheckPast,
+    Grid,
+    Line,
+    Moment,
+    amount,
+    filled,
+    grid,
+    streak,
+    why,
+)
+from sqlrun.system_tables import check_results, measures, receipts
 from tests.test_check_history import Shops, sale
 from tests.test_page import HOSTILE, Reader, in_order
 
@@ -324,7 +338,7 @@ def ledger(tmp_path: Path) -> Ledger:
         result(3, check("fail", unexpected=5), check("error", "n"), published=False),
         result(5, check("pass"), check("pass", "n")),
     ):
-        check_history.write(made.warehouse, told, AT)
+        check_results.write(made.warehouse, told, AT)
         receipts.write(made.warehouse, told, "duckdb", AT)
     return made
 

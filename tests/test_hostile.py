@@ -13,7 +13,7 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from sqlrun.engines.protocol import Dialect
+from sqlrun.engine_api import Dialect
 from sqlrun.errors import ProjectError
 from sqlrun.incremental.compile import whole_query
 from sqlrun.incremental.script import Moment

@@ -12,13 +12,15 @@ from xml.etree import ElementTree
 
 import pytest
 
-from sqlrun import alerts, check_history, report
-from sqlrun.artifacts import Artifacts
-from sqlrun.console import Console
+from sqlrun.check.evaluate import run_checks
 from sqlrun.events import CheckResult, TickResult
-from sqlrun.page import html
-from sqlrun.quality import run_checks
-from sqlrun.summaries import junit, markdown
+from sqlrun.report import log_lines
+from sqlrun.report.console import Console
+from sqlrun.report.html_report import html
+from sqlrun.report.run_results_file import Artifacts
+from sqlrun.report.summaries import junit, markdown
+from sqlrun.run import alerts
+from sqlrun.system_tables import check_results
 from tests.test_page import ABOUT, TEMPLATE, Reader
 from tests.test_quality import AS_OF, IN_SET, QUERY, expect, model, table
 
@@ -90,13 +92,13 @@ def test_junit(result):
 
 
 def test_the_console(result):
-    lines = "\n".join(map(str, report.closing(result, 4)))
+    lines = "\n".join(map(str, log_lines.closing(result, 4)))
     assert len(lines) < 50_000 and unseen(lines) <= JOINERS
     for check in result.checks:
-        assert len(str(report.line(check))) < 500
+        assert len(str(log_lines.line(check))) < 500
     shown = io.StringIO()
     with redirect_stdout(shown):
-        Console().lines(report.closing(result, 4))
+        Console().lines(log_lines.closing(result, 4))
     assert unseen(shown.getvalue()) <= JOINERS
 
 
@@ -114,7 +116,7 @@ def test_run_results(result, tmp_path):
 
 
 def test_what_is_kept_or_sent_has_no_samples(result):
-    for text in (alerts.payload("broken", result, ABOUT, None), str(check_history.rows_of(result, AS_OF))):
+    for text in (alerts.payload("broken", result, ABOUT, None), str(check_results.rows_of(result, AS_OF))):
         assert "alert(1)" not in text and len(text) < 10_000
 
 
@@ -125,6 +127,6 @@ def test_an_error_that_quotes_a_value(name):
     asked = (expect(QUERY, unexpected_rows_query="select * from {batch} where cast(status as int) > 1"),)
     (check,) = run_checks(model("id", "status"), asked, rows, None, None, AS_OF)
     assert check.status == "error" and len(check.message) < 1_000
-    text = "\n".join(map(str, report.failures(TickResult(5, AS_OF, False, 1.0, (), (check,)))))
+    text = "\n".join(map(str, log_lines.failures(TickResult(5, AS_OF, False, 1.0, (), (check,)))))
     assert unseen(text) <= JOINERS
     assert isinstance(check, CheckResult) and Path(check.place.file).suffix == ".yml"

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sqlrun import key_ranges
-from sqlrun.engines import delta_files
-from sqlrun.engines.duckdb import DuckDBEngine
-from sqlrun.engines.duckdb_files import overlapping
-from sqlrun.engines.protocol import Append, Relation, StoredColumn, TableSpec, Write
+from sqlrun.check import key_ranges
+from sqlrun.engine_api import Append, Relation, StoredColumn, TableSpec, Write
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.engines.duckdb.scan import overlapping
 from sqlrun.errors import EngineError
 
 rows = st.lists(st.tuples(st.text(max_size=3), st.integers(0, 3)), min_size=1)
@@ -131,7 +131,7 @@ def test_files_are_listed_with_the_statistics_of_the_columns_asked_for(tmp_path:
         Write(table, 0, 1, "t", (), Append("select 'a' as id, range::int as n, date '2026-01-01' as day from range(3)"))
     )
 
-    (file,) = delta_files.files_at(delta_files.open_table(table.path, 1), ["n", "day", "no_column"])
+    (file,) = delta_table.files_at(delta_table.open_table(table.path, 1), ["n", "day", "no_column"])
 
     size = (tmp_path / "t" / unquote(file.pop("path"))).stat().st_size
     day = date(2026, 1, 1)

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from sqlrun.engines.duckdb import DuckDBEngine
-from sqlrun.readers import find, query
-from sqlrun.simulate_orders import events
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.publish.reader import find, query
+from sqlrun.simulate.orders import events
 from tests.projects import ROOT, Site, copy_project
 from tests.script import FIVE, SETTINGS, START, to_minute
 from tests.whole import differences

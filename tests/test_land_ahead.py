@@ -13,14 +13,15 @@ from unittest import mock
 
 import pytest
 
-from sqlrun import land, ticking
-from sqlrun.console import Console
 from sqlrun.engines import source_files
-from sqlrun.engines.duckdb import DuckDBEngine
+from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import EngineError, LockedError
 from sqlrun.events import NodeResult, TickResult
-from sqlrun.model import Profile
-from sqlrun.ticking import Session
+from sqlrun.land import land
+from sqlrun.project import Profile
+from sqlrun.report.console import Console
+from sqlrun.run import session as ticking
+from sqlrun.run.session import Session
 from tests import shops
 from tests.projects import Site, now
 from tests.script import FIVE, START

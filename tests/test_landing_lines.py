@@ -11,11 +11,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from sqlrun import landing, usual_lines
-from sqlrun.engines import duckdb_landing
-from sqlrun.engines.duckdb import DuckDBEngine
-from sqlrun.incremental import sql
-from sqlrun.model import Column
+from sqlrun.engines.duckdb import landing as duckdb_landing
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.incremental.landing import line_pattern
+from sqlrun.incremental.landing import query as landing_query
+from sqlrun.project import Column
+from sqlrun.transpile import writer as sql
 from tests import nested_lines, projects, rescue_lines
 from tests.landing_lines import LINES
 
@@ -52,7 +53,7 @@ def test_a_plain_line_is_judged_as_any_other() -> None:
     model = next(m for m in prepared.space.tables if m.source is not None)
     assert model.source is not None
     rules = prepared.space.rules.get(model.name, ())
-    query = landing.query(model.own, model.source, rules, "duckdb", datetime(2026, 1, 12, tzinfo=timezone.utc))
+    query = landing_query.query(model.own, model.source, rules, "duckdb", datetime(2026, 1, 12, tzinfo=timezone.utc))
     assert all(short in query for short in SHORT_CUTS)
     short, long = (
         rows(f"with lines as ({lines(LINES)}) select * from ({text}) as answer") for text in (query, long_way(query))
@@ -75,8 +76,10 @@ def test_a_plain_line_rescues_what_any_other_does() -> None:
         "an unknown field inside, all outside declared": '{"id": "1", "size": {"w": 1, "x": 2}, "items": []}',
         "an item is null": '{"id": "1", "size": {"w": 1, "h": {"cm": 2}}, "items": [null, {"dish": "x"}]}',
     }
-    parts = ", ".join(f"{name} as ({text})" for name, text in landing._typed_parts(rescue_lines.SOURCE, "duckdb"))
-    query = f"with lines as ({lines(found)}), _parsed as ({landing._parsed(rescue_lines.SOURCE, 'duckdb')}), {parts} "
+    parts = ", ".join(f"{name} as ({text})" for name, text in landing_query._typed_parts(rescue_lines.SOURCE, "duckdb"))
+    query = (
+        f"with lines as ({lines(found)}), _parsed as ({landing_query._parsed(rescue_lines.SOURCE, 'duckdb')}), {parts} "
+    )
     query += "select * from _typed"
 
     short, long = rows(query), rows(long_way(query))
@@ -87,7 +90,7 @@ def test_a_plain_line_rescues_what_any_other_does() -> None:
 
 @pytest.mark.parametrize("way", [str, lambda text: long_way(text, SHORT_CUTS)], ids=["asked where it must be", "asked"])
 def test_what_is_wrong_inside_of_arrays_and_structs_is_told(way: Any) -> None:
-    found = {name: row[landing.REASON] for name, row in rows(way(nested_lines.judged("duckdb"))).items()}
+    found = {name: row[landing_query.REASON] for name, row in rows(way(nested_lines.judged("duckdb"))).items()}
 
     assert found == {name: reason for name, (_, reason) in nested_lines.LINES.items()}
 
@@ -132,20 +135,20 @@ FORMS = (
 @pytest.mark.slow
 def test_a_line_of_the_usual_form_is_read_as_any_other() -> None:
     """What one look says of it is what all questions say: valid, an object, its keys, its shape."""
-    form = sql.string(str(usual_lines.usual(rescue_lines.SOURCE, "duckdb")), "duckdb")
+    form = sql.string(str(line_pattern.usual(rescue_lines.SOURCE, "duckdb")), "duckdb")
     found = lines({str(number): line for number, (line, _) in enumerate(FORMS)})
     matched = DuckDBEngine().query(f"select file, regexp_full_match(value, {form}) as yes from ({found})", ())
     assert {row["file"]: row["yes"] for row in matched.to_pylist()} == {
         str(number): yes for number, (_, yes) in enumerate(FORMS)
     }
-    parsed = f"with lines as ({found}) select * from ({landing._parsed(rescue_lines.SOURCE, 'duckdb')})"
+    parsed = f"with lines as ({found}) select * from ({landing_query._parsed(rescue_lines.SOURCE, 'duckdb')})"
     short, long = rows(parsed), rows(long_way(parsed, SHORT_CUTS[:2]))
     assert short == long
     for number, (_, yes) in enumerate(FORMS):
         if yes:
             row = long[str(number)]
             assert row["_json"] is not None and not row["_twice"]
-            assert row[landing.RESCUED] is None and row[landing.ABSENT] is None
+            assert row[landing_query.RESCUED] is None and row[landing_query.ABSENT] is None
 
 
 @pytest.mark.slow
@@ -180,10 +183,10 @@ def test_random_lines_of_the_usual_form_are_read_as_any_other() -> None:
         return f'{{"id":{some(*scalars[:7])}{some(",")}"size":{some(size)},"items":{some(f"[{items}]")}}}'
 
     found = lines({str(number): line() for number in range(400)})
-    parsed = f"with lines as ({found}) select * from ({landing._parsed(rescue_lines.SOURCE, 'duckdb')})"
+    parsed = f"with lines as ({found}) select * from ({landing_query._parsed(rescue_lines.SOURCE, 'duckdb')})"
     short, long = rows(parsed), rows(long_way(parsed, SHORT_CUTS[:2]))
     assert short == long
-    form = sql.string(str(usual_lines.usual(rescue_lines.SOURCE, "duckdb")), "duckdb")
+    form = sql.string(str(line_pattern.usual(rescue_lines.SOURCE, "duckdb")), "duckdb")
     matched = DuckDBEngine().query(f"select count(*) as n from ({found}) where regexp_full_match(value, {form})", ())
     assert 150 < matched.to_pylist()[0]["n"] < 350
 
@@ -192,14 +195,14 @@ def test_random_lines_of_the_usual_form_are_read_as_any_other() -> None:
 def test_a_source_without_a_usual_form_is_read_too() -> None:
     here = rescue_lines.HERE
     odd = Column("é", "string", "It.", here)
-    many = tuple(Column(f"c{number}", "string", "It.", here) for number in range(usual_lines.MOST_FIELDS + 1))
+    many = tuple(Column(f"c{number}", "string", "It.", here) for number in range(line_pattern.MOST_FIELDS + 1))
     for columns in ((odd,), many):
         source = replace(rescue_lines.SOURCE, columns=columns)
-        assert usual_lines.usual(source, "duckdb") is None
+        assert line_pattern.usual(source, "duckdb") is None
         line = json.dumps({column.name: "1" for column in columns}, ensure_ascii=False)
-        parsed = f"with lines as ({lines({'a': line})}) select * from ({landing._parsed(source, 'duckdb')})"
+        parsed = f"with lines as ({lines({'a': line})}) select * from ({landing_query._parsed(source, 'duckdb')})"
         assert rows(parsed)["a"]["_json"] == {column.name: "1" for column in columns}
-    assert usual_lines.usual(replace(rescue_lines.SOURCE, columns=many[1:]), "duckdb") is not None
+    assert line_pattern.usual(replace(rescue_lines.SOURCE, columns=many[1:]), "duckdb") is not None
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,11 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from sqlrun import changed_rows
-from sqlrun.engines.duckdb import DuckDBEngine
+from sqlrun.check.chunked import Change, run_large
+from sqlrun.check.evaluate import run_checks
+from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.events import CheckResult
-from sqlrun.large_checks import Change, run_large
-from sqlrun.quality import run_checks
+from sqlrun.maintain import changed_rows
 from tests.projects import Site
 from tests.script import FIVE, START
 from tests.test_check_command import SUITES, sale, write
@@ -167,7 +167,7 @@ FAILING = """\
 import resource, sys, pyarrow as pa
 from tests.test_large_checks import change
 from tests.test_quality import *
-from sqlrun.large_checks import run_large
+from sqlrun.check.chunked import run_large
 import numpy
 n, size = int(sys.argv[1]), 50_000
 rows = pa.table({"id": pa.array(numpy.arange(n)), "qty": pa.array(numpy.full(n, -1, "int32"))})

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from sqlrun import seals
-from sqlrun.engines import delta_files
+from sqlrun.engines.delta import table as delta_table
 from sqlrun.errors import LockedError, UsageError
-from sqlrun.ledger import COMPACT_EVERY, NEWEST, Ledger
-from sqlrun.ticks import TableState
+from sqlrun.publish import hash_chain
+from sqlrun.publish.ledger import COMPACT_EVERY, NEWEST, Ledger
+from sqlrun.publish.table_state import TableState
 
 AT = datetime(2026, 1, 10, 12, tzinfo=timezone.utc)
 STATE = TableState("orders/0a1b2c3d4e5f", 3, AT.isoformat(), {})
@@ -72,7 +72,7 @@ def test_what_it_has_written_itself_is_not_read_back(ledger: Ledger, scans: list
         assert scans == [] or number % COMPACT_EVERY == 0  # its files were put together
         assert found == Ledger(ledger.warehouse, "shop").read()
         anew = Ledger(ledger.warehouse, "shop")._latest(NEWEST, whole=True)
-        assert sorted(known, key=seals.order) == sorted(anew, key=seals.order)
+        assert sorted(known, key=hash_chain.order) == sorted(anew, key=hash_chain.order)
         scans.clear()
 
 
@@ -98,9 +98,9 @@ def test_a_row_follows_another_ledgers(ledger: Ledger) -> None:
     other = Ledger(ledger.warehouse, "shop")
     for number in range(1, 7):
         tick(ledger if number % 2 else other, number)
-    rows = sorted(ledger.sealed(), key=seals.order)
+    rows = sorted(ledger.sealed(), key=hash_chain.order)
     assert len(rows) == 12
-    assert seals.broken(rows) == ""
+    assert hash_chain.broken(rows) == ""
     with pytest.raises(LockedError):
         ledger.publish(7, AT, {}, AT, "me", 5)
 
@@ -108,7 +108,7 @@ def test_a_row_follows_another_ledgers(ledger: Ledger) -> None:
 def test_an_edit_is_noticed_after_it_was_read(ledger: Ledger) -> None:
     tick(ledger, 1)
     ledger.require_chain(NEWEST)
-    delta_files.update_rows(ledger.path, "kind = 'published'", {"tables": "'{}'"})
+    delta_table.update_rows(ledger.path, "kind = 'published'", {"tables": "'{}'"})
     for look in (lambda: ledger.require_chain(NEWEST), ledger.read):
         with pytest.raises(UsageError, match="does not fit its seal"):
             look()

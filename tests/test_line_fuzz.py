@@ -11,9 +11,9 @@ from dataclasses import replace
 
 import pytest
 
-from sqlrun import line_grammar, line_types, usual_lines
-from sqlrun.engines.duckdb import DuckDBEngine
-from sqlrun.incremental import sql
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.incremental.landing import line_grammar, line_pattern, line_types
+from sqlrun.transpile import writer as sql
 from tests import strict_reader
 from tests.line_fuzz import judges
 from tests.line_fuzz.mutations import Lines
@@ -58,7 +58,7 @@ def test_lines_that_are_long_or_deep_are_judged_alike() -> None:
 def test_the_usual_form_is_part_of_the_definition() -> None:
     """Each line that the short cut takes, the strict reader takes for whole, of that shape and with those texts."""
     for name, source in sources().items():
-        form = sql.string(str(usual_lines.usual(source, "duckdb")), "duckdb")
+        form = sql.string(str(line_pattern.usual(source, "duckdb")), "duckdb")
         lines = strict_reader.lines_of(Lines([(c.name, c.type) for c in source.columns], random.Random(name)).file(150))
         listed = ", ".join(sql.string(line, "duckdb") for line in lines if "\0" not in line)
         taken = DuckDBEngine().query(

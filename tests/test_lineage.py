@@ -12,11 +12,11 @@ from click.testing import CliRunner
 from sqlglot import exp
 from sqlglot.optimizer.qualify import qualify
 
-from sqlrun.cli import main
+from sqlrun.cli.main import main
 from sqlrun.errors import ProjectError
-from sqlrun.lineage import Item, Lineage, Value, chosen
-from sqlrun.lineage_text import as_json, tree_down, tree_up
-from sqlrun.lineage_walk import Found, Walk
+from sqlrun.graph.column_lineage import Found, Walk
+from sqlrun.graph.lineage import Item, Lineage, Value, chosen
+from sqlrun.graph.lineage_text import as_json, tree_down, tree_up
 from sqlrun.pipeline import prepare
 from tests.broken import contract, write
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from sqlrun.engines import deletion_vectors, delta_files, file_layout
-from sqlrun.engines.duckdb import DuckDBEngine
-from sqlrun.engines.protocol import Append, Merge, Relation, StoredColumn, TableSpec, Write
+from sqlrun.engine_api import Append, Merge, Relation, StoredColumn, TableSpec, Write
+from sqlrun.engines.delta import deletion_vectors, file_layout
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.engines.duckdb.engine import DuckDBEngine
 
 COLUMNS = (StoredColumn("k", "string"), StoredColumn("v", "int"))
 
@@ -28,7 +29,7 @@ def test_rows_that_were_marked_stay_deleted(tmp_path: Path, monkeypatch: pytest.
         statements.append(Merge(f"select 'k' || range as k, {value} as v from range(2)", ("k",), (), every, every))
     for tick, statement in enumerate(statements, 1):
         engine.write(Write(spec, tick - 1, tick, "app", (), statement))
-    assert deletion_vectors.deleted(delta_files.open_table(spec.path))
+    assert deletion_vectors.deleted(delta_table.open_table(spec.path))
     relation = Relation("r", spec.path, COLUMNS, "new", version=len(statements))
     found = engine.query("select v, count(*) as n from r group by v order by v", (relation,)).to_pylist()
     assert found == [{"v": 0, "n": 8}, {"v": 3, "n": 2}]

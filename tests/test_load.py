@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from sqlrun import load, render, seed_fields
 from sqlrun.errors import Place, Problem, ProjectError
-from sqlrun.model import Column, Config
-from sqlrun.template_calls import Calls, Known
-from sqlrun.yaml_values import Reader, plain
+from sqlrun.load import load, seed_fields
+from sqlrun.load.yaml_reader import Reader, plain
+from sqlrun.project import Column, Config
+from sqlrun.render import render
+from sqlrun.render.context import Calls, Known
 from tests.broken import contract, models, write
 
 SEED = "seeds:\n  - name: {0}\n    description: Rows.\n    columns:\n"
@@ -296,9 +297,7 @@ def test_no_macro_may_hide_a_function_of_templates():
 
 @pytest.mark.slow
 def test_importing_load_stays_light():
-    code = (
-        "import sys, sqlrun.load; print({'sqlglot', 'jinja2', 'ruamel.yaml', 'duckdb', 'pyspark'} & set(sys.modules))"
-    )
+    code = "import sys, sqlrun.load.load; print({'sqlglot', 'jinja2', 'ruamel.yaml', 'duckdb', 'pyspark'} & set(sys.modules))"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert shown.stdout.strip() == "set()"

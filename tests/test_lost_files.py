@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 
-from sqlrun.build import Request, tick
-from sqlrun.engines import duckdb_landing, source_files, spark_landing
-from sqlrun.engines.duckdb import DuckDBEngine
-from sqlrun.engines.protocol import Landing, TableSpec
+from sqlrun.engine_api import Landing, TableSpec
+from sqlrun.engines import source_files
+from sqlrun.engines.duckdb import landing as duckdb_landing
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.engines.spark import landing as spark_landing
 from sqlrun.errors import EngineError
 from sqlrun.events import TickResult
+from sqlrun.run.tick import Request, tick
 from tests import broken
 from tests.projects import Site
 from tests.script import FIVE, START

@@ -31,13 +31,16 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from sqlrun import environment_commands, environments, history, upkeep
-from sqlrun.console import Console
-from sqlrun.engines import delta_files, duckdb_landing
-from sqlrun.engines.duckdb import DuckDBEngine
-from sqlrun.ledger import Ledger
-from sqlrun.readers import tick_of
-from sqlrun.verify import verify
+from sqlrun.commands import environments as environment_commands
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.engines.duckdb import landing as duckdb_landing
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.operations import maintenance, rollback
+from sqlrun.operations.verify import verify
+from sqlrun.publish import environments
+from sqlrun.publish.ledger import Ledger
+from sqlrun.publish.reader import tick_of
+from sqlrun.report.console import Console
 from tests import broken
 from tests.projects import Site, prepared
 from tests.script import FIVE, START
@@ -238,7 +241,7 @@ class Life(RuleBasedStateMachine):
             "create": (self.site.engine, "create"),
             "restore": (self.site.engine, "restore"),
             "land": (duckdb_landing, "_commit"),
-            "append": (delta_files, "append_rows"),
+            "append": (delta_table, "append_rows"),
             "pin": (Ledger, "pin"),
             "publish": (Ledger, "publish"),
         }[where]
@@ -281,7 +284,7 @@ class Life(RuleBasedStateMachine):
         """Readers are shown an old tick again, whatever was edited or crashed since."""
         newest = tick_of(self.site.ledger).tick
         to = data.draw(st.sampled_from(sorted(self.seen.keys() - {newest})))
-        history.roll_back(self.site.ledger, to, self.now, Console(quiet=True))
+        rollback.roll_back(self.site.ledger, to, self.now, Console(quiet=True))
         self.last = tick_of(self.site.ledger).tick
         assert self.last > newest
         self.seen[self.last] = self.seen[to]
@@ -292,8 +295,8 @@ class Life(RuleBasedStateMachine):
         """Upkeep, where no tick was cut short; ticks that it doesn't keep are asked for no more."""
         kept, tried = ([tick.tick for tick in site.ledger.newest(keep)] for site in (self.site, self.dev))
         try:
-            done = upkeep.maintain(self.site.ledger, keep, datetime.now(timezone.utc), lambda _: None)
-        except history.UsageError as error:
+            done = maintenance.maintain(self.site.ledger, keep, datetime.now(timezone.utc), lambda _: None)
+        except rollback.UsageError as error:
             assert "a build has died or failed" in str(error)
             return
         self.tried = {tick: rows for tick, rows in self.tried.items() if tick in tried}
@@ -308,7 +311,7 @@ class Life(RuleBasedStateMachine):
     def take_back(self, data: st.DataObject) -> None:
         """The environment goes back to an older tick of its own."""
         to = data.draw(st.sampled_from(sorted(self.tried)[:-1]))
-        history.roll_back(self.dev.ledger, to, self.now, Console(quiet=True))
+        rollback.roll_back(self.dev.ledger, to, self.now, Console(quiet=True))
         self.tried[tick_of(self.dev.ledger).tick] = self.tried[to]
 
     @invariant()

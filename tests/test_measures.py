@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from sqlrun import measures
-from sqlrun.engines import delta_files
+from sqlrun.engines.delta import table as delta_table
 from sqlrun.errors import EngineError
 from sqlrun.events import Measure, TickResult
+from sqlrun.system_tables import measures
 
 AT = datetime(2026, 1, 10, 12, 5, tzinfo=timezone.utc)
 FIVE = timedelta(minutes=5)
@@ -40,7 +40,7 @@ def test_a_row_for_each_measure_and_tick(tmp_path: Path) -> None:
     first = found[0]
     assert (first["as_of"], first["written_at"], first["source"]) == (AT, AT, "orders.events")
     assert (first["low"], first["high"], first["detail"], first["interval_seconds"]) == (5.0, 15.0, "of 300 s", 300.0)
-    assert delta_files.head(measures.path_of(str(tmp_path))) == 2  # one commit a tick
+    assert delta_table.head(measures.path_of(str(tmp_path))) == 2  # one commit a tick
 
 
 @pytest.mark.slow
@@ -61,7 +61,7 @@ def test_only_what_is_asked_for_is_read(tmp_path: Path) -> None:
 def test_a_past_without_a_row_is_told_without_pandas() -> None:
     """PyArrow imports it to put together no chunks; it takes longer than all checks of a small tick."""
     code = (
-        "import sys, pyarrow as pa; from sqlrun.past import NEEDED, _values\n"
+        "import sys, pyarrow as pa; from sqlrun.system_tables.measure_history import NEEDED, _values\n"
         "none = pa.Table.from_batches([], pa.schema([(n, pa.timestamp('us', 'UTC')) for n in NEEDED]))\n"
         "print(_values(none), 'pandas' in sys.modules)"
     )
@@ -74,7 +74,7 @@ def test_a_past_without_a_row_is_told_without_pandas() -> None:
 def test_a_tick_without_measures_writes_nothing(tmp_path: Path) -> None:
     measures.write(str(tmp_path), result(1), AT)
 
-    assert delta_files.head(measures.path_of(str(tmp_path))) is None
+    assert delta_table.head(measures.path_of(str(tmp_path))) is None
     assert measures.read(str(tmp_path)) == []
 
 

@@ -11,14 +11,17 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from sqlrun import doctor, load, measures, measuring
-from sqlrun.cli import main
-from sqlrun.engines.duckdb import DuckDBEngine
+from sqlrun.check import measure
+from sqlrun.cli.main import main
+from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import Place, ProjectError
 from sqlrun.events import CheckResult, Measure, TickResult
-from sqlrun.findings import About, failures, warnings
-from sqlrun.incremental.sql import timestamp
+from sqlrun.load import load
+from sqlrun.operations import doctor
 from sqlrun.pipeline import prepare
+from sqlrun.report.findings import About, failures, warnings
+from sqlrun.system_tables import measures
+from sqlrun.transpile.writer import timestamp
 from tests import broken
 from tests.marks import rest_slow
 from tests.projects import Site
@@ -275,11 +278,11 @@ def test_a_table_that_grew_is_not_searched_again(
 
     It is searched again only where more events of the future came than are remembered.
     """
-    monkeypatch.setattr(measuring, "MOST_LATER", remembered)
+    monkeypatch.setattr(measure, "MOST_LATER", remembered)
     searched: list[datetime] = []
-    real = measuring._looked_for
+    real = measure._looked_for
     site = Site(project(tmp_path, FRESH), DuckDBEngine())
-    monkeypatch.setattr(measuring, "_looked_for", lambda p, *rest: searched.append(p.plan.as_of) or real(p, *rest))
+    monkeypatch.setattr(measure, "_looked_for", lambda p, *rest: searched.append(p.plan.as_of) or real(p, *rest))
     events = list[datetime]()
     # Minutes after the tick at which a tick's events are dated: late, of the future, none at all, all quarantined.
     played = ((-3, -1), (-9, 12, 17), (-2,), (), (None,), (-30, 40), (), (-1, 5), (-40,), (3,), ())

@@ -10,8 +10,9 @@ import duckdb
 import pytest
 import sqlglot
 
-from sqlrun.incremental import duckdb_calls, duckdb_moments
-from sqlrun.spark_sql import DIALECT
+from sqlrun.transpile import calls as duckdb_calls
+from sqlrun.transpile import moments as duckdb_moments
+from sqlrun.transpile.dialect import DIALECT
 from tests import memory
 from tests.both_engines import Row, on_duckdb
 from tests.odd_groups import table, values

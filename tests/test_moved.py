@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from sqlrun import examination
-from sqlrun.engines import source_files, spark_moved
+from sqlrun.engines import source_files
+from sqlrun.engines.delta import log_faults
+from sqlrun.engines.spark import moved_source
 
 HERE, THERE = "file:/old%20place/data/orders", "file:/new/data/orders"
 
@@ -22,7 +23,7 @@ def log_of(checkpoint: Path, name: str, *entries: str, summed: bool = True) -> P
     text = "\n".join(["v1", *entries])
     file.write_text(text)
     if summed:
-        file.with_name(f".{name}.crc").write_bytes(examination.checksum_of(text.encode()))
+        file.with_name(f".{name}.crc").write_bytes(log_faults.checksum_of(text.encode()))
     return file
 
 
@@ -36,13 +37,13 @@ def test_every_file_of_the_log_has_the_present_folder(tmp_path: Path) -> None:
     compact = log_of(tmp_path, "9.compact", *(entry(HERE, f"{n}%20b.jsonl", n) for n in range(10)))
     last = log_of(tmp_path, "10", entry(HERE, "gr%C3%BCn.jsonl", 10))
     before = list(source_files.spark_log(tmp_path))
-    assert spark_moved.follow(tmp_path / "sources" / "0", THERE)
+    assert moved_source.follow(tmp_path / "sources" / "0", THERE)
     assert sorted(source_files.spark_log(tmp_path)) == sorted(before)
     assert last.read_text() == "v1\n" + entry(THERE, "gr%C3%BCn.jsonl", 10)
     for file in (compact, last):
         assert HERE not in file.read_text()
         checksum = file.with_name(f".{file.name}.crc").read_bytes()
-        assert examination.checksum_fits(file.read_bytes(), checksum)
+        assert log_faults.checksum_fits(file.read_bytes(), checksum)
     assert len(state(tmp_path)) == 4
 
 
@@ -50,9 +51,9 @@ def test_a_log_that_is_right_is_not_touched(tmp_path: Path) -> None:
     log_of(tmp_path, "0", entry(THERE, "a.jsonl", 0))
     log_of(tmp_path, "1")
     before = state(tmp_path)
-    assert not spark_moved.follow(tmp_path / "sources" / "0", THERE)
+    assert not moved_source.follow(tmp_path / "sources" / "0", THERE)
     assert state(tmp_path) == before
-    assert not spark_moved.follow(tmp_path / "none", THERE)
+    assert not moved_source.follow(tmp_path / "none", THERE)
 
 
 def test_what_was_cut_short_goes_on(tmp_path: Path) -> None:
@@ -60,7 +61,7 @@ def test_what_was_cut_short_goes_on(tmp_path: Path) -> None:
     right = log_of(tmp_path, "0", entry(THERE, "a.jsonl", 0))
     log_of(tmp_path, "1", entry(HERE, "b.jsonl", 1), summed=False)
     kept = right.stat().st_ino
-    assert spark_moved.follow(tmp_path / "sources" / "0", THERE)
+    assert moved_source.follow(tmp_path / "sources" / "0", THERE)
     assert right.stat().st_ino == kept
     assert (tmp_path / "sources" / "0" / "1").read_text() == "v1\n" + entry(THERE, "b.jsonl", 1)
     assert not (tmp_path / "sources" / "0" / ".1.crc").exists()
@@ -70,5 +71,5 @@ def test_only_the_folder_changes(tmp_path: Path) -> None:
     """Text that Spark may add to an entry, and letters beyond ASCII, stay as they are."""
     line = '{"path":"file:/ä/ö.jsonl","timestamp":1,"batchId":0,"more":"é"}'
     file = log_of(tmp_path, "0", line)
-    assert spark_moved.follow(tmp_path / "sources" / "0", "file:/ü")
+    assert moved_source.follow(tmp_path / "sources" / "0", "file:/ü")
     assert file.read_text() == "v1\n" + line.replace("/ä/", "/ü/")

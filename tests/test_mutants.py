@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlrun.incremental import rules
+from sqlrun.incremental.rules import rules
 from tests.mutate import FOLDER, ROOT, Mutant, judged, mutants
 
 MUTANTS = mutants()
@@ -51,7 +51,7 @@ def test_each_rule_is_broken_in_some_way() -> None:
 
 @pytest.mark.slow
 def test_a_text_that_is_gone_or_stands_there_twice_is_told() -> None:
-    mutant = Mutant("sqlrun/incremental/scan.py", "x", "aa", "b", ())
+    mutant = Mutant("sqlrun/incremental/rules/scan.py", "x", "aa", "b", ())
 
     for text in ("none", "aa and aa"):
         with pytest.raises(ValueError, match="scan: x: no longer applies"):
@@ -62,7 +62,7 @@ def test_a_text_that_is_gone_or_stands_there_twice_is_told() -> None:
 @pytest.mark.slow
 def test_a_broken_rule_is_noticed_and_a_broken_module_is_an_error() -> None:
     """The mutated copy is what runs: a sign that is lost fails a case, a module that can't be read fails none."""
-    file, text = "sqlrun/incremental/scan.py", "{WEIGHT} from {source}"
+    file, text = "sqlrun/incremental/rules/scan.py", "{WEIGHT} from {source}"
 
     caught = judged(Mutant(file, "x", text, "1 as {WEIGHT} from {source}", ("scan",)))
     broken = judged(

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from sqlrun.cli import main
+from sqlrun.cli.main import main
 from tests import broken, named_projects, shops
 from tests.values import pool
 

@@ -14,10 +14,11 @@ from deltalake import DeltaTable, write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sqlrun import costs, receipts
-from sqlrun.engine_choice import MOST_ROWS, USUAL, Past, Work, choose
 from sqlrun.errors import EngineError
-from sqlrun.recent import Recent
+from sqlrun.plan import strategy_cost
+from sqlrun.plan.engine_cost import MOST_ROWS, USUAL, Past, Work, choose
+from sqlrun.runtime.lru import Recent
+from sqlrun.system_tables import receipts
 from tests.test_receipts import AT, result
 
 WORK = Work("fct", changed=5_000_000, rows=20_000_000, bytes=1 << 30)
@@ -59,7 +60,7 @@ def test_any_receipts_give_a_prediction(found: list[Past], memory: int | None, s
 @given(st.lists(st.tuples(odd, odd)))
 @pytest.mark.slow
 def test_any_receipts_give_an_amplification_or_none(found: list[tuple[Any, Any]]) -> None:
-    rate = costs.amplification(found)
+    rate = strategy_cost.amplification(found)
 
     assert rate is None or (math.isfinite(rate) and rate >= 0)
 
@@ -74,7 +75,7 @@ def test_a_foreign_table_of_receipts_gives_no_advice(tmp_path: Path, kind: str) 
     rates = receipts.read_for_changes(str(tmp_path), "fct", "merge")
 
     assert choose(WORK, found, None, spark_is_up=True) == choose(WORK, (), None, spark_is_up=True)
-    assert costs.amplification(rates) is None
+    assert strategy_cost.amplification(rates) is None
     with pytest.raises(EngineError, match="receipts of tick 1 can't be written") if kind in UNFIT else nullcontext():
         receipts.write(str(tmp_path), result(1, "a"), "duckdb", AT)
 

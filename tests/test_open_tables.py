@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from sqlrun.engines import delta_files, open_tables
-from sqlrun.engines.protocol import StoredColumn, TableSpec
+from sqlrun.engine_api import StoredColumn, TableSpec
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.engines.delta import table_facts
 
 
 def table(folder: Path) -> DeltaTable:
-    delta_files.create(TableSpec("t", str(folder), (StoredColumn("a", "int"),)))
+    delta_table.create(TableSpec("t", str(folder), (StoredColumn("a", "int"),)))
     return DeltaTable(str(folder))
 
 
@@ -24,49 +25,49 @@ def test_it_is_found_once_a_version(tmp_path: Path) -> None:
         counted.append(one.version())
         return one.version()
 
-    assert [open_tables.once(one, "x", find) for _ in range(3)] == [0, 0, 0] and counted == [0]
-    delta_files.append_rows(DeltaTable(str(tmp_path)), [{"a": 1}])
-    assert open_tables.once(one, "x", find) == 0
+    assert [table_facts.once(one, "x", find) for _ in range(3)] == [0, 0, 0] and counted == [0]
+    delta_table.append_rows(DeltaTable(str(tmp_path)), [{"a": 1}])
+    assert table_facts.once(one, "x", find) == 0
     one.update_incremental()
-    assert open_tables.once(one, "x", find) == 1 and counted == [0, 1]
-    assert open_tables.once(DeltaTable(str(tmp_path)), "x", lambda: 7) == 7
+    assert table_facts.once(one, "x", find) == 1 and counted == [0, 1]
+    assert table_facts.once(DeltaTable(str(tmp_path)), "x", lambda: 7) == 7
 
 
 def test_what_is_known_of_the_next_version_counts_from_then_on(tmp_path: Path) -> None:
     one = table(tmp_path)
-    open_tables.note(one, 1, "x", "next")
-    open_tables.note(one, 0, "y", "now")
-    assert [open_tables.once(one, what, lambda: "looked for") for what in "xy"] == ["looked for", "now"]
-    delta_files.append_rows(DeltaTable(str(tmp_path)), [{"a": 1}])
+    table_facts.note(one, 1, "x", "next")
+    table_facts.note(one, 0, "y", "now")
+    assert [table_facts.once(one, what, lambda: "looked for") for what in "xy"] == ["looked for", "now"]
+    delta_table.append_rows(DeltaTable(str(tmp_path)), [{"a": 1}])
     one.update_incremental()
-    assert [open_tables.once(one, what, lambda: "looked for") for what in "xy"] == ["next", "looked for"]
+    assert [table_facts.once(one, what, lambda: "looked for") for what in "xy"] == ["next", "looked for"]
 
 
 def test_what_was_known_of_another_version_is_forgotten(tmp_path: Path) -> None:
     one = table(tmp_path)
-    open_tables.note(one, 1, "x", "of the first")
+    table_facts.note(one, 1, "x", "of the first")
     for _ in range(2):
-        delta_files.append_rows(DeltaTable(str(tmp_path)), [{"a": 1}])
+        delta_table.append_rows(DeltaTable(str(tmp_path)), [{"a": 1}])
     one.update_incremental()
-    assert one.version() == 2 and open_tables.once(one, "x", lambda: "looked for") == "looked for"
+    assert one.version() == 2 and table_facts.once(one, "x", lambda: "looked for") == "looked for"
 
 
 @pytest.mark.slow
 def test_nothing_is_kept_of_a_table_that_is_gone(tmp_path: Path) -> None:
     one = table(tmp_path)
-    before = len(open_tables._kept)
+    before = len(table_facts._kept)
     for version in (0, 1):
-        open_tables.note(one, version, "x", 1)
-    assert len(open_tables._kept) == before + 1
+        table_facts.note(one, version, "x", 1)
+    assert len(table_facts._kept) == before + 1
     del one
     gc.collect()
-    assert len(open_tables._kept) <= before
+    assert len(table_facts._kept) <= before
 
 
 def test_who_changes_a_list_of_files_changes_his_own(tmp_path: Path) -> None:
     one = table(tmp_path)
-    delta_files.append_rows(one, [{"a": 1}])
+    delta_table.append_rows(one, [{"a": 1}])
     one.update_incremental()
-    delta_files.files_at(one).clear()
-    assert delta_files.files_at(one, ["a"])[0]["min.a"] == 1
-    assert delta_files.files_at(one)[0]["num_records"] == 1
+    delta_table.files_at(one).clear()
+    assert delta_table.files_at(one, ["a"])[0]["min.a"] == 1
+    assert delta_table.files_at(one)[0]["num_records"] == 1

@@ -7,9 +7,9 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.optimizer.qualify import qualify
 
-from sqlrun import operands, precedence
-from sqlrun.column_types import Walk
-from sqlrun.spark_sql import DIALECT
+from sqlrun.parse import operand_types, precedence
+from sqlrun.parse.type_check import Walk
+from sqlrun.transpile.dialect import DIALECT
 from tests.operands import COLUMNS, read
 
 TABLES = {"ref": {"t": {"id": "int", **COLUMNS}}}
@@ -32,7 +32,7 @@ def test_what_spark_refuses_is_refused(part: int) -> None:
     wrong = {
         one.text: [message for _, message, _ in told]
         for one in ALL[part::8]
-        if bool(told := list(operands.found(Walk(tree(one.sql("ref.t")), TABLES)))) == one.taken
+        if bool(told := list(operand_types.found(Walk(tree(one.sql("ref.t")), TABLES)))) == one.taken
     }
 
     assert wrong == {}
@@ -54,7 +54,7 @@ def test_the_file_holds_every_pair() -> None:
 )
 def test_it_says_what_is_wrong(text: str, why: str) -> None:
     """With the types and the piece of SQL."""
-    (told,) = operands.found(Walk(tree(f"select {text} as r from ref.t"), TABLES))
+    (told,) = operand_types.found(Walk(tree(f"select {text} as r from ref.t"), TABLES))
 
     assert told[1].startswith(why)
 
@@ -69,7 +69,7 @@ def test_it_says_what_is_wrong(text: str, why: str) -> None:
     ],
 )  # fmt: skip
 def test_what_spark_takes_is_taken(text: str) -> None:
-    assert list(operands.found(Walk(tree(f"select {text} as r from ref.t"), TABLES))) == []
+    assert list(operand_types.found(Walk(tree(f"select {text} as r from ref.t"), TABLES))) == []
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlrun.engines.duckdb import DuckDBEngine
+from sqlrun.engines.duckdb.engine import DuckDBEngine
 from tests.operators import Play, write_project
 from tests.projects import Site
 from tests.script import START

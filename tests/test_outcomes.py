@@ -16,10 +16,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from sqlrun import outcomes, page, remedies, report, run_results, summaries, validation
+from sqlrun.check.volume import usual
 from sqlrun.errors import Place
 from sqlrun.events import CheckResult, CheckStatus, TickResult
-from sqlrun.volume import usual
+from sqlrun.report import gx_results, html_report, log_lines, outcomes, remedies, run_results, summaries
 from tests.test_page import ABOUT, TEMPLATE
 from tests.test_report import AS_OF, check, node
 
@@ -67,8 +67,8 @@ def shown(one: CheckResult, number: int) -> dict[str, str]:
     blocks = outcomes.of_check(one).level == "blocks"
     result = TickResult(number, AS_OF, not blocks, 1.0, (node("merge", "stg_orders"),), (one,))
     about = replace(ABOUT, before=number - 1)
-    lines = [*report.checks([one]), *report.closing(result, about.before)]
-    text = page.html(TEMPLATE, result, about)
+    lines = [*log_lines.checks([one]), *log_lines.closing(result, about.before)]
+    text = html_report.html(TEMPLATE, result, about)
     body = escapes.unescape(re.sub("<[^>]*>", "", text[text.index("<h1") :]))
     return {
         "console": "\n".join(map(str, lines)),
@@ -76,7 +76,7 @@ def shown(one: CheckResult, number: int) -> dict[str, str]:
         "markdown": summaries.markdown(result, about).replace("\\", ""),
         "junit": summaries.junit(result, about),
         "run_results": str(run_results.check_result("shop", one, 1, AS_OF)),
-        "documents": str(validation.documents(result, {})),
+        "documents": str(gx_results.documents(result, {})),
     }
 
 
@@ -137,7 +137,7 @@ def test_an_outcome_that_is_added_is_named_everywhere() -> None:
     assert {outcomes.of(status, "") for status in get_args(CheckStatus)} | {"unmeasured"} == {*every}
     assert len({outcomes.words(one).tag for one in every}) == len(every)
     assert {outcomes.words(one).level for one in every} == {*get_args(outcomes.Level)}
-    assert set(page.OUTCOMES) == {*get_args(CheckStatus)}
+    assert set(html_report.OUTCOMES) == {*get_args(CheckStatus)}
 
 
 def test_only_a_table_that_begins_has_lines_of_any_time() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from sqlrun.cli import main
+from sqlrun.cli.main import main
 from tests import broken, shops
 
 pytestmark = pytest.mark.slow

@@ -14,17 +14,25 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
-from sqlrun.engines import (
-    delta_commit,
-    delta_create,
-    delta_files,
-    delta_stats,
-    delta_vacuum,
-    duckdb_copies,
-    duckdb_rewrite,
+from sqlrun.engine_api import Append, Merge, Relation, Statement, StoredColumn, TableSpec, Write, Written
+from sqlrun.engines.delta import (
+    commit as delta_commit,
 )
-from sqlrun.engines.duckdb import DuckDBEngine
-from sqlrun.engines.protocol import Append, Merge, Relation, Statement, StoredColumn, TableSpec, Write, Written
+from sqlrun.engines.delta import (
+    create as delta_create,
+)
+from sqlrun.engines.delta import (
+    stats as delta_stats,
+)
+from sqlrun.engines.delta import (
+    table as delta_table,
+)
+from sqlrun.engines.delta import (
+    vacuum as delta_vacuum,
+)
+from sqlrun.engines.duckdb import copy as duckdb_copy
+from sqlrun.engines.duckdb import merge as duckdb_merge
+from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import EngineError, LockedError
 
 # A value of each type that a contract allows, as DuckDB writes it: an ordinary one, and one at the edge.
@@ -100,7 +108,7 @@ def feed(path: str, version: int) -> list[str]:
 
 
 def info(path: str, version: int) -> dict[str, Any]:
-    return dict(next(a["commitInfo"] for a in delta_files.actions(path, version) if "commitInfo" in a))
+    return dict(next(a["commitInfo"] for a in delta_table.actions(path, version) if "commitInfo" in a))
 
 
 @contextmanager
@@ -117,7 +125,7 @@ def killed_before_commit(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def marked(path: str, version: int) -> dict[str, int]:
     """List the files that a commit leaves with deleted rows, and how many those are."""
-    added = [action["add"] for action in delta_files.actions(path, version) if "add" in action]
+    added = [action["add"] for action in delta_table.actions(path, version) if "add" in action]
     return {add["path"]: add["deletionVector"]["cardinality"] for add in added if add.get("deletionVector")}
 
 
@@ -206,7 +214,7 @@ def test_both_ways_leave_the_same_rows_and_the_same_changes(tmp_path: Path, monk
         assert held(own) == held(other)
         assert (head := engine.head(own)) == engine.head(other) is not None
         assert feed(own, head) == feed(other, head)
-        assert delta_files.rows_changed(own, (head,)) == delta_files.rows_changed(other, (head,))
+        assert delta_table.rows_changed(own, (head,)) == delta_table.rows_changed(other, (head,))
     operations = [(info(by[0].path, n)["operation"], ours(by[0].path, n)) for n in range(1, 9)]
     assert all(done for _, done in operations) and {name for name, _ in operations} == {"WRITE", "MERGE"}
 
@@ -214,7 +222,7 @@ def test_both_ways_leave_the_same_rows_and_the_same_changes(tmp_path: Path, monk
 def log_of(path: str, version: int) -> list[str]:
     """Tell a version's files: in which folders they lie, and all that the log says of them but their names."""
     told = []
-    for action in delta_files.actions(path, version):
+    for action in delta_table.actions(path, version):
         for kind in ("add", "remove", "cdc"):
             if kind in action:
                 entry = {name: value for name, value in action[kind].items() if "ime" not in name and name != "size"}
@@ -234,13 +242,13 @@ def test_partitions_that_are_written_at_once_are_as_those_written_one_by_one(
     for spec in by:
         engine.create(spec)
     apart: list[str] = []
-    real = duckdb_rewrite.copied
+    real = duckdb_merge.copied
 
     def copied(session: Any, write: Write, sql: str, below: str, values: Any, done: list[str]) -> Any:
         apart.extend([write.table.name] if values is None else [])
         return real(session, write, sql, below, values, done)
 
-    monkeypatch.setattr(duckdb_rewrite, "copied", copied)
+    monkeypatch.setattr(duckdb_merge, "copied", copied)
     for tick in range(1, 9):
         keys = [(key, chance.choice(values)) for key in chance.sample(range(200), 60 if tick == 1 else 6)]
         merge = merging(rows(*(f"('{k}', {v}::{kind}, {tick}, {chance.choice(('true', 'false'))})" for k, v in keys)))
@@ -248,7 +256,7 @@ def test_partitions_that_are_written_at_once_are_as_those_written_one_by_one(
             with monkeypatch.context() as patched:
                 if spec.name != "at once":
                     # Of what one statement may write in rows that change, and in rows that stay with them.
-                    patched.setattr(duckdb_copies if spec.name == "one by one" else duckdb_rewrite, "MOST_AT_ONCE", 0)
+                    patched.setattr(duckdb_copy if spec.name == "one by one" else duckdb_merge, "MOST_AT_ONCE", 0)
                 write(engine, spec, tick, merge)
         once, *others = (spec.path for spec in by)
         head = engine.head(once)
@@ -268,7 +276,7 @@ def test_a_table_goes_on_after_checkpoint_restore_compaction_and_vacuum(tmp_path
     engine.restore(spec.path, 9)
     assert [row["n"] for row in held(spec.path)] == [9, 7, 8]
     write(engine, spec, 13, merging(rows("('7', 7, 7, true)")))
-    delta_files.compact(spec.path)
+    delta_table.compact(spec.path)
     delta_vacuum.vacuum(spec.path, timedelta(0))
     write(engine, spec, 15, merging(rows("('7', 7, 8, true)")))
 
@@ -284,7 +292,7 @@ def test_a_removed_file_is_named_as_it_was_added(tmp_path: Path) -> None:
     made(engine, spec, Append("select 'a' as k, 'x y' as v, 1 as n"))
     log = tmp_path / "t" / "_delta_log" / f"{1:020d}.json"
     file, spelled = (
-        next(a["add"]["path"] for a in delta_files.actions(spec.path, 1) if "add" in a),
+        next(a["add"]["path"] for a in delta_table.actions(spec.path, 1) if "add" in a),
         "a%20b~(1):+.parquet",
     )
     (tmp_path / "t" / file).rename(tmp_path / "t" / "a b~(1):+.parquet")
@@ -293,7 +301,7 @@ def test_a_removed_file_is_named_as_it_was_added(tmp_path: Path) -> None:
     write(engine, spec, 2, merging(rows("('a', 'z', 2, true)")))
 
     assert ours(spec.path, 2)
-    assert [a["remove"]["path"] for a in delta_files.actions(spec.path, 2) if "remove" in a] == [spelled]
+    assert [a["remove"]["path"] for a in delta_table.actions(spec.path, 2) if "remove" in a] == [spelled]
     assert [row["n"] for row in held(spec.path)] == [2] == [row["n"] for row in seen(engine, spec)]
 
 
@@ -375,8 +383,8 @@ def test_files_that_could_not_all_be_written_go_again(tmp_path: Path, monkeypatc
 def test_a_lost_row_is_noticed_before_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine, spec = DuckDBEngine(), spec_of(tmp_path, "int")
     made(engine, spec, Append("select * from (values ('a', 1, 1), ('b', 1, 1)) as v(k, v, n)"))
-    whole = duckdb_rewrite.rows
-    monkeypatch.setattr(duckdb_rewrite, "rows", lambda *found: f"from ({whole(*found)}) where k <> 'b'")
+    whole = duckdb_merge.rows
+    monkeypatch.setattr(duckdb_merge, "rows", lambda *found: f"from ({whole(*found)}) where k <> 'b'")
 
     with pytest.raises(EngineError, match="1 rows were written where 2 were to be"):
         write(engine, spec, 2, merging(rows("('a', 2, 2, true)")))
@@ -415,7 +423,7 @@ def test_many_partitions_and_an_empty_text_are_left_to_delta_rs(tmp_path: Path) 
     """An empty text is NULL to those who read it as a partition; delta-rs says what becomes of it."""
     engine = DuckDBEngine()
     many = spec_of(tmp_path, "int", ("v",), "many")
-    count = duckdb_rewrite.MOST_PARTITIONS + 1
+    count = duckdb_merge.MOST_PARTITIONS + 1
     delta = f"select 'k' || i as k, i::int as v, 1 as n, true as stays from range({count}) r(i)"
     made(engine, many, merging(delta), merging(delta.replace("1 as n", "2 as n")))
     empty = spec_of(tmp_path, "string", ("v",), "empty")
@@ -428,10 +436,10 @@ def test_many_partitions_and_an_empty_text_are_left_to_delta_rs(tmp_path: Path) 
 @pytest.mark.slow
 def test_many_partitions_of_many_rows_are_not_held_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """delta-rs holds what it merges: a backfill of forty days must not go there (it took 8.6 GB)."""
-    monkeypatch.setattr(duckdb_rewrite, "FEW_ROWS", 10)
+    monkeypatch.setattr(duckdb_merge, "FEW_ROWS", 10)
     engine = DuckDBEngine()
     many = spec_of(tmp_path, "int", ("v",), "many")
-    count = duckdb_rewrite.MOST_PARTITIONS + 1
+    count = duckdb_merge.MOST_PARTITIONS + 1
     delta = f"select 'k' || i as k, (i % {count})::int as v, 1 as n, true as stays from range({count * 12}) r(i)"
     made(engine, many, merging(delta), merging(delta.replace("1 as n", "2 as n")))
 
@@ -477,7 +485,7 @@ def test_statistics_hold_every_row(tmp_path: Path) -> None:
     moments = [f"timestamptz '2026-01-01 00:00:00.{part}+00'" for part in ("000001", "123456", "999999")]
     made(engine, spec, merging(rows(*(f"('{n}', {moment}, null::int, true)" for n, moment in enumerate(moments)))))
     table = DeltaTable(spec.path)
-    told = json.loads(next(a["add"]["stats"] for a in delta_files.actions(spec.path, 1) if "add" in a))
+    told = json.loads(next(a["add"]["stats"] for a in delta_table.actions(spec.path, 1) if "add" in a))
 
     assert (told["numRecords"], told["nullCount"]) == (3, {"k": 0, "v": 0, "n": 3})
     assert (told["minValues"]["k"], told["maxValues"]["k"]) == ("0", "2") and "n" not in told["minValues"]
@@ -501,13 +509,13 @@ def test_a_commit_that_was_set_aside_and_written_anew_is_read_anew(tmp_path: Pat
     log.mkdir()
     entry = log / f"{7:020d}.json"
     entry.write_text('{"commitInfo": {"operation": "WRITE"}}\n')
-    first = delta_files.actions(str(tmp_path), 7)
-    assert delta_files.actions(str(tmp_path), 7) is first
+    first = delta_table.actions(str(tmp_path), 7)
+    assert delta_table.actions(str(tmp_path), 7) is first
 
     (log / "new").write_text('{"commitInfo": {"operation": "MERGE"}}\n')
     (log / "new").replace(entry)
-    assert delta_files.actions(str(tmp_path), 7) == [{"commitInfo": {"operation": "MERGE"}}]
+    assert delta_table.actions(str(tmp_path), 7) == [{"commitInfo": {"operation": "MERGE"}}]
 
     entry.unlink()
     with pytest.raises(EngineError, match="is gone from its log"):
-        delta_files.actions(str(tmp_path), 7)
+        delta_table.actions(str(tmp_path), 7)

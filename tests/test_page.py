@@ -18,18 +18,19 @@ from xml.etree import ElementTree
 
 import pytest
 
-from sqlrun import check_history, findings, page, report_files, summaries, validation
-from sqlrun.check import blocks
-from sqlrun.console import Console
-from sqlrun.engines.protocol import Receipt
+from sqlrun.check.check import blocks
+from sqlrun.engine_api import Receipt
 from sqlrun.errors import EngineError, Place
 from sqlrun.events import Measure, StageReceipt, TickResult
-from sqlrun.findings import About, Evidence
-from sqlrun.model import Profile
 from sqlrun.pipeline import prepare
-from sqlrun.report_files import SCRIPT
-from sqlrun.run_results import check_result
-from sqlrun.ticking import Session
+from sqlrun.project import Profile
+from sqlrun.report import findings, gx_results, html_report, report_files, summaries
+from sqlrun.report.console import Console
+from sqlrun.report.findings import About, Evidence
+from sqlrun.report.report_files import SCRIPT
+from sqlrun.report.run_results import check_result
+from sqlrun.run.session import Session
+from sqlrun.system_tables import check_results
 from tests import broken, chromium
 from tests.test_report import AS_OF, check, node, tick
 
@@ -80,7 +81,7 @@ class Reader(HTMLParser):
 
 
 def read(result: TickResult, about: About = ABOUT) -> Reader:
-    return Reader(page.html(TEMPLATE, result, about))
+    return Reader(html_report.html(TEMPLATE, result, about))
 
 
 def in_order(text: str, *parts: str) -> bool:
@@ -237,19 +238,19 @@ def test_no_text_becomes_part_of_the_page() -> None:
 
 def test_the_one_script_is_named_by_its_hash_and_no_value_gets_into_it() -> None:
     script = SCRIPT.read_text(encoding="utf-8")
-    texts = [page.html(TEMPLATE, *hostile(text), script) for text in ("plain", HOSTILE)]
+    texts = [html_report.html(TEMPLATE, *hostile(text), script) for text in ("plain", HOSTILE)]
     policies = {
         a["content"] for text in texts for _, a in Reader(text).elements if "content" in a and "'none'" in a["content"]
     }
 
     assert all(text.count("<script>") == 1 and f"<script>{script}</script>" in text for text in texts)
     (policy,) = policies
-    assert f"script-src '{page.digest(script)}'; style-src" in policy
+    assert f"script-src '{html_report.digest(script)}'; style-src" in policy
     assert Reader(texts[0]).shape == Reader(texts[1]).shape
 
 
 def test_the_page_loads_nothing_and_runs_nothing_besides() -> None:
-    text = page.html(TEMPLATE, failing(), ABOUT)
+    text = html_report.html(TEMPLATE, failing(), ABOUT)
     found = Reader(text)
     policy = [a["content"] for tag, a in found.elements if a.get("http-equiv") == "Content-Security-Policy"]
 
@@ -291,7 +292,7 @@ def test_sql_that_has_no_room_is_left_out_not_cut() -> None:
     assert "xxx…" in text
     many = tuple(check("fail", 3, check_id="a") for _ in range(500))
     about = replace(ABOUT, evidence={"a": replace(long, sql="y" * 3000, ranks=(0, 3) * 24, shares=(0.0, 0.5) * 24)})
-    assert len(page.html(TEMPLATE, tick(checks=many, published=False), about)) < 2_000_000
+    assert len(html_report.html(TEMPLATE, tick(checks=many, published=False), about)) < 2_000_000
 
 
 def test_what_was_measured_is_a_short_table() -> None:
@@ -327,7 +328,11 @@ def test_links_lead_from_target_to_the_project() -> None:
 @pytest.mark.slow
 def test_a_long_value_is_cut(size: int) -> None:
     result, about = hostile("é\0" * (size // 2))
-    texts = [page.html(TEMPLATE, result, about), summaries.markdown(result, about), summaries.junit(result, about)]
+    texts = [
+        html_report.html(TEMPLATE, result, about),
+        summaries.markdown(result, about),
+        summaries.junit(result, about),
+    ]
 
     assert max(map(len, texts)) < 100_000
     assert "…" in texts[0]
@@ -337,9 +342,9 @@ def test_a_long_value_is_cut(size: int) -> None:
 @pytest.mark.parametrize(("count", "bad"), [(10, 3), (500, 7), (500, 500)])
 def test_many_checks_are_written_quickly_and_stay_readable(count: int, bad: int) -> None:
     result = many(count, bad)
-    page.html(TEMPLATE, result, ABOUT)
+    html_report.html(TEMPLATE, result, ABOUT)
     begun = time.process_time()
-    text = page.html(TEMPLATE, result, ABOUT)
+    text = html_report.html(TEMPLATE, result, ABOUT)
     took = time.process_time() - begun
     found = Reader(text)
 
@@ -349,7 +354,7 @@ def test_many_checks_are_written_quickly_and_stay_readable(count: int, bad: int)
     targets = {attributes["id"] for _, attributes in found.elements if "id" in attributes}
     inner = {a["href"][1:] for tag, a in found.elements if tag == "a" and a["href"] and a["href"][0] == "#"}
     assert inner <= targets
-    assert len([link for link in inner if link[0] == "f"]) == min(bad, page.OVERVIEW)
+    assert len([link for link in inner if link[0] == "f"]) == min(bad, html_report.OVERVIEW)
     assert len([link for link in inner if link[0] == "c"]) == min(bad, 12)
     assert f"What is wrong ({bad})" in found.text
     # The overview says what, where and how many before any detail.
@@ -368,7 +373,7 @@ def test_all_checks_are_on_the_page() -> None:
 def test_the_worst_texts_still_make_a_small_page() -> None:
     """500 failures whose texts grow sixfold when they are escaped."""
     bad = check("fail", 3, samples=("\"'" * 500,) * 20, description="<" * 1000, message="&" * 5000)
-    text = page.html(TEMPLATE, tick(checks=(bad,) * 500, published=False), ABOUT)
+    text = html_report.html(TEMPLATE, tick(checks=(bad,) * 500, published=False), ABOUT)
 
     assert len(text.encode()) < 2_000_000
 
@@ -461,7 +466,7 @@ def test_results_are_in_great_expectations_own_shape_too() -> None:
         check("warn", 0, check_id="c", message="observed 0.25", raw={"success": False}),
         check("error", message="it raised", model="other"),
     )  # fmt: skip
-    found = validation.documents(tick(checks=checks, published=False), rules)
+    found = gx_results.documents(tick(checks=checks, published=False), rules)
 
     assert list(found) == ["stg_orders", "other"]
     mine = json.loads(found["stg_orders"])
@@ -478,7 +483,7 @@ def test_results_are_in_great_expectations_own_shape_too() -> None:
     assert raised["exception_info"]["exception_message"] == "it raised" and not raised["success"]
     for text in found.values():
         assert expectationSuiteValidationResultSchema.load(json.loads(text))["success"] is False
-    (text,) = validation.documents(hostile(HOSTILE)[0], {}).values()
+    (text,) = gx_results.documents(hostile(HOSTILE)[0], {}).values()
     assert json.loads(text)["suite_name"] == HOSTILE
 
 
@@ -505,7 +510,7 @@ def test_the_files_are_whole_or_as_they_were(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.slow
 @chromium.needed
 def test_a_browser_finds_the_same_page_and_has_nothing_to_complain_of(tmp_path: Path) -> None:
-    text = page.html(TEMPLATE, *hostile(HOSTILE))
+    text = html_report.html(TEMPLATE, *hostile(HOSTILE))
     (tmp_path / "report.html").write_text(text, encoding="utf-8")
     options = ("--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'user'}", "--dump-dom")
     shown = subprocess.run(
@@ -589,7 +594,7 @@ def test_a_real_build_writes_it_published_or_not(tmp_path: Path) -> None:
     assert [r["expectation_config"]["kwargs"].get("regex") for r in said_of["results"] if not r["success"]] == ["evil"]
     assert next(ElementTree.parse(target / "junit.xml").iter("failure")).get("message", "").startswith("1 of 2 rows")
 
-    with mock.patch("sqlrun.ticking.tick", side_effect=EngineError("the disk is full")), pytest.raises(EngineError):
+    with mock.patch("sqlrun.run.session.tick", side_effect=EngineError("the disk is full")), pytest.raises(EngineError):
         build(3)
     text = Reader((target / "report.html").read_text()).text
     assert in_order(text, "The tick is NOT published: readers still see tick 1", "the disk is full", "What to do")
@@ -601,7 +606,7 @@ def test_what_is_only_worth_knowing_is_a_note_everywhere():
     summary, cases = summaries.markdown(result, ABOUT), summaries.junit(result, ABOUT)
 
     assert findings.headline(result, ABOUT) == "Tick 12 is published, with 1 note from 2 checks."
-    shown = Reader(page.html(TEMPLATE, result, ABOUT))
+    shown = Reader(html_report.html(TEMPLATE, result, ABOUT))
     assert "Notes (1)" in shown.text and "Warnings" not in shown.text
     classes = {attributes.get("class") for _, attributes in shown.elements}
     assert {"good", "info", "tag info"} <= classes and not {"warn", "bad", "tag warn"} & classes
@@ -611,6 +616,6 @@ def test_what_is_only_worth_knowing_is_a_note_everywhere():
     assert findings.headline(both, ABOUT) == "Tick 12 is published, with 1 warning and 1 note from 2 checks."
     told = check_result("shop", noted, 1, AS_OF)
     assert (told["status"], told["adapter_response"]["_message"]) == ("warn", "info")
-    (row,) = check_history.rows_of(tick(checks=(noted,)), AS_OF)
+    (row,) = check_results.rows_of(tick(checks=(noted,)), AS_OF)
     assert (row["status"], row["severity"]) == ("info", "info")
     assert not blocks((noted,))

@@ -9,7 +9,7 @@ from types import CodeType
 
 import pytest
 
-from sqlrun import page, page_code
+from sqlrun.report import html_report, template_cache
 
 TEXT = "<p>{{ name }}</p>\n"
 
@@ -27,18 +27,18 @@ def template(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def count(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The templates that are compiled."""
     done: list[str] = []
-    real = page.code
+    real = html_report.code
 
     def code(text: str) -> CodeType:
         done.append(text)
         return real(text)
 
-    monkeypatch.setattr(page, "code", code)
+    monkeypatch.setattr(html_report, "code", code)
     return done
 
 
 def filled(template: Path) -> str:
-    return str(page.compiled(page_code.of(template)).render(name="<a>"))
+    return str(html_report.compiled(template_cache.of(template)).render(name="<a>"))
 
 
 def kept(template: Path) -> list[Path]:
@@ -60,7 +60,7 @@ def test_another_text_is_another_template(template: Path, count: list[str]) -> N
 
 def test_another_jinja_compiles_anew(template: Path, count: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     filled(template)
-    monkeypatch.setattr(page, "compiler", lambda: "jinja2 0.0")
+    monkeypatch.setattr(html_report, "compiler", lambda: "jinja2 0.0")
     filled(template)
     assert len(count) == 2
 

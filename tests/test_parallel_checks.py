@@ -8,8 +8,8 @@ from threading import Barrier
 
 import pytest
 
+from sqlrun.check.evaluate import run_checks
 from sqlrun.events import CheckResult
-from sqlrun.quality import run_checks
 from tests.test_quality import AS_OF, BETWEEN, IN_SET, NOT_NULL, QUERY, UNIQUE, expect, model, table
 
 DOZEN, ROUNDS = 12, 3

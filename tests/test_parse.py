@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from sqlrun import parse
 from sqlrun.errors import Place, ProjectError, UsageError
-from sqlrun.model import Column, Config, Model, Project, Rendered, Source
-from sqlrun.places import source_place
-from sqlrun.where import condition
+from sqlrun.parse import parse
+from sqlrun.parse.source_map import source_place
+from sqlrun.parse.where_clause import condition
+from sqlrun.project import Column, Config, Model, Project, Rendered, Source
 
 ORDERS = (
     "order_id int",

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sqlrun.engines.duckdb import DuckDBEngine
-from sqlrun.engines.protocol import Append, Overwrite, Relation, Statement, StoredColumn, TableSpec, Write, Written
+from sqlrun.engine_api import Append, Overwrite, Relation, Statement, StoredColumn, TableSpec, Write, Written
+from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import EngineError
 
 COLUMNS = (StoredColumn("k", "string"), StoredColumn("g", "int"))

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from sqlrun.engines.protocol import Append, Merge, Overwrite, Replace
+from sqlrun.engine_api import Append, Merge, Overwrite, Replace
 from sqlrun.incremental import parts
 from sqlrun.incremental.script import Moment
 from sqlrun.incremental.statements import Tick, prepare

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from sqlrun import render
-from sqlrun.model import Model, Project, Rendered
-from sqlrun.plain_templates import CALL, fill
+from sqlrun.project import Model, Project, Rendered
+from sqlrun.render import render
+from sqlrun.render.fast_path import CALL, fill
 from tests import projects
 
 NOUNS = projects.nouns()

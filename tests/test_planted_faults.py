@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from sqlrun import measures
-from sqlrun.cli import main
+from sqlrun.cli.main import main
 from sqlrun.events import CheckResult, Measure, TickResult
-from sqlrun.expectation_catalogue import VOLUME
+from sqlrun.expectations.catalogue import VOLUME
+from sqlrun.system_tables import measures
 from tests import oracle
 from tests.projects import Site
 from tests.script import FIVE, START, mart, order, site_of_orders

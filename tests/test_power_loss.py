@@ -19,11 +19,12 @@ from unittest import mock
 
 import pytest
 
-from sqlrun import durable, receipts
-from sqlrun.engines.duckdb import DuckDBEngine
+from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import SqlrunError
 from sqlrun.events import TickResult
-from sqlrun.ledger import Ledger
+from sqlrun.publish.ledger import Ledger
+from sqlrun.runtime import atomic_files
+from sqlrun.system_tables import receipts
 from tests.projects import Site
 from tests.script import FIVE, START
 from tests.test_machine import Stop, project, stopping
@@ -102,13 +103,13 @@ class Golden:
         self.cut_short(4)
         self.moments["two"] = before, self.state()
         synced: list[Files] = []
-        real = durable.sync
+        real = atomic_files.sync
 
         def syncing(folder: str) -> None:
             real(folder)
             synced.append(self.state())
 
-        with mock.patch.object(durable, "sync", syncing):
+        with mock.patch.object(atomic_files, "sync", syncing):
             self.tick(5)
         self.moments["published"] = synced[-2], self.state()
 

@@ -18,12 +18,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from sqlrun import doctor
-from sqlrun.delta_log import Subject
-from sqlrun.engines import delta_files, spark_landing
-from sqlrun.engines.protocol import Landing, StoredColumn, TableSpec
+from sqlrun.engine_api import Landing, StoredColumn, TableSpec
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.engines.delta.table_check import Subject
+from sqlrun.engines.spark import landing as spark_landing
 from sqlrun.errors import EngineError, UsageError
-from sqlrun.ledger import Ledger
+from sqlrun.operations import doctor
+from sqlrun.publish.ledger import Ledger
 from tests.test_power_loss import Files, cuts, read
 
 pytestmark = pytest.mark.slow
@@ -51,7 +52,7 @@ class Stream:
         self.table, self.checkpoint = str(self.folder / TABLE), self.folder / CHECKPOINT
 
     def begin(self) -> None:
-        delta_files.create(TableSpec("landed", self.table, COLUMNS))
+        delta_table.create(TableSpec("landed", self.table, COLUMNS))
         put(self.checkpoint / "metadata", json.dumps({"id": QUERY}))
 
     def arrive(self, *names: str) -> None:
@@ -84,10 +85,10 @@ class Stream:
         (Path(self.table) / "_sqlrun_checkpoint").write_text(QUERY)
 
     def append(self, files: list[str], number: int) -> None:
-        table = delta_files.open_table(self.table)
+        table = delta_table.open_table(self.table)
         held = table.transaction_version(QUERY)
         if held is None or held < number:
-            delta_files.append_rows(table, [{"file": name} for name in files], delta_files.commit(QUERY, number, {}))
+            delta_table.append_rows(table, [{"file": name} for name in files], delta_table.commit(QUERY, number, {}))
 
     def logs(self) -> dict[int, list[str]]:
         """Read the lists of files by batch; a compact one stands for all before it."""
@@ -126,7 +127,7 @@ class Stream:
             self.append([*pending, *fresh], newest + 1)
 
     def rows(self) -> Counter[str]:
-        table = delta_files.open_table(self.table)
+        table = delta_table.open_table(self.table)
         return Counter(pa.table(table.scan(columns=["file"]).read_all()).column("file").to_pylist())
 
     def heal(self, published: int) -> list[str]:
@@ -188,8 +189,8 @@ def laid_out(folder: Path, golden: tuple[Files, Files, int], damage: dict[str, b
 def exact(stream: Stream, published: int) -> None:
     stream.heal(published)
     assert stream.heal(published) == [], "healing heals nothing more"
-    if delta_files.head(stream.table) is None:
-        delta_files.create(TableSpec("landed", stream.table, COLUMNS))
+    if delta_table.head(stream.table) is None:
+        delta_table.create(TableSpec("landed", stream.table, COLUMNS))
     stream.restart()
     assert stream.rows() == Counter(file.name for file in stream.source.iterdir())
 

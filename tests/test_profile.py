@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from sqlrun import profile
-from sqlrun.cli import main
-from sqlrun.engines import choice
+from sqlrun.cli.main import main
+from sqlrun.engines import factory as engine_factory
 from sqlrun.errors import ProjectError
+from sqlrun.load import profile
 from tests import shops
 
 ROOT = Path(__file__).parent.parent
@@ -93,7 +93,7 @@ def test_what_duckdb_refuses_is_told_at_its_line_before_a_build(tmp_path, monkey
     monkeypatch.setenv("LIMIT", "hunter2")
     text = "engine: auto\nwarehouse: lake\nsettings:\n  threads: 2\n  memory_limit: ${LIMIT}\n  memory_limits: 1GB\n"
     root = write(tmp_path, text + "  spark.driver.memory: 4g\n")
-    found = choice.refused(profile.load(root, "own"))
+    found = engine_factory.refused(profile.load(root, "own"))
 
     error = profile.refusal(root, "own", found)
 
@@ -105,7 +105,7 @@ def test_what_duckdb_refuses_is_told_at_its_line_before_a_build(tmp_path, monkey
 def test_a_setting_of_spark_s_is_refused_where_only_duckdb_works(tmp_path):
     root = write(tmp_path, "engine: duckdb\nwarehouse: lake\nsettings: {spark.driver.memory: 4g}\n")
 
-    error = profile.refusal(root, "own", choice.refused(profile.load(root, "own")))
+    error = profile.refusal(root, "own", engine_factory.refused(profile.load(root, "own")))
 
     assert "for the engines spark and auto" in str(error)
 
@@ -114,7 +114,7 @@ def test_a_setting_of_spark_s_is_refused_where_only_duckdb_works(tmp_path):
 def test_what_duckdb_takes_is_not_refused(tmp_path, text):
     root = write(tmp_path, f"engine: duckdb\nwarehouse: lake\n{text}\n")
 
-    assert choice.refused(profile.load(root, "own")) == {}
+    assert engine_factory.refused(profile.load(root, "own")) == {}
 
 
 def test_a_build_with_settings_that_duckdb_refuses_writes_nothing(tmp_path):

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from sqlrun import load
-from sqlrun.cache import Cache
-from sqlrun.cli import main
-from sqlrun.engines.duckdb import DuckDBEngine
+from sqlrun.cli.main import main
+from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import ProjectError
 from sqlrun.events import CheckResult, TickResult
+from sqlrun.load import load
 from sqlrun.pipeline import prepare
+from sqlrun.runtime.disk_cache import Cache
 from tests import broken
 from tests.projects import Site
 from tests.script import FIVE, START

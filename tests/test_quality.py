@@ -18,13 +18,13 @@ import pyarrow as pa
 import pytest
 import sqlglot
 
-from sqlrun import gx_run
-from sqlrun.check_samples import bounded
+from sqlrun.check import great_expectations
+from sqlrun.check.evaluate import run_checks
+from sqlrun.check.samples import bounded
 from sqlrun.errors import Place
-from sqlrun.expectation_catalogue import CATALOGUE, VOLUME
-from sqlrun.expectations import from_contract, passes, problems
-from sqlrun.model import Column, Config, Expectation, Model, Suite
-from sqlrun.quality import run_checks
+from sqlrun.expectations.catalogue import CATALOGUE, VOLUME
+from sqlrun.expectations.validate import from_contract, passes, problems
+from sqlrun.project import Column, Config, Expectation, Model, Suite
 
 # Great Expectations takes seconds to import.
 pytestmark = pytest.mark.slow
@@ -259,7 +259,7 @@ def test_every_kind_that_runs_has_its_controls():
 
 
 def test_the_catalogue_is_great_expectations_own():
-    gx_run._great_expectations()
+    great_expectations._great_expectations()
     from great_expectations.expectations.expectation import Expectation as Base
     from great_expectations.expectations.registry import (
         get_expectation_impl,
@@ -446,7 +446,7 @@ def test_great_expectations_may_not_drop_a_check(name, monkeypatch):
 
 
 def test_no_rows_pass_vacuously_without_great_expectations(monkeypatch):
-    monkeypatch.setattr(gx_run, "_run", None)
+    monkeypatch.setattr(great_expectations, "_run", None)
     checks = (expect(NOT_NULL, column="id"), expect(UNIQUE, column="id"))
 
     results = run_checks(model(), checks, table(id=[]), None, None, AS_OF)
@@ -634,11 +634,11 @@ def test_sums_are_exact():
 def test_importing_leaves_the_process_alone():
     code = """
 import logging, sys, warnings
-import sqlrun.quality, sqlrun.expectations
+import sqlrun.check.evaluate, sqlrun.expectations.validate
 heavy = {"great_expectations", "pandas", "duckdb", "pyarrow"} & set(sys.modules)
 assert not heavy, heavy
 shown, filters = warnings.showwarning, list(warnings.filters)
-sqlrun.gx_run._great_expectations()
+sqlrun.check.great_expectations._great_expectations()
 assert warnings.showwarning is shown
 assert not {w for w in filters} - set(warnings.filters)
 assert logging._warnings_showwarning is None

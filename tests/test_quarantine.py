@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sqlrun import quarantine_queue
+from sqlrun.commands import quarantine_queue
 from sqlrun.errors import EngineError
 from tests.projects import Site
 from tests.script import FIVE, START

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from sqlrun import suites
-from sqlrun.engines.duckdb import DuckDBEngine
+from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.events import CheckResult, TickResult
-from sqlrun.model import Limit
-from sqlrun.yaml_values import Reader
+from sqlrun.load import suites
+from sqlrun.load.yaml_reader import Reader
+from sqlrun.project import Limit
 from tests.projects import Site
 from tests.script import FIVE, START
 from tests.shops import NAME, SUITE, UNKNOWN, by_shop, project, run, sale, send

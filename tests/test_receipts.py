@@ -8,11 +8,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from sqlrun import receipts
-from sqlrun.engines import delta_files
-from sqlrun.engines.protocol import Receipt
+from sqlrun.engine_api import Receipt
+from sqlrun.engines.delta import table as delta_table
 from sqlrun.errors import EngineError
 from sqlrun.events import NodeResult, StageReceipt, TickResult
+from sqlrun.system_tables import receipts
 
 AT = datetime(2026, 1, 10, 12, 5, tzinfo=timezone.utc)
 
@@ -24,7 +24,7 @@ def result(tick: int, *tables: str) -> TickResult:
 
 
 def rows(warehouse: Path) -> list[dict[str, object]]:
-    table = delta_files.open_table(receipts.path_of(str(warehouse)))
+    table = delta_table.open_table(receipts.path_of(str(warehouse)))
     return sorted(pa.table(table.to_pyarrow_table()).to_pylist(), key=lambda row: (row["tick"], row["table"]))
 
 
@@ -43,7 +43,7 @@ def test_a_row_for_each_table_and_tick(tmp_path: Path) -> None:
 def test_a_tick_that_touched_nothing_writes_nothing(tmp_path: Path) -> None:
     receipts.write(str(tmp_path), result(1), "duckdb", AT)
 
-    assert delta_files.head(receipts.path_of(str(tmp_path))) is None
+    assert delta_table.head(receipts.path_of(str(tmp_path))) is None
 
 
 def test_receipts_are_compacted_now_and_then(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_receipts_are_compacted_now_and_then(tmp_path: Path) -> None:
         receipts.write(str(tmp_path), result(tick, "a"), "duckdb", AT)
 
     assert len(rows(tmp_path)) == 3
-    assert len(delta_files.files_at(delta_files.open_table(receipts.path_of(str(tmp_path))))) == 1
+    assert len(delta_table.files_at(delta_table.open_table(receipts.path_of(str(tmp_path))))) == 1
 
 
 def test_what_can_not_be_written_is_told(tmp_path: Path) -> None:

@@ -13,11 +13,11 @@ import pytest
 from click.testing import CliRunner
 
 from sqlrun import pipeline
-from sqlrun.cli import main
-from sqlrun.engines.duckdb import DuckDBEngine
-from sqlrun.model import UnitTest
-from sqlrun.unit.masks import Masks
-from sqlrun.unit.run import run
+from sqlrun.cli.main import main
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.project import UnitTest
+from sqlrun.unit_tests.author.masks import Masks
+from sqlrun.unit_tests.run.run import run
 from tests import broken
 from tests.projects import Site
 

@@ -9,12 +9,13 @@ from pathlib import Path
 import jinja2
 import pytest
 
-from sqlrun import parse, render
-from sqlrun.expectations import problems
-from sqlrun.model import Macro, Model, Project, Suite
-from sqlrun.unit import run as unit_tests
-from sqlrun.unit.choosing import every
-from sqlrun.unit.queries import Queries
+from sqlrun.expectations.validate import problems
+from sqlrun.parse import parse
+from sqlrun.project import Macro, Model, Project, Suite
+from sqlrun.render import render
+from sqlrun.test_definitions.queries import Queries
+from sqlrun.unit_tests.choosing import every
+from sqlrun.unit_tests.run import run as unit_tests
 from tests import projects
 
 ROOT = Path(__file__).parent.parent

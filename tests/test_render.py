@@ -7,9 +7,9 @@ from decimal import Decimal
 
 import pytest
 
-from sqlrun import render
 from sqlrun.errors import Place, ProjectError
-from sqlrun.model import Column, Config, Macro, Model, Project, Rendered, Source
+from sqlrun.project import Column, Config, Macro, Model, Project, Rendered, Source
+from sqlrun.render import render
 
 COLUMN = Column("id", "int", "It.", Place("models/m.yml"))
 

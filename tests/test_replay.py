@@ -10,14 +10,15 @@ from typing import Any
 
 import pytest
 
-from sqlrun import checksums, quarantine_book, replays
-from sqlrun.engines.duckdb import DuckDBEngine
-from sqlrun.engines.protocol import Engine, Merge
+from sqlrun.engine_api import Engine, Merge
+from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.events import TickResult
-from sqlrun.ledger import Ledger
-from sqlrun.readers import tick_of
-from sqlrun.relanded import LOST
-from sqlrun.verify import verify
+from sqlrun.land import quarantine_log, replay
+from sqlrun.land.relanding import LOST
+from sqlrun.maintain import checksums
+from sqlrun.operations.verify import verify
+from sqlrun.publish.ledger import Ledger
+from sqlrun.publish.reader import tick_of
 from tests.projects import Site
 from tests.script import FIVE, START
 from tests.shops import NAME, NEGATIVE, UNKNOWN, by_shop, discards, edit, run, sale, send, site, sums, told, waiting
@@ -222,16 +223,16 @@ def points() -> dict[str, Any]:
         return stop
 
     def after_the_record(patched: pytest.MonkeyPatch, made: Site) -> None:
-        real = quarantine_book.append
+        real = quarantine_log.append
 
         def appending(*args: Any) -> None:
             real(*args)
             raise Stop
 
-        patched.setattr(quarantine_book, "append", appending)
+        patched.setattr(quarantine_log, "append", appending)
 
     return {
-        "before the merge": before(replays, "_write"),
+        "before the merge": before(replay, "_write"),
         "after the merge": after_the_merge,
         "after the record": after_the_record,
         "before the pin": before(Ledger, "pin"),

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from sqlrun import report
-from sqlrun.engines.protocol import Receipt
+from sqlrun.engine_api import Receipt
 from sqlrun.errors import Place
 from sqlrun.events import CheckResult, CheckStatus, NodeResult, StageReceipt, Started, Status, TickResult
-from sqlrun.model import Profile
-from sqlrun.report import Line
-from sqlrun.rows import escaped, json_text, value_text
+from sqlrun.project import Profile
+from sqlrun.report import log_lines
+from sqlrun.report.log_lines import Line
+from sqlrun.runtime.text_table import escaped, json_text, value_text
 
 PLACE = Place("expectations/staging/stg_orders.yml", 12, 5)
 AS_OF = datetime(2026, 1, 1, 12, 5, tzinfo=timezone.utc)
@@ -71,20 +71,20 @@ def texts(lines: list[Line]) -> str:
     ],
 )  # fmt: skip
 def test_a_step_is_a_line_as_in_dbt(event: Any, what: str, expected: str) -> None:
-    line = report.line(event, what)
+    line = log_lines.line(event, what)
 
     assert line.head(32) + line.tag == expected
 
 
 def test_dots_end_where_dbt_ends_them() -> None:
-    line = report.line(Started(1, 8, "seed dishes"))
+    line = log_lines.line(Started(1, 8, "seed dishes"))
 
     assert str(line) == f"{'1 of 8 START seed dishes '.ljust(80, '.')} [RUN]"
     assert len(line.head()) == 81
 
 
 def test_checks_that_passed_are_one_line() -> None:
-    found = report.checks(
+    found = log_lines.checks(
         [
             check(),
             check("fail", 3),
@@ -102,7 +102,7 @@ def test_checks_that_passed_are_one_line() -> None:
         "ERROR expect_column_values_to_be_between stg_orders.order_total [ERROR in 0.01s] error",
         "PASS 2 checks of stg_orders [PASS in 0.02s] good",
     ]
-    assert report.checks([]) == []
+    assert log_lines.checks([]) == []
 
 
 def test_a_good_tick_ends_in_a_few_lines() -> None:
@@ -115,7 +115,7 @@ def test_a_good_tick_ends_in_a_few_lines() -> None:
     )
 
     assert (
-        texts(report.closing(result))
+        texts(log_lines.closing(result))
         == """\
 
 Finished running 1 landing, 2 seeds, 1 model, 2 checks in 0 hours 0 minutes and 4.21 seconds (4.21s).
@@ -130,15 +130,15 @@ Done. PASS=5 WARN=0 ERROR=0 SKIP=0 NO-OP=1 TOTAL=6"""
 
 def test_what_is_only_worth_knowing_is_no_warning() -> None:
     noted = check("info", 2, severity="info")
-    lines = report.closing(tick(node("merge", "orders", rows=5), checks=(noted, check())))
+    lines = log_lines.closing(tick(node("merge", "orders", rows=5), checks=(noted, check())))
     said = texts(lines)
 
     assert "Completed successfully, with 1 note:" in said and "Warning" not in said
     assert "Note of check expect_column_values_to_be_between of stg_orders" in said and "(severity info)" in said
     assert "Done. PASS=2 WARN=0 INFO=1 ERROR=0 SKIP=0 NO-OP=0 TOTAL=3" in said
-    assert "INFO 2 expect_column_values_to_be_between" in str(report.checks([noted])[0])
+    assert "INFO 2 expect_column_values_to_be_between" in str(log_lines.checks([noted])[0])
     assert not {line.style for line in lines} & {"warning", "error"}
-    both = texts(report.closing(tick(checks=(noted, check("warn", 1)))))
+    both = texts(log_lines.closing(tick(checks=(noted, check("warn", 1)))))
     assert "Completed with 1 warning and 1 note:" in both
     assert both.index("Warning in") < both.index("Note of")
 
@@ -154,7 +154,7 @@ def test_a_failed_tick_tells_what_where_and_what_follows() -> None:
     )
 
     assert (
-        texts(report.closing(result, before=11))
+        texts(log_lines.closing(result, before=11))
         == r"""
 Finished running 3 models, 4 checks in 0 hours 0 minutes and 4.21 seconds (4.21s).
 
@@ -194,7 +194,7 @@ Done. PASS=2 WARN=1 ERROR=3 SKIP=1 NO-OP=0 TOTAL=7"""
 def test_what_readers_see_after_a_failure(before: int | None, expected: str) -> None:
     result = tick(node("merge", "orders", "error"), published=False)
 
-    assert f"Tick 12 is not published; {expected}" in texts(report.closing(result, before))
+    assert f"Tick 12 is not published; {expected}" in texts(log_lines.closing(result, before))
 
 
 @pytest.mark.parametrize(
@@ -205,12 +205,12 @@ def test_what_readers_see_after_a_failure(before: int | None, expected: str) -> 
     ],
 )
 def test_time_is_rounded_before_it_is_split(seconds: float, expected: str) -> None:
-    assert expected in texts(report.closing(TickResult(1, AS_OF, True, seconds, ())))
+    assert expected in texts(log_lines.closing(TickResult(1, AS_OF, True, seconds, ())))
 
 
 def test_a_long_message_is_cut() -> None:
     result = tick(node("merge", "orders", "error", message="\n".join(f"line {n}" for n in range(50))), published=False)
-    found = texts(report.closing(result))
+    found = texts(log_lines.closing(result))
 
     assert "  line 19\n  ... 30 lines more in run_results.json" in found
     assert "line 20" not in found
@@ -218,7 +218,7 @@ def test_a_long_message_is_cut() -> None:
 
 def test_when_quiet_a_failure_keeps_its_details_and_a_warning_is_left_out() -> None:
     result = tick(checks=(check("warn", message="observed 5"), check("fail", 1, samples=("a=1",))), published=False)
-    loud = [line.text for line in report.closing(result) if line.style in report.LOUD]
+    loud = [line.text for line in log_lines.closing(result) if line.style in log_lines.LOUD]
 
     assert "    a=1" in loud
     assert not [text for text in loud if "observed 5" in text or "Finished" in text]
@@ -230,7 +230,7 @@ def test_receipts_add_up() -> None:
         "orders", "merge", "SR501", 20, 3, Receipt(0.7, rows_written=20, bytes_written=999, commits=1)
     )
 
-    assert report.receipts_table(tick(node("merge", "orders", stages=(events, orders)))) == [
+    assert log_lines.receipts_table(tick(node("merge", "orders", stages=(events, orders)))) == [
         "table   strategy  reason  rows changed  rows read  bytes read  files read  rows written  bytes written"
         "  files written  commits  jobs  seconds",
         "------  --------  ------  ------------  ---------  ----------  ----------  ------------  -------------"
@@ -242,7 +242,7 @@ def test_receipts_add_up() -> None:
         "total                            1,254      1,237      346 kB           2         1,257        99.8 kB"
         "              1        2     4     1.80",
     ]
-    assert report.receipts_table(tick()) == ["No table was touched."]
+    assert log_lines.receipts_table(tick()) == ["No table was touched."]
 
 
 @pytest.mark.parametrize(
@@ -251,14 +251,14 @@ def test_receipts_add_up() -> None:
      (999_700, "1.0 MB"), (5 * 10**9, "5.0 GB"), (7 * 10**15, "7,000.0 TB")],
 )  # fmt: skip
 def test_bytes_are_short(size: int, expected: str) -> None:
-    assert report.byte_size(size) == expected
+    assert log_lines.byte_size(size) == expected
 
 
 @pytest.mark.slow
 def test_opening_counts_the_project() -> None:
     from tests import projects
 
-    lines = report.opening(projects.prepared(projects.ROOT), Profile("local", "spark", "warehouse", 4, {}))
+    lines = log_lines.opening(projects.prepared(projects.ROOT), Profile("local", "spark", "warehouse", 4, {}))
 
     assert str(lines[0]).startswith("Running with sqlrun=")
     assert "1 view, " in str(lines[1]) and " checks, " in str(lines[1]) and str(lines[1]).endswith(" unit tests")
@@ -267,7 +267,7 @@ def test_opening_counts_the_project() -> None:
 
 def test_what_runs_fits_a_narrow_terminal() -> None:
     steps = [(f"merge model a_model_with_a_long_name_{n}", n * 1.5) for n in range(10)]
-    lines = report.running(steps, 3, 20, 40, most=2)
+    lines = log_lines.running(steps, 3, 20, 40, most=2)
 
     assert lines == [
         "     13.5s merge model a_model_with_a_l",
@@ -275,7 +275,7 @@ def test_what_runs_fits_a_narrow_terminal() -> None:
         "           and 8 more",
         "[#.......] 3 of 20 done, 10 running",
     ]
-    assert report.running([], 0, 0, 10) == ["[....] 0 "]
+    assert log_lines.running([], 0, 0, 10) == ["[....] 0 "]
 
 
 def test_a_table_aligns_what_it_shows() -> None:
@@ -284,14 +284,14 @@ def test_a_table_aligns_what_it_shows() -> None:
         ("寿司\x1b[2J", Decimal("-3.00"), datetime(2026, 1, 1, 13, 5, 0, 7, timezone(timedelta(hours=1))), None, None),
     ]
 
-    assert report.table(("id", "total", "at", "top", "open"), rows) == [
+    assert log_lines.table(("id", "total", "at", "top", "open"), rows) == [
         "id           total  at                          top                         open",
         "-----------  -----  --------------------------  --------------------------  ----",
         "o1           12.50  2026-01-01 12:05:00         [{rank: 1, dish_id: d001}]  true",
         r"寿司\x1b[2J  -3.00  2026-01-01 12:05:00.000007  NULL                        NULL",
     ]
-    assert report.table(("n",), [(1,), (20,), (300,)], 2) == [" n", "--", " 1", "20", "... and 1 more"]
-    assert report.table(("n",), []) == ["n", "-"]
+    assert log_lines.table(("n",), [(1,), (20,), (300,)], 2) == [" n", "--", " 1", "20", "... and 1 more"]
+    assert log_lines.table(("n",), []) == ["n", "-"]
 
 
 @pytest.mark.parametrize(
@@ -326,7 +326,7 @@ def test_json_keeps_every_digit() -> None:
         },
         {"total": None, "at": None, "top": [{"n": "é\x1b"}], "map": [("k", 1)], "x": float("nan"), "y": Decimal("NaN")},
     ]
-    text = report.as_json(rows)
+    text = log_lines.as_json(rows)
 
     assert (
         text
@@ -336,7 +336,7 @@ def test_json_keeps_every_digit() -> None:
 ]"""
     )
     assert json.loads(text, parse_float=Decimal)[0]["total"] == Decimal("12345678901234567.10")
-    assert report.as_json([]) == "[]"
+    assert log_lines.as_json([]) == "[]"
     assert json_text(b"\x01") == '"0x01"'
 
 
@@ -346,4 +346,4 @@ def test_csv_tells_null_from_an_empty_text() -> None:
         {"a": Decimal("1.50"), "b": "x\ny", "c": [{"rank": 1}]},
     ]
 
-    assert report.as_csv(["a", "b", "c"], rows) == 'a,b,c\n,"","say ""hi"", twice"\n1.50,"x\ny","[{""rank"": 1}]"'
+    assert log_lines.as_csv(["a", "b", "c"], rows) == 'a,b,c\n,"","say ""hi"", twice"\n1.50,"x\ny","[{""rank"": 1}]"'

@@ -7,14 +7,14 @@ from datetime import datetime, timedelta, timezone
 import pytest
 import sqlglot
 
-from sqlrun import landing
-from sqlrun.engines.protocol import Dialect
-from sqlrun.incremental import reused
+from sqlrun.engine_api import Dialect
+from sqlrun.incremental import statement_cache
+from sqlrun.incremental.landing import query as landing_query
 from sqlrun.incremental.script import Moment
 from sqlrun.incremental.stages import Stage
 from sqlrun.incremental.statements import Prepared, Tick, prepare
 from sqlrun.pipeline import prepare as prepare_project
-from sqlrun.recent import Recent
+from sqlrun.runtime.lru import Recent
 from tests.projects import ROOT
 
 SPACE = prepare_project(ROOT).space
@@ -29,7 +29,7 @@ TIMES = (
 
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reused, "_kept", Recent(reused.MOST))
+    monkeypatch.setattr(statement_cache, "_kept", Recent(statement_cache.MOST))
 
 
 @pytest.mark.parametrize("stage", STAGES, ids=[stage.name for stage in STAGES])
@@ -43,7 +43,7 @@ def test_it_is_the_statement_of_its_own_tick(stage: Stage, dialect: Dialect) -> 
     for changed, fresh, whole in kinds:
         for moment in TIMES:
             tick = Tick(Moment(moment.as_of, None) if fresh else moment, changed, fresh, whole)
-            assert reused.prepared(stage, tick, dialect, list) == prepare(stage, tick, dialect, "")
+            assert statement_cache.prepared(stage, tick, dialect, list) == prepare(stage, tick, dialect, "")
 
 
 def test_it_is_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,9 +53,11 @@ def test_it_is_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
         asked.append(tick)
         return prepare(stage, tick, dialect, full)
 
-    monkeypatch.setattr(reused, "prepare", counted)
+    monkeypatch.setattr(statement_cache, "prepare", counted)
     stage = next(stage for stage in STAGES if stage.moves)
-    texts = {str(reused.prepared(stage, Tick(m, frozenset(stage.inputs), False), "duckdb", list)) for m in TIMES}
+    texts = {
+        str(statement_cache.prepared(stage, Tick(m, frozenset(stage.inputs), False), "duckdb", list)) for m in TIMES
+    }
     assert len(texts) == len(TIMES)
     assert len(asked) == 2  # one for a clock that went on, one for a clock that stood
 
@@ -68,32 +70,32 @@ def test_a_query_that_names_such_a_time_is_written_anew(text: str, monkeypatch: 
         asked.append(tick.moment.as_of)
         return prepare(stage, tick, dialect, full)
 
-    monkeypatch.setattr(reused, "prepare", counted)
+    monkeypatch.setattr(statement_cache, "prepare", counted)
     tree = sqlglot.parse_one(text, read="databricks")
     stage = STAGES[0]
     for _ in range(2):
         tick = Tick(TIMES[0], frozenset(stage.inputs), False)
-        assert reused.prepared(stage, tick, "duckdb", lambda: [tree]) == prepare(stage, tick, "duckdb", "")
+        assert statement_cache.prepared(stage, tick, "duckdb", lambda: [tree]) == prepare(stage, tick, "duckdb", "")
     assert asked == [NOON, NOON]
 
 
 @pytest.mark.slow
 def test_the_oldest_statements_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reused, "_kept", Recent(1))
+    monkeypatch.setattr(statement_cache, "_kept", Recent(1))
     for stage in STAGES:
-        reused.prepared(stage, Tick(TIMES[0], frozenset(stage.inputs), False), "duckdb", list)
-    assert len(reused._kept) == 1
+        statement_cache.prepared(stage, Tick(TIMES[0], frozenset(stage.inputs), False), "duckdb", list)
+    assert len(statement_cache._kept) == 1
 
 
 def test_landing_is_written_once_but_for_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     model = next(m for m in SPACE.tables if m.source is not None)
     assert model.source is not None
     asked: list[str] = []
-    monkeypatch.setattr(landing, "_modelled", lambda stage, dialect: asked.append(dialect) or "select 1")
+    monkeypatch.setattr(landing_query, "_modelled", lambda stage, dialect: asked.append(dialect) or "select 1")
     rules = SPACE.rules[model.name]
     for moment in TIMES[:2] * 2 + TIMES[2:]:
-        text = landing.query(model.own, model.source, rules, "duckdb", moment.as_of)
+        text = landing_query.query(model.own, model.source, rules, "duckdb", moment.as_of)
         assert f"timestamptz '{moment.as_of:%Y-%m-%d %H:%M:%S.%f}+00'" in text
     assert len(asked) == 1
-    fewer = landing.query(model.own, model.source, rules[1:], "duckdb", NOON)
+    fewer = landing_query.query(model.own, model.source, rules[1:], "duckdb", NOON)
     assert len(asked) == 2 and rules[0].reason not in fewer

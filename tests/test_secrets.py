@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlrun.unit.memory import LOCKED
+from sqlrun.engines.duckdb.memory import LOCKED
 from tests.projects import copy_project
 
 CANARY = "canary-7f31aa"

@@ -13,9 +13,9 @@ import pytest
 from click.testing import CliRunner
 from starlette.testclient import TestClient
 
-from sqlrun.cli import main
+from sqlrun.cli.main import main
 from sqlrun.errors import SqlrunError, UsageError
-from sqlrun.model import Project
+from sqlrun.project import Project
 from tests import served
 from tests.marks import rest_slow
 from tests.served import Warehouse, bearer, orders

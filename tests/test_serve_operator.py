@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sqlrun import check_history, measures, receipts
+from sqlrun.system_tables import check_results, measures, receipts
 from tests import chromium as chromium_here
 from tests import served
 from tests.chromium import DESK, PHONE, picture
@@ -29,7 +29,7 @@ def told(made: Site, at: datetime) -> None:
     result = made.tick(at)
     assert result.published
     receipts.write(made.warehouse, result, "duckdb", at)
-    check_history.write(made.warehouse, result, at)
+    check_results.write(made.warehouse, result, at)
     measures.write(made.warehouse, result, at, "")
 
 

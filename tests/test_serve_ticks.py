@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from sqlrun.readers import find, tick_of
+from sqlrun.publish.reader import find, tick_of
 from sqlrun.serve import dashboard
 from tests import projects, served
 from tests.projects import rows_of

@@ -13,14 +13,14 @@ from unittest import mock
 
 import pytest
 
-from sqlrun import stopping
-from sqlrun.console import Console
-from sqlrun.engines.duckdb import DuckDBEngine
-from sqlrun.engines.protocol import TableSpec
-from sqlrun.ledger import Ledger
+from sqlrun.engine_api import TableSpec
+from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.pipeline import prepare_to_build
-from sqlrun.simulate_orders import events
-from sqlrun.ticking import Session
+from sqlrun.publish.ledger import Ledger
+from sqlrun.report.console import Console
+from sqlrun.run.session import Session
+from sqlrun.runtime import stopping
+from sqlrun.simulate.orders import events
 from tests.projects import ROOT, copy_project
 from tests.script import SETTINGS, to_minute
 

@@ -16,13 +16,13 @@ from threading import Event
 import pytest
 from click.testing import CliRunner
 
-from sqlrun import simulate
-from sqlrun.cli_simulate import command
 from sqlrun.errors import UsageError
-from sqlrun.simulate_broken import broken
-from sqlrun.simulate_catalogue import MENU_SIZE, dish_catalogue, menu, restaurant_names
-from sqlrun.simulate_orders import events, minutes
-from sqlrun.simulate_settings import Settings, parse_duration, parse_moment, to_minute
+from sqlrun.simulate import simulate
+from sqlrun.simulate.broken_lines import broken
+from sqlrun.simulate.catalogue import MENU_SIZE, dish_catalogue, menu, restaurant_names
+from sqlrun.simulate.command import command
+from sqlrun.simulate.orders import events, minutes
+from sqlrun.simulate.settings import Settings, parse_duration, parse_moment, to_minute
 from tests import oracle
 
 SEEDS = Path(__file__).parent.parent / "seeds"
@@ -137,7 +137,7 @@ class TestEvents:
     @pytest.mark.slow
     def test_two_processes_agree_to_the_byte(self):
         code = (
-            "import sys; from sqlrun.simulate_orders import *; "
+            "import sys; from sqlrun.simulate.orders import *; "
             "sys.stdout.writelines(events(Settings(), *map(int, sys.argv[1:])))"
         )
         told = subprocess.run(

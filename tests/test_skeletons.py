@@ -9,9 +9,9 @@ import pytest
 
 from sqlrun import pipeline
 from sqlrun.errors import UsageError
-from sqlrun.unit.run import run
-from sqlrun.unit.scaffold import new_model, new_test
-from sqlrun.unit.written import Written, appended
+from sqlrun.unit_tests.author.scaffold import new_model, new_test
+from sqlrun.unit_tests.author.written import Written, appended
+from sqlrun.unit_tests.run.run import run
 from tests import broken
 
 ORDERS = """sources:
@@ -136,7 +136,7 @@ def test_what_a_new_model_reads_has_to_be_there(root: Path) -> None:
 
 
 def test_a_model_that_would_not_hold_is_not_left_behind(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sqlrun.skeletons.sql", lambda read: "select nothing from nowhere\n")
+    monkeypatch.setattr("sqlrun.unit_tests.author.skeletons.sql", lambda read: "select nothing from nowhere\n")
     before = everything(root)
 
     with pytest.raises(Exception, match="nowhere"):

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from sqlrun.engines import deletion_vectors, delta_files, file_layout, spare_tables
-from sqlrun.engines.duckdb import DuckDBEngine
-from sqlrun.engines.protocol import Append, TableSpec
+from sqlrun.engine_api import Append, TableSpec
+from sqlrun.engines.delta import deletion_vectors, file_layout, table_pool
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import EngineError
 from tests.test_own_writes import held, killed_before_commit, merging, rows, seen, spec_of, write
 
@@ -22,9 +23,9 @@ MANY = "select 'k' || i as k, i::int as v, 0 as n from range(100) r(i)"
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Collect the paths that are opened from now on, none of those that were open before."""
     paths: list[str] = []
-    real = delta_files.opened
-    monkeypatch.setattr(delta_files, "opened", lambda path, version: paths.append(path) or real(path, version))
-    monkeypatch.setattr(spare_tables, "_spare", {})
+    real = delta_table.opened
+    monkeypatch.setattr(delta_table, "opened", lambda path, version: paths.append(path) or real(path, version))
+    monkeypatch.setattr(table_pool, "_spare", {})
     return paths
 
 
@@ -53,7 +54,7 @@ def test_the_next_write_and_those_who_read_open_nothing(tmp_path: Path, opened: 
 def test_now_and_then_a_table_is_opened_anew(
     tmp_path: Path, opened: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spare_tables, "WRITES", 3)
+    monkeypatch.setattr(table_pool, "WRITES", 3)
     engine, spec = made(tmp_path)
     opened.clear()
     for tick in range(2, 12):
@@ -105,9 +106,9 @@ def test_where_a_commit_could_not_be_read_the_table_is_opened_anew(
         raise OSError("the disk is gone for a moment")
 
     with monkeypatch.context() as patched:
-        patched.setattr(delta_files, "follow", broken)
+        patched.setattr(delta_table, "follow", broken)
         write(engine, spec, 2, merging(replacing(7)))
-        left = delta_files.open_table(spec.path, 2)
+        left = delta_table.open_table(spec.path, 2)
         with pytest.raises(OSError, match="for a moment"):
             left._coming.result()
     opened.clear()
@@ -127,10 +128,10 @@ def test_a_log_that_is_torn_is_told_as_ever(tmp_path: Path, opened: list[str]) -
 
 def test_readers_of_the_version_before_are_shown_that_one(tmp_path: Path, opened: list[str]) -> None:
     engine, spec = made(tmp_path)
-    before = delta_files.open_table(spec.path, 1)
+    before = delta_table.open_table(spec.path, 1)
     write(engine, spec, 2, merging("select 'k' || i as k, i::int as v, 1 as n, true as stays from range(95) r(i)"))
-    assert sum(file["num_records"] for file in delta_files.files_at(before)) == 100
-    assert before.version() == 1 and delta_files.open_table(spec.path, 1) is before
+    assert sum(file["num_records"] for file in delta_table.files_at(before)) == 100
+    assert before.version() == 1 and delta_table.open_table(spec.path, 1) is before
     assert described(before) == described(DeltaTable(spec.path, version=1))
 
 
@@ -146,8 +147,8 @@ def test_what_a_writer_leaves_is_what_opening_shows(
         stay = {number: dice.random() < 0.8 for number in picked}
         values = [f"('k{number}', {tick}, {tick}, {str(there).lower()})" for number, there in stay.items()]
         write(engine, spec, tick, merging(rows(*values)))
-        left = delta_files.open_table(spec.path, tick)
-        assert isinstance(left, spare_tables.AsWritten)
+        left = delta_table.open_table(spec.path, tick)
+        assert isinstance(left, table_pool.AsWritten)
         fresh = DeltaTable(spec.path)
         assert described(left) == described(fresh)
         assert left.transaction_version("app") == tick
@@ -156,7 +157,7 @@ def test_what_a_writer_leaves_is_what_opening_shows(
 
 def described(table: Any) -> list[object]:
     """Say all that is asked of a table for reading."""
-    files = sorted(delta_files.files_at(table, ("v",)), key=lambda file: file["path"])
+    files = sorted(delta_table.files_at(table, ("v",)), key=lambda file: file["path"])
     gone = {file: rows.to_pylist() for file, rows in deletion_vectors.deleted(table).items()}
     return [
         table.version(), table.table_uri.rstrip("/"), table.schema().to_json(), table.metadata().configuration,

@@ -11,9 +11,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from sqlrun.engines import delta_files, duckdb_rewrite, spark_rewrite
-from sqlrun.engines.duckdb import DuckDBEngine
-from sqlrun.engines.protocol import Append, Merge, Prune, Relation, StoredColumn, TableSpec, Write
+from sqlrun.engine_api import Append, Merge, Prune, Relation, StoredColumn, TableSpec, Write
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.engines.duckdb import merge as duckdb_merge
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.engines.spark import merge as spark_merge
 
 COLUMNS = (
     StoredColumn("k", "string"),
@@ -43,16 +45,16 @@ STATEMENT = Merge(
 
 def found(path: str, read: list[str], rows: list[tuple[str, str | None, int | None, Any, Any]]) -> pa.Table:
     """Make what Spark gives: what to do, where the row lies, its new values and the old ones that were read."""
-    names = [spark_rewrite.OP, spark_rewrite.FILE, spark_rewrite.ROW]
+    names = [spark_merge.OP, spark_merge.FILE, spark_merge.ROW]
     kinds = [pa.string(), pa.string(), pa.int64()]
     values = [[row[place] for row in rows] for place in range(3)]
-    for place, there, listed in ((3, spark_rewrite.NEW, list(KINDS)), (4, spark_rewrite.OLD, read)):
+    for place, there, listed in ((3, spark_merge.NEW, list(KINDS)), (4, spark_merge.OLD, read)):
         for name in listed:
             names.append(there + name)
             kinds.append(KINDS[name])
             values.append([(row[place] or {}).get(name) for row in rows])
     arrays = [pa.array(column, kind) for column, kind in zip(values, kinds, strict=True)]
-    return spark_rewrite._placed(pa.table(arrays, names=names))
+    return spark_merge._placed(pa.table(arrays, names=names))
 
 
 @pytest.mark.slow
@@ -62,11 +64,11 @@ def test_what_spark_has_found_is_committed_whole(tmp_path: Path) -> None:
     old = "select k, 1.5::decimal(18,2) as v, null::timestamptz as \"at\", [1, null] as parts, date '2026-01-02' as day"
     engine.write(Write(spec, 0, 6, "app.t", (), Append(f"{old} from (values ('a'), ('b'), ('c')) as r(k) order by k")))
     write = Write(spec, 1, 7, "app.t", (), STATEMENT, {"note": "hello"})
-    read = spark_rewrite._read(write, STATEMENT)
+    read = spark_merge._read(write, STATEMENT)
     # The times and the parts of old rows decide nothing: they are looked up.
     assert read == ["k", "v", "day"]
-    table = delta_files.open_table(spec.path)
-    files = delta_files.files_at(table)
+    table = delta_table.open_table(spec.path)
+    files = delta_table.files_at(table)
     file = f"{spec.path}/{files[0]['path']}"
     held = pa.table(engine.query("select k from r", (relation(spec, 1),)))["k"].to_pylist()
     before = {"v": Decimal("1.50"), "day": DAY}
@@ -79,10 +81,10 @@ def test_what_spark_has_found_is_committed_whole(tmp_path: Path) -> None:
     ])  # fmt: skip
     with engine.lent("t") as session:
         session.register("_found", rows)
-        session.execute(f"create temp table _hits as {spark_rewrite._typed(write, STATEMENT, read, [file])}")
-        plan = duckdb_rewrite.planned(session, table, write, files, 10)
+        session.execute(f"create temp table _hits as {spark_merge._typed(write, STATEMENT, read, [file])}")
+        plan = duckdb_merge.planned(session, table, write, files, 10)
         assert plan is not None and plan.fits
-        duckdb_rewrite.carry_out(session, table, spark_rewrite._noted(write), STATEMENT, plan)
+        duckdb_merge.carry_out(session, table, spark_merge._noted(write), STATEMENT, plan)
     found_now = engine.query('select k, v, "at", parts, day from r order by k', (relation(spec, 2),)).to_pylist()
     kept = {"k": "c", "v": Decimal("1.50"), "at": None, "parts": [1, None], "day": DAY}
     assert found_now == [{**new, "k": "a"}, kept, {**new, "k": "n", "day": None}]
@@ -90,7 +92,7 @@ def test_what_spark_has_found_is_committed_whole(tmp_path: Path) -> None:
     assert [tuple(row.values()) for row in changes.to_pylist()] == [
         ("a", [1, None], -1), ("a", [2], 1), ("b", [1, None], -1), ("n", [2], 1)
     ]  # fmt: skip
-    done = delta_files.actions(spec.path, 2)
+    done = delta_table.actions(spec.path, 2)
     assert next(a["txn"] for a in done if "txn" in a)["version"] == 7
     assert json.loads(done[0]["commitInfo"]["userMetadata"]) == {"note": "hello", "sqlrun.tick": "7"}
 
@@ -105,30 +107,30 @@ def test_columns_that_expressions_name_are_read() -> None:
     every = tuple((column.name, f"s.{column.name}") for column in COLUMNS)
     write = Write(TableSpec("t", "/t", COLUMNS), 1, 7, "app.t", (), Append(""))
     by_key = Merge("", ("k",), (), every, every)
-    assert spark_rewrite._read(write, by_key) == ["k"]
+    assert spark_merge._read(write, by_key) == ["k"]
     newer = Merge("", ("k",), (), every, every, update_when="s.at > t.`AT` or t.day is null")
-    assert spark_rewrite._read(write, newer) == ["k", "at", "day"]
+    assert spark_merge._read(write, newer) == ["k", "at", "day"]
     some = Merge("", ("k",), (), (("v", "s.v"),), every)
     # What isn't updated stays as it is.
-    assert spark_rewrite._read(write, some) == ["k", "at", "parts", "day"]
+    assert spark_merge._read(write, some) == ["k", "at", "parts", "day"]
 
 
 def test_only_files_that_can_hold_a_row_are_rewritten(tmp_path: Path) -> None:
     from deltalake import write_deltalake
 
     spec = TableSpec("t", str(tmp_path / "t"), (StoredColumn("k", "int"), StoredColumn("day", "date")), ("day",))
-    delta_files.create(spec)
+    delta_table.create(spec)
     days = [date(2026, 1, 1), date(2026, 1, 2), None]
     for low in (0, 100):
         rows = [{"k": low + number, "day": day} for number, day in enumerate(days)]
         schema = pa.schema([("k", pa.int32()), ("day", pa.date32())])
         write_deltalake(spec.path, pa.Table.from_pylist(rows, schema=schema), mode="append")
-    table = delta_files.open_table(spec.path)
+    table = delta_table.open_table(spec.path)
 
     def found(prune: Prune, *delta: tuple[int | None, date | None]) -> list[tuple[object, object]]:
         rows = pa.table({"k": [k for k, _ in delta], "day": pa.array([day for _, day in delta], pa.date32())})
-        files = spark_rewrite._target(table, prune, rows).files
-        stats = {f["path"]: f for f in delta_files.files_at(table, {"k"})}
+        files = spark_merge._target(table, prune, rows).files
+        stats = {f["path"]: f for f in delta_table.files_at(table, {"k"})}
         return sorted(((stats[f["path"]]["min.k"], f["partition.day"]) for f in files), key=str)
 
     by_day = Prune(partitions=("day",))

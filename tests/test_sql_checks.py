@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from sqlrun import pipeline
-from sqlrun.cache import Cache
-from sqlrun.engines.duckdb import DuckDBEngine
+from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import ProjectError
-from sqlrun.expectation_sql import batch_query, row_predicate
-from sqlrun.expectations import scope
-from sqlrun.page import html
-from sqlrun.report_files import TEMPLATE
-from sqlrun.summaries import junit
+from sqlrun.expectations.sql import batch_query, row_predicate
+from sqlrun.expectations.validate import scope
+from sqlrun.report.html_report import html
+from sqlrun.report.report_files import TEMPLATE
+from sqlrun.report.summaries import junit
+from sqlrun.runtime.disk_cache import Cache
 from tests.projects import Site
 from tests.script import FIVE, START
 from tests.test_check_command import run, sale, write

@@ -14,10 +14,11 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from sqlrun import cli, stopping
-from sqlrun.engines.duckdb import DuckDBEngine
+from sqlrun.cli import main
+from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import EngineError
-from sqlrun.ledger import Ledger
+from sqlrun.publish.ledger import Ledger
+from sqlrun.runtime import stopping
 from tests import broken, shops
 from tests.projects import ROOT
 
@@ -180,9 +181,9 @@ def test_a_signal_outside_of_a_command_ends_it_as_one_within(monkeypatch: pytest
     def stopped(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli.main, "make_context", stopped)
+    monkeypatch.setattr(main.main, "make_context", stopped)
     with pytest.raises(KeyboardInterrupt):
-        cli.main(["ls"])
+        main.main(["ls"])
 
 
 OUTSIDE = """\

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlrun.engines.duckdb import DuckDBEngine
+from sqlrun.engines.duckdb.engine import DuckDBEngine
 from tests.projects import Site, copy_project
 from tests.script import START, crafted, play
 

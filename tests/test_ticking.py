@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sqlrun.errors import UsageError
-from sqlrun.ticking import refuse_nonsense, step_of, time_of
+from sqlrun.run.session import refuse_nonsense, step_of, time_of
 
 NOTHING = {"as_of": None, "every": None, "replay": (), "step": "5m"}
 

@@ -15,11 +15,12 @@ from typing import Any
 
 import pytest
 
-from sqlrun import lock, nodes
-from sqlrun.engines import duckdb_landing
+from sqlrun.engines.duckdb import landing as duckdb_landing
 from sqlrun.errors import EngineError, LockedError, UsageError
-from sqlrun.ledger import Ledger
-from sqlrun.readers import find, query
+from sqlrun.publish.ledger import Ledger
+from sqlrun.publish.reader import find, query
+from sqlrun.run import scheduler
+from sqlrun.runtime import lock
 from tests.projects import Site
 from tests.script import FIVE, START, order, site_of_orders
 from tests.whole import differences
@@ -66,13 +67,13 @@ def test_checks_leave_the_processor_to_the_maintenance(site: Site, monkeypatch: 
     """The kernel ranks the threads of checks further down than those that tables wait for."""
     ranks: dict[str, set[int]] = {"check": set(), "maintain": set()}
     for name in ranks:
-        real = getattr(nodes, name)
+        real = getattr(scheduler, name)
 
         def ranked(*args: Any, name: str = name, real: Any = real) -> Any:
             ranks[name].add(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
             return real(*args)
 
-        monkeypatch.setattr(nodes, name, ranked)
+        monkeypatch.setattr(scheduler, name, ranked)
     own = os.getpriority(os.PRIO_PROCESS, 0)
     site.tick(START)
 
@@ -125,7 +126,7 @@ def test_a_failed_check_skips_what_reads_it_however_late(
     """Models below may be written before the check above them is done: they are skipped all the same."""
     site.tick(START)
     site.write("1.jsonl", [order("77", START + FIVE)])
-    real = nodes.check
+    real = scheduler.check
 
     def failing(progress: Any, model: Any) -> Any:
         said = real(progress, model)
@@ -134,7 +135,7 @@ def test_a_failed_check_skips_what_reads_it_however_late(
         time.sleep(seconds)
         return replace(said, checks=(replace(said.checks[0], status="fail"), *said.checks[1:]))
 
-    monkeypatch.setattr(nodes, "check", failing)
+    monkeypatch.setattr(scheduler, "check", failing)
     result = site.tick(START + FIVE)
 
     assert not result.published
@@ -152,7 +153,7 @@ def test_a_hidden_table_that_can_not_be_added_up_is_its_models_error(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is added up while its model's other tables are still being written."""
-    real, asked = nodes.add_to_states, list[str]()
+    real, asked = scheduler.add_to_states, list[str]()
 
     def failing(progress: Any, tables: tuple[str, ...], *rest: Any) -> None:
         asked.extend(tables)
@@ -160,7 +161,7 @@ def test_a_hidden_table_that_can_not_be_added_up_is_its_models_error(
             raise EngineError("no such file")
         real(progress, tables, *rest)
 
-    monkeypatch.setattr(nodes, "add_to_states", failing)
+    monkeypatch.setattr(scheduler, "add_to_states", failing)
     result = site.tick(START)
 
     assert not result.published and asked.index("restaurant_windows__state_1") < asked.index("restaurant_windows")

@@ -15,11 +15,12 @@ from typing import Any
 
 import pytest
 
-from sqlrun import ledger as ledger_module
-from sqlrun import lock
-from sqlrun.engines import delta_files, duckdb_rewrite
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.engines.duckdb import merge as duckdb_merge
 from sqlrun.errors import LockedError
-from sqlrun.ledger import Ledger
+from sqlrun.publish import ledger as ledger_module
+from sqlrun.publish.ledger import Ledger
+from sqlrun.runtime import lock
 from tests.projects import ROOT, Site
 from tests.script import FIVE, START, order, site_of_orders
 from tests.whole import differences
@@ -82,7 +83,7 @@ def test_no_model_is_committed_before_its_tick_is_pinned(
     before, there = heads(site), files(site)
     site.write("more.jsonl", [order("77", START)])
     real, worked_out, seen = Ledger.pin, threading.Event(), list[dict[str, int]]()
-    staying = duckdb_rewrite._require_all
+    staying = duckdb_merge._require_all
 
     def written(write: Any, *rest: Any) -> None:
         staying(write, *rest)
@@ -96,7 +97,7 @@ def test_no_model_is_committed_before_its_tick_is_pinned(
             raise LockedError("taken by another build")
         return real(self, *args)
 
-    monkeypatch.setattr(duckdb_rewrite, "_require_all", written)
+    monkeypatch.setattr(duckdb_merge, "_require_all", written)
     monkeypatch.setattr(Ledger, "pin", pinning)
     if refused:
         with pytest.raises(LockedError, match="taken by another build"):
@@ -239,7 +240,7 @@ def test_two_ledgers_race_for_one_tick(site: Site, monkeypatch: pytest.MonkeyPat
     """Both have seen that the number is free; of the two commits one fails, and says so."""
     one, other = (Ledger(site.warehouse, "restaurant_dashboard") for _ in range(2))
     one.pin(1, START, {}, now(), "one")
-    real = delta_files.commit
+    real = delta_table.commit
     raced: list[bool] = []
 
     def committing(app_id: str, tick: int, metadata: dict[str, str]) -> Any:

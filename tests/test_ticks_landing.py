@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from sqlrun.engines import duckdb_landing
-from sqlrun.engines.duckdb import DuckDBEngine
+from sqlrun.engines.duckdb import landing as duckdb_landing
+from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.events import TickResult
-from sqlrun.readers import find, query
+from sqlrun.publish.reader import find, query
 from tests import shops
 from tests.projects import Site, copy_project
 from tests.script import FIVE, START, order

@@ -7,12 +7,13 @@ import time
 
 import pytest
 
-from sqlrun import gx_run, profile
-from sqlrun.check_columns import prepare
-from sqlrun.check_regexes import KINDS, stoppable
-from sqlrun.quality import run_checks
-from sqlrun.regex_cost import may_run_away
-from sqlrun.time_limit import OutOfTimeError, searched, within
+from sqlrun.check import great_expectations
+from sqlrun.check.comparable_columns import prepare
+from sqlrun.check.evaluate import run_checks
+from sqlrun.check.regex_guard import KINDS, stoppable
+from sqlrun.expectations.regex_cost import may_run_away
+from sqlrun.load import profile
+from sqlrun.runtime.time_limit import OutOfTimeError, searched, within
 from tests.test_quality import AS_OF, BETWEEN, NOT_NULL, QUERY, check, expect, model, table
 
 # Great Expectations takes seconds to import.
@@ -93,22 +94,22 @@ def test_a_search_elsewhere_finds_the_same(kind, match_on):
         kwargs["match_on"] = match_on
     prepared = prepare(kind, {"column": "status", **kwargs}, rows)
 
-    here = gx_run._validated(_frame(kind, prepared, rows), [_asked(kind, kwargs, prepared)], "SUMMARY", 60)
+    here = great_expectations._validated(_frame(kind, prepared, rows), [_asked(kind, kwargs, prepared)], "SUMMARY", 60)
     import sqlrun.check_regexes
 
     apart = _apart(sqlrun.check_regexes, kind, prepared)
     assert apart.kwargs["column"].startswith("found:")
-    there = gx_run._validated(_frame(kind, apart, rows), [_asked(kind, kwargs, apart)], "SUMMARY", 60)
+    there = great_expectations._validated(_frame(kind, apart, rows), [_asked(kind, kwargs, apart)], "SUMMARY", 60)
     for name in ("unexpected_count", "partial_unexpected_index_list", "success", "missing_count"):
         assert here[0][name] == there[0][name]
 
 
 def _asked(kind, kwargs, prepared):
-    return gx_run.Asked(0, expect(kind, column="status", **kwargs), prepared)
+    return great_expectations.Asked(0, expect(kind, column="status", **kwargs), prepared)
 
 
 def _frame(kind, prepared, rows):
-    return gx_run._frame([_asked(kind, {}, prepared)], rows.num_rows)
+    return great_expectations._frame([_asked(kind, {}, prepared)], rows.num_rows)
 
 
 def _apart(module, kind, prepared):

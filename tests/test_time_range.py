@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sqlrun import time_range
+from sqlrun.incremental.landing import time_range
 
 
 @pytest.mark.parametrize("outside", [time_range.FIRST_DAY - 1, time_range.LAST_DAY + 1, 2**31 - 1, -(2**31)])

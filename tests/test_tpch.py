@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlrun.engines.duckdb import DuckDBEngine
+from sqlrun.engines.duckdb.engine import DuckDBEngine
 from tests.memory import Bag
 from tests.test_docs import ROOT, held
 from tests.tpch.project import play

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import sqlglot
 
-from sqlrun.incremental.translate_commas import joined
+from sqlrun.incremental.translate.comma_joins import joined
 
 PAIRS = {
     "an equality joins": (

@@ -13,14 +13,19 @@ from unittest import mock
 
 import pytest
 
-from sqlrun import engine_choice, land, receipts, turns
-from sqlrun.engine_choice import Past
-from sqlrun.engines import delta_features, delta_files, spark_session
+from sqlrun.engine_api import Write, Written
 from sqlrun.engines.auto import AutoEngine
-from sqlrun.engines.duckdb import DuckDBEngine
-from sqlrun.engines.protocol import Write, Written
+from sqlrun.engines.delta import features as delta_features
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.engines.spark import session as spark_session
 from sqlrun.errors import EngineError, UnsuitedError
 from sqlrun.events import StageReceipt, TickResult
+from sqlrun.land import land
+from sqlrun.maintain import engine_selection
+from sqlrun.plan import engine_cost
+from sqlrun.plan.engine_cost import Past
+from sqlrun.system_tables import receipts
 from tests.projects import Site, now
 from tests.script import FIVE, START
 from tests.test_landed_elsewhere import LINE
@@ -62,7 +67,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 @pytest.fixture
 def large() -> Iterator[None]:
     """Every change counts as a large one."""
-    with mock.patch.object(turns, "FEW", 0):
+    with mock.patch.object(engine_selection, "FEW", 0):
         yield
 
 
@@ -93,7 +98,7 @@ def test_a_project_without_need_of_spark_starts_no_jvm(tmp_path: Path) -> None:
         table = site.ledger.read().published
         assert table is not None
         path = f"{site.warehouse}/{table.tables['mart_best'].path}"
-        delta_files.delete_rows(path, "true")  # as a tick that never was
+        delta_table.delete_rows(path, "true")  # as a tick that never was
         assert site.tick(START + 3 * FIVE).published
     assert differences(site, START + 3 * FIVE) == {}
     assert not engine_of(site).spark.is_up
@@ -158,13 +163,13 @@ def test_a_table_is_sized_without_what_was_just_committed(site: Site, large: Non
     landing = next(model.name for model in progress.plan.models if model.source is not None)
     path, before = progress.plan.tables[landing].spec.path, progress.states[landing].version
     asked: list[int] = []
-    really = turns.size
+    really = engine_selection.size
 
     def size(where: str, version: int) -> tuple[int, int]:
         asked.extend([version] * (where == path))
         return really(where, version)
 
-    with mock.patch.object(turns, "size", size):
+    with mock.patch.object(engine_selection, "size", size):
         site.write("1.jsonl", [LINE % "c"])
         site.tick(START + FIVE)
         few = list(asked)
@@ -252,7 +257,7 @@ def test_a_table_with_features_that_only_spark_writes_is_spark_s(site: Site) -> 
         return ("clustering",) if "stg_sales" in table.table_uri else real(table)
 
     site.write("1.jsonl", [LINE % "c"])
-    delta_files.delete_rows(path, "true")
+    delta_table.delete_rows(path, "true")
     with mock.patch.object(delta_features, "foreign", foreign):
         result = site.tick(START + FIVE)
 
@@ -309,7 +314,7 @@ def test_sizes_and_settings_are_parted_between_the_engines() -> None:
 
     assert made.memory == 1 << 30
     assert made.spark._settings == {"spark.driver.memory": "2g"}
-    assert engine_choice.size_of("1.0 GiB") == 1 << 30
+    assert engine_cost.size_of("1.0 GiB") == 1 << 30
     made.close()
 
 

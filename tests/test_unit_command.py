@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from sqlrun.unit import last_run
+from sqlrun.unit_tests.run import last_run
 from tests import tested
 
 

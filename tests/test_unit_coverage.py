@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from sqlrun import pipeline
-from sqlrun.unit import command, coverage, covered
-from sqlrun.unit.covered import Covered
+from sqlrun.unit_tests import command
+from sqlrun.unit_tests.output import coverage, covered
+from sqlrun.unit_tests.output.covered import Covered
 from tests import broken, tested
 
 TEST = """\

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from sqlrun import load
 from sqlrun.errors import Problem
-from sqlrun.model import Change, Expected, UnitTest
+from sqlrun.load import load
+from sqlrun.project import Change, Expected, UnitTest
 from tests.broken import contract, models, write
 
 SOURCES = """sources:

@@ -7,11 +7,11 @@ from unittest import mock
 
 import pytest
 
-from sqlrun.engines import spark_session
+from sqlrun.engines.spark import session as spark_session
 from sqlrun.errors import Place
-from sqlrun.unit import run
-from sqlrun.unit.results import TestResult
-from sqlrun.unit.shown import failures
+from sqlrun.unit_tests.output.shown import failures
+from sqlrun.unit_tests.run import run
+from sqlrun.unit_tests.run.results import TestResult
 from tests import broken, tested
 
 HASHED = {

@@ -8,10 +8,10 @@ from unittest import mock
 import pytest
 
 from sqlrun import pipeline
-from sqlrun.cache import Cache
-from sqlrun.console import Console
-from sqlrun.unit import command
-from sqlrun.unit.results import TestResult
+from sqlrun.report.console import Console
+from sqlrun.runtime.disk_cache import Cache
+from sqlrun.unit_tests import command
+from sqlrun.unit_tests.run.results import TestResult
 from tests import broken
 from tests.marks import rest_slow
 
@@ -94,7 +94,7 @@ def test_without_a_cache_all_are_run(root: Path) -> None:
 
 def test_the_line_says_when_they_ran() -> None:
     from sqlrun.errors import Place
-    from sqlrun.unit.shown import brief
+    from sqlrun.unit_tests.output.shown import brief
 
     ran, known = (TestResult("doubles", "twice", Place("f"), "pass", seconds) for seconds in (0.5, 0.0))
 

@@ -7,12 +7,12 @@ from decimal import Decimal
 import duckdb
 import pytest
 
-from sqlrun.column_types import declared_type
 from sqlrun.incremental import types
-from sqlrun.unit.misfits import misfit
-from sqlrun.unit.queries import given_sql
-from sqlrun.unit.spark_rows import literal as spark_literal
-from sqlrun.unit.values import literal, shown
+from sqlrun.parse.type_check import declared_type
+from sqlrun.test_definitions.misfits import misfit
+from sqlrun.test_definitions.queries import given_sql
+from sqlrun.test_definitions.spark_rows import literal as spark_literal
+from sqlrun.test_definitions.values import literal, shown
 
 NESTED = "array<struct<a:int,b:decimal(4,2)>>"
 FITS = [

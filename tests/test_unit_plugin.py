@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent
 
 def ran(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run pytest with the plugin from this folder, whether or not it is installed."""
-    command = [sys.executable, "-m", "pytest", "-p", "no:sqlrun", "-p", "sqlrun.unit.plugin", *arguments]
+    command = [sys.executable, "-m", "pytest", "-p", "no:sqlrun", "-p", "sqlrun.unit_tests.plugin", *arguments]
     environ = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "COLUMNS": "120"}
     return subprocess.run(command, cwd=root, env=environ, capture_output=True, text=True)
 
@@ -35,7 +35,7 @@ def test_without_being_asked_the_plugin_collects_nothing_and_loads_nothing(tmp_p
         "import sys\n"
         "def test_light():\n"
         "    loaded = {name for name in sys.modules if name.startswith('sqlrun')}\n"
-        "    assert loaded == {'sqlrun', 'sqlrun.unit', 'sqlrun.unit.plugin'}\n"
+        "    assert loaded == {'sqlrun', 'sqlrun.unit_tests', 'sqlrun.unit_tests.plugin'}\n"
     )
     result = ran(root, "-q")
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from sqlrun.cache import Cache
 from sqlrun.errors import ProjectError
 from sqlrun.pipeline import Prepared, prepare
-from sqlrun.unit.choosing import every, of_models
-from sqlrun.unit.queries import Queries
-from sqlrun.unit.results import TestResult
-from sqlrun.unit.run import run
+from sqlrun.runtime.disk_cache import Cache
+from sqlrun.test_definitions.queries import Queries
+from sqlrun.unit_tests.choosing import every, of_models
+from sqlrun.unit_tests.run.results import TestResult
+from sqlrun.unit_tests.run.run import run
 from tests.broken import contract, write
 
 COLUMNS = ("id int", "amount decimal(10,2)", "tags array<string>")

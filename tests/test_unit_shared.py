@@ -13,11 +13,11 @@ ROOT = Path(__file__).parent.parent
 CODE = """
 import os, signal, sys
 from sqlrun import halves
-from sqlrun.cache import Cache
+from sqlrun.runtime.disk_cache import Cache
 from sqlrun.errors import Place
-from sqlrun.model import Expected, UnitTest
-from sqlrun.unit import shared
-from sqlrun.unit.results import TestResult
+from sqlrun.project import Expected, UnitTest
+from sqlrun.unit_tests import shared
+from sqlrun.unit_tests.run.results import TestResult
 shared.FEW = 4
 os.sched_getaffinity = lambda process: {0, 1}
 parent, scenario, cache = os.getpid(), sys.argv[1], Cache(None)

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from sqlrun.console import Console
 from sqlrun.errors import Place
-from sqlrun.report import Line
-from sqlrun.unit import differences, shown
-from sqlrun.unit.made import Facts
-from sqlrun.unit.pairing import Paired, paired
-from sqlrun.unit.results import TestResult
+from sqlrun.report.console import Console
+from sqlrun.report.log_lines import Line
+from sqlrun.unit_tests.output import differences, shown
+from sqlrun.unit_tests.output.made import Facts
+from sqlrun.unit_tests.output.pairing import Paired, paired
+from sqlrun.unit_tests.run.results import TestResult
 from tests import tested
 
 PLACE = Place("models/totals.yml", 12, 5)

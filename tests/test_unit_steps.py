@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from sqlrun.errors import Place
-from sqlrun.incremental import temporal
-from sqlrun.model import Change, Expected, Given, Step, UnitTest
+from sqlrun.incremental.rules import temporal
 from sqlrun.pipeline import Prepared
-from sqlrun.unit import run as runner
-from sqlrun.unit.results import TestResult
+from sqlrun.project import Change, Expected, Given, Step, UnitTest
+from sqlrun.unit_tests.run import run as runner
+from sqlrun.unit_tests.run.results import TestResult
 from tests.projects import prepared
 
 ROOT = Path(__file__).parent.parent
@@ -187,7 +187,7 @@ def test_a_text_that_says_null_is_not_null(project: Prepared) -> None:
 @pytest.mark.slow
 def test_unit_tests_load_neither_spark_nor_great_expectations() -> None:
     code = (
-        "import sys; from pathlib import Path; from sqlrun.unit.command import results_of, tests_of\n"
+        "import sys; from pathlib import Path; from sqlrun.unit_tests.command import results_of, tests_of\n"
         "from sqlrun.pipeline import prepare; p = prepare(Path('.'))\n"
         "assert all(r.status == 'pass' for r in results_of(p, tests_of(p)))\n"
         "print([m for m in ('pyspark', 'py4j', 'great_expectations', 'pandas') if m in sys.modules])"

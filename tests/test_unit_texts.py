@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from sqlrun import pipeline
-from sqlrun.cache import Cache
-from sqlrun.unit import command
-from sqlrun.unit.results import TestResult
+from sqlrun.runtime.disk_cache import Cache
+from sqlrun.unit_tests import command
+from sqlrun.unit_tests.run.results import TestResult
 from tests import broken
 from tests.marks import rest_slow
 

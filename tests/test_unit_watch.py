@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from sqlrun import pipeline
-from sqlrun.unit import command, saves
-from sqlrun.unit.saves import Saved
-from sqlrun.unit.touched import Seen, seen, touched
+from sqlrun.unit_tests import command, saves
+from sqlrun.unit_tests.saves import Saved
+from sqlrun.unit_tests.touched import Seen, seen, touched
 from tests import broken, tested
 
 TOTALS = {"totals::prices_are_added", "totals::free_lines_are_left_out"}

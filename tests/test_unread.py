@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from sqlrun import load, render, unread
-from sqlrun.cli import main
+from sqlrun.cli.main import main
+from sqlrun.load import load, unread_files
+from sqlrun.render import render
 from tests import broken
 from tests.test_machine import project
 
@@ -71,7 +72,7 @@ def test_every_folder_that_is_read_is_looked_through(tmp_path: Path) -> None:
     read = load.read(broken.write(tmp_path, {}))
     assert not read.problems
     rooms = {"models", "macros", "seeds", "expectations"}
-    assert rooms <= {*unread.SUFFIXES}
+    assert rooms <= {*unread_files.SUFFIXES}
 
 
 @pytest.mark.parametrize("text", ["{{ doc('orders') }}", "All of {{ var('x') }}"])

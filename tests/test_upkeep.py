@@ -14,14 +14,15 @@ import pytest
 from click.testing import CliRunner
 from deltalake import DeltaTable
 
-from sqlrun import history, upkeep
-from sqlrun.cli import main
-from sqlrun.console import Console
-from sqlrun.engines import delta_files, delta_vacuum
-from sqlrun.engines.duckdb import DuckDBEngine
+from sqlrun.cli.main import main
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.engines.delta import vacuum as delta_vacuum
+from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import EngineError, UsageError
-from sqlrun.ledger import Ledger
-from sqlrun.readers import tick_of
+from sqlrun.operations import maintenance, rollback
+from sqlrun.publish.ledger import Ledger
+from sqlrun.publish.reader import tick_of
+from sqlrun.report.console import Console
 from tests.delta_logs import commit_as_of
 from tests.projects import Site, copy_project, prepared
 from tests.script import FIVE, START, order
@@ -52,8 +53,8 @@ def site(built: Path, tmp_path: Path) -> Site:
     return Site(shutil.copytree(built, tmp_path / "site"), DuckDBEngine())
 
 
-def maintained(site: Site, keep: int) -> upkeep.Done:
-    return upkeep.maintain(site.ledger, keep, NOW, lambda _: None)
+def maintained(site: Site, keep: int) -> maintenance.Done:
+    return maintenance.maintain(site.ledger, keep, NOW, lambda _: None)
 
 
 def files(site: Site) -> set[str]:
@@ -80,8 +81,8 @@ def test_rows_stay_and_files_are_fewer(site: Site) -> None:
 
 
 def live(site: Site, name: str) -> int:
-    table = delta_files.open_table(f"{site.warehouse}/{tick_of(site.ledger).tables[name].path}")
-    return len(delta_files.files_at(table))
+    table = delta_table.open_table(f"{site.warehouse}/{tick_of(site.ledger).tables[name].path}")
+    return len(delta_table.files_at(table))
 
 
 def test_every_kept_tick_is_as_it_was(site: Site) -> None:
@@ -114,11 +115,11 @@ def test_a_file_is_deleted_and_counted_once(site: Site) -> None:
     path = f"{site.warehouse}/{tick_of(site.ledger).tables['stg_orders'].path}"
 
     count = delta_vacuum.vacuum(path, timedelta(hours=1))
-    version = delta_files.head(path)
+    version = delta_table.head(path)
 
     assert count == len(before - files(site)) > 0
     assert delta_vacuum.vacuum(path, timedelta(hours=1)) == 0
-    assert delta_files.head(path) == version
+    assert delta_table.head(path) == version
 
 
 def test_a_second_run_has_nothing_to_do(site: Site) -> None:
@@ -134,7 +135,7 @@ def test_going_back_to_a_kept_tick_works_after_it(site: Site) -> None:
     before = site.everything(TICKS - 1)
     assert maintained(site, 3).files > 0
 
-    history.roll_back(site.ledger, TICKS - 1, NOW, Console(quiet=True))
+    rollback.roll_back(site.ledger, TICKS - 1, NOW, Console(quiet=True))
 
     assert site.everything() == before
     site.write("more.jsonl", [order("new", START + TICKS * FIVE)])
@@ -147,7 +148,7 @@ def test_a_tick_that_is_not_kept_is_not_gone_back_to(site: Site) -> None:
     assert maintained(site, 1).files > 0
 
     with pytest.raises(UsageError, match=f"tick 2 is not kept any more; the oldest that is, is {TICKS}"):
-        history.roll_back(site.ledger, 2, NOW, Console(quiet=True))
+        rollback.roll_back(site.ledger, 2, NOW, Console(quiet=True))
 
 
 def test_a_table_of_an_old_meaning_goes_with_the_ticks_that_show_it(site: Site) -> None:
@@ -170,8 +171,8 @@ def test_logs_and_books_become_short_and_kept_ticks_stay(site: Site) -> None:
     age(site)
     for table in tick_of(site.ledger, TICKS - 2).tables.values():
         path = f"{site.warehouse}/{table.path}"
-        delta_files.open_table(path, table.version).create_checkpoint()
-    delta_files.open_table(site.ledger.path).create_checkpoint()
+        delta_table.open_table(path, table.version).create_checkpoint()
+    delta_table.open_table(site.ledger.path).create_checkpoint()
     before = {tick: site.everything(tick) for tick in range(TICKS - 1, TICKS + 1)}
     young = maintained(site, 2)
     for file in Path(site.warehouse).rglob("*.checkpoint.parquet"):
@@ -194,7 +195,7 @@ def forget(site: Site) -> None:
     """Write checkpoints of the newest versions, which hold no removal of more than thirty days ago."""
     age(site)
     for path in tables(site):
-        delta_files.open_table(path).create_checkpoint()
+        delta_table.open_table(path).create_checkpoint()
 
 
 def tables(site: Site) -> list[str]:
@@ -342,21 +343,21 @@ def test_no_files_are_put_together_of_a_table_that_another_build_has_written_to(
     """As it is for who has stood still right before: what the other one has published stays the newest version."""
     name, end, other = "stg_order_events", START + (TICKS + 1) * FIVE, Site(site.root, DuckDBEngine())
     site.write("more.jsonl", [order("1-1", START, restaurant="r9002", version=3)])
-    real = delta_files.compact
+    real = delta_table.compact
 
     def overtaken(path: str, *rest: Any) -> Any:
         if path.endswith(tick_of(site.ledger).tables[name].path):
-            monkeypatch.setattr(delta_files, "compact", real)
+            monkeypatch.setattr(delta_table, "compact", real)
             assert other.tick(end).published
         return real(path, *rest)
 
-    monkeypatch.setattr(delta_files, "compact", overtaken)
+    monkeypatch.setattr(delta_table, "compact", overtaken)
     with pytest.raises(EngineError, match="another writer was here"):
         maintained(site, 1)
 
     now = tick_of(other.ledger).tables[name]
-    assert delta_files.compact is real
-    assert delta_files.head(f"{site.warehouse}/{now.path}") == now.version
+    assert delta_table.compact is real
+    assert delta_table.head(f"{site.warehouse}/{now.path}") == now.version
     assert differences(site, end) == {}
 
 

@@ -13,14 +13,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sqlrun import arrow_rows, examination, far_times
-from sqlrun.engines import duckdb_files
-from sqlrun.engines.duckdb import DuckDBEngine
-from sqlrun.engines.protocol import Append, Merge, StoredColumn, TableSpec, Write
+from sqlrun.engine_api import Append, Merge, StoredColumn, TableSpec, Write
+from sqlrun.engines.delta import log_faults
+from sqlrun.engines.duckdb import scan as duckdb_scan
+from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import EngineError
-from sqlrun.incremental import hidden_parts
-from sqlrun.rows import as_csv, as_json, table
-from sqlrun.text_lines import text_lines
+from sqlrun.incremental import hidden_partitions
+from sqlrun.runtime import arrow_rows, far_times
+from sqlrun.runtime.text_lines import text_lines
+from sqlrun.runtime.text_table import as_csv, as_json, table
 from tests.values import playing, pool
 
 # What ends a line for Python, and for no format of ours.
@@ -32,8 +33,8 @@ def test_a_commit_may_hold_any_text(sign: str) -> None:
     """JSON escapes none of these, nor do Spark and delta-rs in a file's statistics."""
     line = json.dumps({"commitInfo": {"operation": f"a{sign}b"}}, ensure_ascii=sign < " ")
 
-    assert examination.actions_of(f"{line}\n{line}\n") == [json.loads(line)] * 2
-    assert examination.commit_fault(f"{line}\n", transaction=False) == ""
+    assert log_faults.actions_of(f"{line}\n{line}\n") == [json.loads(line)] * 2
+    assert log_faults.commit_fault(f"{line}\n", transaction=False) == ""
     assert text_lines(f"a{sign}b\nc") == [f"a{sign}b", "c"]
 
 
@@ -84,11 +85,11 @@ def test_files_are_pruned_by_far_times() -> None:
         {"min.at": None, "max.at": None},
     ]
 
-    keep = duckdb_files.overlapping([("at", last, last)])
+    keep = duckdb_scan.overlapping([("at", last, last)])
 
     assert [keep(file) for file in files] == [True, True, False, True]
-    assert duckdb_files.overlapping([("at", beyond, beyond)])(files[2])
-    assert duckdb_files.overlapping([("day", date(2026, 1, 1), date(2026, 1, 1))])({"partition.day": date(2026, 1, 1)})
+    assert duckdb_scan.overlapping([("at", beyond, beyond)])(files[2])
+    assert duckdb_scan.overlapping([("day", date(2026, 1, 1), date(2026, 1, 1))])({"partition.day": date(2026, 1, 1)})
 
 
 def test_no_column_comes_from_a_path(tmp_path: Path) -> None:
@@ -97,7 +98,7 @@ def test_no_column_comes_from_a_path(tmp_path: Path) -> None:
         (tmp_path / name).mkdir(parents=True)
         pq.write_table(pa.table({"k": [name], "n": [1]}), tmp_path / name / "p=x.parquet")
     file = f"{tmp_path}/k=wrong/[ab]*/p=x.parquet"
-    read = duckdb_files.parquet([file], {file: {"p": "it's ' ~ \u2028", "d": None}}, ())
+    read = duckdb_scan.parquet([file], {file: {"p": "it's ' ~ \u2028", "d": None}}, ())
 
     found = duckdb.connect().execute(f"select * from {read}").fetchall()
 
@@ -109,7 +110,7 @@ def test_each_text_has_a_partition_of_its_own_name() -> None:
     texts = list(dict.fromkeys([*pool.TEXTS, *pool.some(random.Random(1), 300)]))
     session.register("texts", pa.table({"t": texts}))
 
-    names = session.execute(f"select {hidden_parts.name_of('t', 'string', 'duckdb')} from texts").fetchall()
+    names = session.execute(f"select {hidden_partitions.name_of('t', 'string', 'duckdb')} from texts").fetchall()
 
     assert len({name for (name,) in names}) == len(texts)
     assert all(name.isascii() and len(name) < 60 and name.replace("-", "a").isalnum() for (name,) in names)

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from sqlrun import gx_run, measures
-from sqlrun.anomalies import Past
+from sqlrun.check import great_expectations
+from sqlrun.check.volume import Usual, breach, usual
 from sqlrun.errors import EngineError
 from sqlrun.events import Measure
-from sqlrun.expectation_catalogue import CATALOGUE, VOLUME
-from sqlrun.past import History
-from sqlrun.volume import Usual, breach, usual
+from sqlrun.expectations.catalogue import CATALOGUE, VOLUME
+from sqlrun.system_tables import measures
+from sqlrun.system_tables.anomalies import Past
+from sqlrun.system_tables.measure_history import History
 
 ROOT = Path(__file__).parent.parent
 WEEK = timedelta(weeks=1)
@@ -78,7 +79,7 @@ def test_a_past_that_cant_be_read_is_never_taken_for_none(tmp_path: Path, monkey
 def test_great_expectations_loads_every_suite_but_what_is_our_own() -> None:
     import yaml
 
-    gx = gx_run._great_expectations()
+    gx = great_expectations._great_expectations()
     for file in (ROOT / "expectations").rglob("*.yml"):
         declared = yaml.safe_load(file.read_text())["expectations"]
         keys = ("type", "kwargs", "severity", "description")

@@ -19,9 +19,9 @@ from typing import Any
 
 import pytest
 
-from sqlrun import front
-from sqlrun.cli import main
-from sqlrun.warm import identity, wire
+from sqlrun.cli import fast_path
+from sqlrun.cli.main import main
+from sqlrun.daemon import identity, wire
 from tests.projects import ROOT
 
 pytestmark = pytest.mark.skipif(not wire.is_supported(), reason="needs Linux")
@@ -476,8 +476,8 @@ def test_the_client_is_light(served: Place) -> None:
 def test_every_command_is_served_or_is_not() -> None:
     alone = {"clean", "debug", "down", "error", "new", "serve", "simulate", "up"}
 
-    assert alone | front.SERVED == set(main.commands)
-    assert not alone & front.SERVED
+    assert alone | fast_path.SERVED == set(main.commands)
+    assert not alone & fast_path.SERVED
 
 
 @pytest.mark.parametrize(
@@ -488,5 +488,5 @@ def test_every_command_is_served_or_is_not() -> None:
      ("bild", None)],
 )  # fmt: skip
 def test_which_project_is_meant(line: str, root: str | None) -> None:
-    assert front.project_of(line.split()) == root
-    assert front.project_of(line.split(), "1") is None
+    assert fast_path.project_of(line.split()) == root
+    assert fast_path.project_of(line.split(), "1") is None

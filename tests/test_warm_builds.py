@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from sqlrun.ledger import Ledger
-from sqlrun.lock import hold
-from sqlrun.readers import tick_of
-from sqlrun.warm import wire
+from sqlrun.daemon import wire
+from sqlrun.publish.ledger import Ledger
+from sqlrun.publish.reader import tick_of
+from sqlrun.runtime.lock import hold
 from tests import shops
 from tests.projects import ROOT, now
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from sqlrun import yaml_plain
 from sqlrun.errors import Problem
-from sqlrun.yaml_plain import Listed, Mapped, Unusual
-from sqlrun.yaml_values import Reader
+from sqlrun.load import yaml_fast
+from sqlrun.load.yaml_fast import Listed, Mapped, Unusual
+from sqlrun.load.yaml_reader import Reader
 from tests.test_broken_files import SPLINTERS, mutated
 
 ROOT = Path(__file__).parent.parent
@@ -47,7 +47,7 @@ def shape(value: Any) -> Any:
 
 def quick(text: str) -> Any:
     try:
-        return yaml_plain.read("f.yml", text)
+        return yaml_fast.read("f.yml", text)
     except Unusual:
         return Unusual
 
@@ -64,7 +64,7 @@ def test_a_project_is_read_the_quick_way(file: Path) -> None:
     text = file.read_text()
     found = quick(text)
 
-    assert (found is Unusual) == (yaml_plain.UNUSUAL.search(text) is not None)
+    assert (found is Unusual) == (yaml_fast.UNUSUAL.search(text) is not None)
     if found is not Unusual:
         assert (shape(found), []) == (shape(slow(text)[0]), slow(text)[1])
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from click.testing import CliRunner, Result
 
-from sqlrun.cli import main
+from sqlrun.cli.main import main
 from tests import broken
 
 SQL = """\

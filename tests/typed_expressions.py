@@ -10,7 +10,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.optimizer.qualify import qualify
 
-from sqlrun.spark_sql import DIALECT
+from sqlrun.transpile.dialect import DIALECT
 
 FILE = Path(__file__).parent / "cases" / "types.sql"
 COLUMNS = {

@@ -64,7 +64,7 @@ def linger() -> None:
 
 def fork_slowly(seconds: float) -> None:
     """Have a fork wait before it becomes the command that was given."""
-    from sqlrun.warm import command as forked
+    from sqlrun.daemon import command as forked
 
     become = forked._become
 
@@ -77,10 +77,10 @@ def fork_slowly(seconds: float) -> None:
 
 def main() -> None:
     what, *rest = sys.argv[1:]
-    fake: Any = ModuleType("sqlrun.cli")
+    fake: Any = ModuleType("sqlrun.cli.main")
     fake.main = command
-    sys.modules["sqlrun.cli"] = fake
-    from sqlrun.warm import client, server, wire
+    sys.modules["sqlrun.cli.main"] = fake
+    from sqlrun.daemon import client, server, wire
 
     wire.PATIENCE = float(os.environ.pop("PATIENCE", "2"))
     if what == "server":

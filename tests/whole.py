@@ -10,8 +10,8 @@ import duckdb
 
 from sqlrun.incremental.compile import whole_query
 from sqlrun.incremental.script import Moment
-from sqlrun.incremental.sql import identifier, type_name
-from sqlrun.readers import relation
+from sqlrun.publish.reader import relation
+from sqlrun.transpile.writer import identifier, type_name
 from tests.memory import frozen
 from tests.projects import READER, Site, rows_of
 

@@ -16,13 +16,13 @@ from typing import Any
 from benchmarks import mart_readers
 from benchmarks.rivals.resident import broken, channel
 from sqlrun import pipeline
-from sqlrun.cache import Cache
-from sqlrun.cli_options import utc_now
-from sqlrun.commands import chosen
-from sqlrun.console import Console
+from sqlrun.cli.options import utc_now
+from sqlrun.commands.build import chosen
 from sqlrun.events import TickResult
-from sqlrun.ledger import Ledger
-from sqlrun.ticking import Session
+from sqlrun.publish.ledger import Ledger
+from sqlrun.report.console import Console
+from sqlrun.run.session import Session
+from sqlrun.runtime.disk_cache import Cache
 
 OPTIONS = {"every": None, "replay": None, "as_of": None, "step": "5m", "full_refresh": False, "env": None}
 OPTIONS |= {"wait": False, "accept_lost_files": False}

@@ -1,1 +1,4 @@
-"""The engines that run a tick; each library has its home in one module here. Pure."""
+"""The engines: DuckDB with delta-rs, Spark with Delta Lake, and the choice between them.
+
+Entry point: `factory.engine_of`, which returns what `engine_api.Engine` declares.
+"""

@@ -9,11 +9,11 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from sqlrun.engine_choice import size_of
-from sqlrun.engines.duckdb import DuckDBEngine
-from sqlrun.engines.protocol import NONE_GIVEN, Dialect, Landing, Relation, TableSpec, Write, Written
-from sqlrun.engines.spark import SparkEngine
+from sqlrun.engine_api import NONE_GIVEN, Dialect, Landing, Relation, TableSpec, Write, Written
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.engines.spark.engine import SparkEngine
 from sqlrun.errors import EngineError, UnsuitedError
+from sqlrun.plan.engine_cost import size_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

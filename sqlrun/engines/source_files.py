@@ -11,9 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote
 
-from sqlrun import landed
 from sqlrun.errors import EngineError
-from sqlrun.text_lines import text_lines
+from sqlrun.operations import checkpoint_check
+from sqlrun.runtime.text_lines import text_lines
 
 # Size in bytes and time of the last change in nanoseconds; None where that is not remembered.
 Stat = tuple[int | None, int | None]
@@ -131,7 +131,9 @@ def gone(name: str, source: str, names: list[str]) -> EngineError:
 def landed_by(checkpoint: Path) -> set[str]:
     """Name the files that a checkpoint, of either engine, remembers as landed."""
     # A torn plan was never carried out.
-    planned = {name for plan in landed.plans(checkpoint).values() if plan is not None for name in plan["files"]}
+    planned = {
+        name for plan in checkpoint_check.plans(checkpoint).values() if plan is not None for name in plan["files"]
+    }
     return planned | {name for name, _, _ in spark_log(checkpoint)}
 
 

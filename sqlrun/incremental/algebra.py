@@ -11,7 +11,7 @@ from typing import Literal
 
 from sqlglot import exp
 
-from sqlrun.incremental.trees import copied, every
+from sqlrun.transpile.trees import copied, every
 
 
 @dataclass(frozen=True, slots=True)

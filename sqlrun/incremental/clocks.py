@@ -15,7 +15,7 @@ from sqlrun.incremental.algebra import (
     Temporal,
     columns_in,
 )
-from sqlrun.incremental.trees import copied, has
+from sqlrun.transpile.trees import copied, has
 
 FLIP = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
 OPERATORS: dict[type[exp.Expr], str] = {

@@ -7,28 +7,18 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from sqlrun import line_types
-from sqlrun.engines.protocol import Dialect, StoredColumn
+from sqlrun.engine_api import Dialect, StoredColumn
 from sqlrun.errors import Problem, ProjectError
-from sqlrun.incremental import (
-    chance,
-    clocks,
-    cte_names,
-    distinct_counts,
-    hidden_parts,
-    in_over_nulls,
-    shape,
-    sql,
-    stages,
-    ties,
-    types,
-)
+from sqlrun.incremental import clocks, cte_names, determinism, hidden_partitions, properties, stages, ties, types
 from sqlrun.incremental.algebra import Aggregate, Node, Reason, Refusal, Scan, Type, Window, scans, walk
+from sqlrun.incremental.landing import line_types
 from sqlrun.incremental.script import Moment
 from sqlrun.incremental.stages import ORDER, Stage, Target
-from sqlrun.incremental.translate import translate
-from sqlrun.model import Column, Model, Project, Seed, Source
-from sqlrun.parse import REF, SOURCE, Query, source_place
+from sqlrun.incremental.translate import distinct_counts, in_over_nulls
+from sqlrun.incremental.translate.translate import translate
+from sqlrun.parse.parse import REF, SOURCE, Query, source_place
+from sqlrun.project import Column, Model, Project, Seed, Source
+from sqlrun.transpile import writer as sql
 
 # Wrong whatever the strategy: the answer itself would not be a function of the inputs.
 ALWAYS_WRONG = {"SR301", "SR501", "SR502", "SR503", "SR504", "SR505", "SR511", "SR512", "SR519", "SR553"}
@@ -126,13 +116,13 @@ def model(query: Query, catalog: _Catalog) -> Compiled:
         return _landing(query, catalog)
     target = Target(_stored(contract.columns), contract.grain, query.rendered.config.partition_by)
     try:
-        chance.check(query.tree)
+        determinism.check(query.tree)
         translated = translate(query.tree, catalog.resolve)
-        shape.check_orders(translated)
+        properties.check_orders(translated)
         decided = ties.settled(query, catalog.models, catalog.views)
         if decided is not query.tree:
             translated = translate(decided, catalog.resolve)
-        root = distinct_counts.in_two_steps(shape.newest_per_key(translated))
+        root = distinct_counts.in_two_steps(properties.newest_per_key(translated))
         if query.rendered.config.materialized == "view":
             catalog.nodes[query.name] = _typed(root, contract)
             catalog.views[query.name] = query
@@ -182,7 +172,7 @@ def _landing(query: Query, catalog: _Catalog) -> Compiled:
     except Refusal as refusal:
         raise ProjectError([_problem(query, refusal.reason)]) from None
     read = scans(root)
-    if len(read) != 1 or not shape.only_grows(root) or any(isinstance(n, Aggregate | Window) for n in walk(root)):
+    if len(read) != 1 or not properties.only_grows(root) or any(isinstance(n, Aggregate | Window) for n in walk(root)):
         why = "a model that reads a source lands its rows: it may only filter and rename them"
         instead = "Read one source here, and join or group in a model that refs this one."
         clauses = (exp.AggFunc, exp.Window, exp.Join, exp.Group, exp.Distinct, exp.SetOperation)
@@ -256,7 +246,7 @@ def _check_partitions(query: Query) -> None:
     contract = query.rendered.model
     for name in query.rendered.config.partition_by:
         column = contract.column(name)
-        if column is not None and not hidden_parts.may_part(column.type):
+        if column is not None and not hidden_partitions.may_part(column.type):
             message = f"{query.name} can't be partitioned by `{name}`: its values are {column.type}"
             hint = "Take a column of days, whole numbers, booleans, texts or times, or leave `partition_by` out."
             raise ProjectError([Problem("SR735", column.place, message, hint)])

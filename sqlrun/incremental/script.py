@@ -8,11 +8,12 @@ from datetime import datetime
 
 from sqlglot import exp
 
-from sqlrun.engines.protocol import Dialect
-from sqlrun.incremental import clocks, sql
+from sqlrun.engine_api import Dialect
+from sqlrun.incremental import clocks
 from sqlrun.incremental.algebra import Node
 from sqlrun.incremental.parts import joined
-from sqlrun.text_lines import text_lines
+from sqlrun.runtime.text_lines import text_lines
+from sqlrun.transpile import writer as sql
 
 WEIGHT = "_weight"
 
@@ -44,7 +45,7 @@ class Script:
 
     def rows(self, node: Node, flavour: str) -> str:
         """Name the part that holds a node's rows, `old` or `new`."""
-        from sqlrun.incremental import rules
+        from sqlrun.incremental.rules import rules
 
         key = (id(node), flavour)
         if key not in self._names:
@@ -56,7 +57,7 @@ class Script:
 
     def changes(self, node: Node) -> str | None:
         """Name the part that holds a node's changes; None where nothing can have changed."""
-        from sqlrun.incremental import rules
+        from sqlrun.incremental.rules import rules
 
         key = (id(node), "changes")
         if key not in self._names:

@@ -8,8 +8,8 @@ from typing import Literal
 
 from sqlglot import exp
 
-from sqlrun.engines.protocol import StoredColumn
-from sqlrun.incremental import shape, spoken, types
+from sqlrun.engine_api import StoredColumn
+from sqlrun.incremental import column_names, properties, types
 from sqlrun.incremental.algebra import (
     Aggregate,
     Latest,
@@ -24,7 +24,7 @@ from sqlrun.incremental.algebra import (
     scans,
     with_children,
 )
-from sqlrun.incremental.translate import inline
+from sqlrun.incremental.translate.translate import inline
 
 Strategy = Literal["append", "merge", "keys", "partitions", "full"]
 # The hidden key of a table that has one row.
@@ -78,9 +78,9 @@ def split(model: str, root: Node) -> tuple[Node, tuple[tuple[str, Node], ...]]:
         if id(node) in replaced:
             return replaced[id(node)]
         # Above a kept aggregate the clock would change rows that no change of its input touches.
-        keeps_root = at_root and isinstance(node, Project) and not shape.is_clocked(node)
+        keeps_root = at_root and isinstance(node, Project) and not properties.is_clocked(node)
         made = with_children(node, tuple(visit(child, keeps_root) for child in children(node)))
-        kept = (isinstance(made, Aggregate) and shape.is_additive(made)) or isinstance(made, Latest)
+        kept = (isinstance(made, Aggregate) and properties.is_additive(made)) or isinstance(made, Latest)
         if at_root:
             return made
         if not kept:
@@ -101,10 +101,10 @@ def scan_of(name: str, node: Node) -> Scan:
         if not kind.text:
             raise Refusal(
                 "SR524",
-                f"sqlrun can't tell the type of `{spoken.name(output, node)}`, which has to be kept between ticks",
+                f"sqlrun can't tell the type of `{column_names.name(output, node)}`, which has to be kept between ticks",
                 "Cast it to the type that it has, such as cast(... as bigint) or cast(... as decimal(18, 2)).",
             )
-    return Scan(name, node.columns, tuple(known.values()), grain=shape.grain(node))
+    return Scan(name, node.columns, tuple(known.values()), grain=properties.grain(node))
 
 
 Declared = Callable[[str], StoredColumn | None]
@@ -123,7 +123,7 @@ def hidden_stage(name: str, model: str, node: Node) -> Stage:
     """Make the stage of an inner aggregate or an inner newest-per-key."""
     known = types.of_node(node)
     columns = tuple(StoredColumn(c, known[c].text, known[c].nullable) for c in node.columns)
-    target = Target(columns, shape.grain(node) or (), ())
+    target = Target(columns, properties.grain(node) or (), ())
     projected = Project(node, tuple((c, column(c)) for c in node.columns))
     reason = Reason("SR540", "an inner result that the model's query reads again")
     return own_stage(name, model, projected, target, reason)
@@ -132,9 +132,9 @@ def hidden_stage(name: str, model: str, node: Node) -> Stage:
 def own_stage(name: str, model: str, root: Node, target: Target, reason: Reason | None = None) -> Stage:
     """Choose the cheapest way to keep a query whose inner results are tables already."""
     top, below = collapse(root)
-    inputs, moving = scans(root), shape.moves(root)
+    inputs, moving = scans(root), properties.moves(root)
 
-    everything = shape.reads_everything(root)
+    everything = properties.reads_everything(root)
 
     def stage(method: Method, strategy: Strategy, why: Reason, columns: tuple[StoredColumn, ...] | None = None,
               node: Node = root, key: tuple[str, ...] = (), null_safe: tuple[str, ...] = ()) -> Stage:  # fmt: skip
@@ -146,7 +146,7 @@ def own_stage(name: str, model: str, root: Node, target: Target, reason: Reason 
             null_safe, target.partition_by, moving,
         )  # fmt: skip
 
-    if isinstance(below, Aggregate) and shape.is_additive(below):
+    if isinstance(below, Aggregate) and properties.is_additive(below):
         state = additive(top, below, target)
         why = Reason("SR541", "sums and counts add up: the change of a group is added to its stored row")
         return stage("additive", "merge", why, state.columns, Project(below, top), state.key, state.null_safe)
@@ -154,13 +154,13 @@ def own_stage(name: str, model: str, root: Node, target: Target, reason: Reason 
         state = newest(top, below, target)
         why = Reason("SR542", "the newest version wins against the stored row")
         return stage("newest", "merge", why, state.columns, Project(below, top), state.key, state.null_safe)
-    if shape.is_linear(root) and shape.only_grows(root):
+    if properties.is_linear(root) and properties.only_grows(root):
         return stage("append", "append", Reason("SR543", "each input row gives its own rows, and none ever leaves"))
-    copies = shape.has_copies(root)
-    key = target.grain or (None if copies else shape.grain(root))
+    copies = properties.has_copies(root)
+    key = target.grain or (None if copies else properties.grain(root))
     if key == ():
         return _one_row(stage, target, root)
-    if key is None and not copies and shape.is_linear(root):
+    if key is None and not copies and properties.is_linear(root):
         kept = _with_hidden_key(top, below)
         if kept is not None:
             node, hidden, key = kept
@@ -179,7 +179,7 @@ def own_stage(name: str, model: str, root: Node, target: Target, reason: Reason 
         why = Reason("SR525", "the rows have no key to be found by", "Declare `grain:` in the contract.")
         return stage("full", "full", why)
     null_safe = tuple(c.name for c in target.columns if c.name in key and c.nullable)
-    if shape.is_linear(root):
+    if properties.is_linear(root):
         why = Reason("SR544", "each changed input row changes its own rows, found by the grain")
         return stage("rows", "merge", why, key=key, null_safe=null_safe)
     why = Reason("SR545", "the groups that a change touches are computed again from their inputs")
@@ -190,7 +190,7 @@ def _with_hidden_key(
     top: tuple[tuple[str, exp.Expr], ...], below: Node
 ) -> tuple[Node, tuple[StoredColumn, ...], tuple[str, ...]] | None:
     """Add what the select list leaves out of the key of the rows below it; None where that is not known."""
-    grain = shape.grain(below)
+    grain = properties.grain(below)
     if grain is None:
         return None
     known = types.of_node(below)
@@ -206,10 +206,10 @@ def _with_hidden_key(
 def _one_row(make: Callable[..., Stage], target: Target, root: Node) -> Stage:
     """Keep a table of one row at most, under a constant key that readers don't see."""
     columns = (*target.columns, StoredColumn(ONE, "int", False))
-    if shape.is_linear(root):
+    if properties.is_linear(root):
         why = Reason("SR544", "each changed input row changes its own rows, found by the grain")
         return make("rows", "merge", why, columns, key=(ONE,))
-    why = shape.reads_everything(root) or Reason("SR526", "an aggregate of the whole table that does not add up")
+    why = properties.reads_everything(root) or Reason("SR526", "an aggregate of the whole table that does not add up")
     return make("full", "full", why, columns, key=(ONE,))
 
 
@@ -369,7 +369,7 @@ def additive(top: tuple[tuple[str, exp.Expr], ...], node: Aggregate, target: Tar
             null_safe.append(stored)
         if name not in shown:
             if not kind.text:
-                why = f"sqlrun can't tell the type of the group key `{spoken.text(expression, node.child)}`"
+                why = f"sqlrun can't tell the type of the group key `{column_names.text(expression, node.child)}`"
                 raise Refusal("SR524", why, "Show it in the select list, or cast it.", expression)
             hidden.append(StoredColumn(stored, kind.text, kind.nullable))
     groups = {name for name, _ in node.keys}
@@ -393,7 +393,9 @@ def newest(top: tuple[tuple[str, exp.Expr], ...], node: Latest, target: Target) 
             kind = inner[name]
             if not kind.text:
                 raise Refusal(
-                    "SR524", f"sqlrun can't tell the type of `{spoken.name(name, node)}`", "Show it in the select list."
+                    "SR524",
+                    f"sqlrun can't tell the type of `{column_names.name(name, node)}`",
+                    "Show it in the select list.",
                 )
             shown[name] = f"_{name}" if not name.startswith("_") else name
             hidden.append(StoredColumn(shown[name], kind.text, kind.nullable))

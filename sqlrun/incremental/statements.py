@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from sqlrun.engines.protocol import Append, Dialect, Merge, Overwrite, Prune, Replace, Statement, StoredColumn
-from sqlrun.incremental import latest, sql
+from sqlrun.engine_api import Append, Dialect, Merge, Overwrite, Prune, Replace, Statement, StoredColumn
 from sqlrun.incremental.algebra import Aggregate, Latest, OrderKey, Type, column, substitute
 from sqlrun.incremental.parts import split
+from sqlrun.incremental.rules import latest
+from sqlrun.incremental.rules.touched import restrict, support
 from sqlrun.incremental.script import WEIGHT, Moment, Script
 from sqlrun.incremental.stages import ONE, Stage, Term, collapse, sums
-from sqlrun.incremental.touched import restrict, support
+from sqlrun.transpile import writer as sql
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping
 
 from sqlglot import exp
 
-from sqlrun.incremental.shape import needs_total_order
-from sqlrun.model import Model
-from sqlrun.parse import REF, Query
+from sqlrun.incremental.properties import needs_total_order
+from sqlrun.parse.parse import REF, Query
+from sqlrun.project import Model
 
 
 def settled(query: Query, models: Mapping[str, Model], views: Mapping[str, Query]) -> exp.Expr:

@@ -24,7 +24,7 @@ from sqlrun.incremental.algebra import (
     UnionAll,
     Window,
 )
-from sqlrun.typed_functions import FIXED
+from sqlrun.parse.function_types import FIXED
 
 UNKNOWN = Type("", True)
 BIGINT = Type("bigint", False)

@@ -1,1 +1,4 @@
-"""Published ticks over HTTP: an API, and a page for owners. Its libraries are those of the extra `serve`. Pure."""
+"""The HTTP API: marts, dashboards and the operator's pages for owners.
+
+Entry point: `command.serve_command`.
+"""

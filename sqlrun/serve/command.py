@@ -14,17 +14,18 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from sqlrun import environments, load, profile
-from sqlrun.cache import Cache
-from sqlrun.console import Console
 from sqlrun.errors import ProjectError, UsageError
-from sqlrun.ledger import Ledger
-from sqlrun.model import Project
+from sqlrun.load import load, profile
+from sqlrun.project import Project
+from sqlrun.publish import environments
+from sqlrun.publish.ledger import Ledger
+from sqlrun.report.console import Console
+from sqlrun.runtime.disk_cache import Cache
+from sqlrun.runtime.stopping import limit_statements
+from sqlrun.runtime.streams import give_up
 from sqlrun.serve.offer import offer
 from sqlrun.serve.snapshot import Reader
-from sqlrun.simulate_settings import parse_duration
-from sqlrun.stopping import limit_statements
-from sqlrun.streams import give_up
+from sqlrun.simulate.settings import parse_duration
 
 LIBRARIES = ("starlette", "uvicorn", "httptools", "uvloop", "jwt", "prometheus_client", "brotli")
 BACKLOG = 2048

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from sqlrun.engines.protocol import Relation
-from sqlrun.incremental.sql import identifier, string, timestamp
+from sqlrun.engine_api import Relation
+from sqlrun.transpile.writer import identifier, string, timestamp
 
 OWNER = "restaurant_id"
 WINDOWS, HOURS, SLOTS, NAMES = "restaurant_windows", "fct_restaurant_hours", "fct_restaurant_slots", "restaurants"

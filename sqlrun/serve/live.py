@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from sqlrun.engines import delta_files
+from sqlrun.engines.delta import table as delta_table
 from sqlrun.errors import EngineError, SqlrunError, first_line
-from sqlrun.ledger import Ledger
+from sqlrun.publish.ledger import Ledger
 from sqlrun.serve.snapshot import Reader, Snapshot
 
 # Looking is a listing of one folder.
@@ -70,7 +70,7 @@ class Watcher:
 
         Raises: SqlrunError if the warehouse or what it holds can't be read.
         """
-        head = delta_files.head(self.ledger.path)
+        head = delta_table.head(self.ledger.path)
         if head is None and self.live.snapshot is not None:
             raise EngineError(f"there is no ledger at {self.ledger.path} any more")
         if head is None or head == self._seen:

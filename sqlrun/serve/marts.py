@@ -8,12 +8,12 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import date
 
-from sqlrun.engines.protocol import Relation, StoredColumn
-from sqlrun.incremental.sql import identifier, string, type_name
+from sqlrun.engine_api import Relation, StoredColumn
+from sqlrun.publish.table_state import parse_time
 from sqlrun.serve.dashboard import ISO
 from sqlrun.serve.offer import Mart
 from sqlrun.serve.parameters import Wrong
-from sqlrun.ticks import parse_time
+from sqlrun.transpile.writer import identifier, string, type_name
 
 MOST_ROWS = 1000
 WHOLE = ("tinyint", "smallint", "int", "bigint")

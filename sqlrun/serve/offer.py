@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sqlrun.errors import UsageError
-from sqlrun.model import Project
+from sqlrun.project import Project
 from sqlrun.serve import dashboard
 
 DEFAULT_WIDTHS = (1, 24, 168)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from sqlrun import __version__
+from sqlrun.version import __version__
 
 if TYPE_CHECKING:
     from sqlrun.serve.routes import Route

@@ -13,16 +13,16 @@ from datetime import datetime
 from math import isfinite
 from typing import Any
 
-from sqlrun import check_history, measures, receipts
-from sqlrun.check_samples import MASK
-from sqlrun.engines import delta_files
-from sqlrun.engines.duckdb import DuckDBEngine
-from sqlrun.engines.protocol import Relation
-from sqlrun.landing import FILE, LANDED_AT, RAW, REASON
-from sqlrun.ledger import Ledger
-from sqlrun.model import Project
-from sqlrun.readers import QUARANTINE, find
+from sqlrun.check.samples import MASK
+from sqlrun.engine_api import Relation
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.incremental.landing.query import FILE, LANDED_AT, RAW, REASON
+from sqlrun.project import Project
+from sqlrun.publish.ledger import Ledger
+from sqlrun.publish.reader import QUARANTINE, find
 from sqlrun.serve.dashboard import iso
+from sqlrun.system_tables import check_results, measures, receipts
 
 TICKS = 50
 CHECKS = 500
@@ -61,22 +61,22 @@ class Operations:
 
     def _read(self, view: str) -> Rows:
         with self._lock:
-            state = tuple(delta_files.head(path) for path in (self._ledger.path, *self._books().values()))
+            state = tuple(delta_table.head(path) for path in (self._ledger.path, *self._books().values()))
             known = self._kept.get(view)
             if known is None or known[0] != state:
                 known = self._kept[view] = (state, [_plain(row) for row in self.views[view]()])
             return known[1]
 
     def _books(self) -> dict[str, str]:
-        modules = {"checks": check_history, "measures": measures, "receipts": receipts}
+        modules = {"checks": check_results, "measures": measures, "receipts": receipts}
         return {name: one.path_of(self._ledger.warehouse, self._ledger.env) for name, one in modules.items()}
 
     def _rows(self, book: str, sql: str) -> Rows:
         path = self._books()[book]
-        head = delta_files.head(path)
+        head = delta_table.head(path)
         if not head:
             return []
-        held = Relation("book", path, delta_files.columns_at(path, head), "new", version=head)
+        held = Relation("book", path, delta_table.columns_at(path, head), "new", version=head)
         found: Rows = self._engine.query(sql, (held,)).to_pylist()
         return found
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import Any
 
-from sqlrun.engines import delta_files
-from sqlrun.engines.duckdb import DuckDBEngine
-from sqlrun.engines.protocol import Relation
+from sqlrun.engine_api import Relation
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import UsageError
-from sqlrun.readers import relation
+from sqlrun.publish.reader import relation
+from sqlrun.publish.table_state import Published, to_json
 from sqlrun.serve import dashboard
 from sqlrun.serve.offer import Mart, Offer
-from sqlrun.ticks import Published, to_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ def require(published: Published, table: Relation, columns: Sequence[str], who: 
 
 def _begin(hours: Relation) -> str:
     """Tell when the facts begin, by their files' statistics; "" where those don't say."""
-    files = delta_files.files_at(delta_files.open_table(hours.path, hours.version), ("hour_at",))
+    files = delta_table.files_at(delta_table.open_table(hours.path, hours.version), ("hour_at",))
     starts = [file.get("min.hour_at") for file in files]
     if not starts or any(start is None for start in starts):
         return ""

@@ -11,7 +11,7 @@ from sqlrun.serve.answers import LEAST_PACKED, NOT_FOUND, Answer, Headers, mark_
 HERE = Path(__file__).parent
 PAGES: Mapping[str, str] = {"/": "owner.html", "/operator": "operator.html"}
 # The folders that are shown, by what their files' addresses begin with.
-FOLDERS: Mapping[str, Path] = {"": HERE / "pages", "uplot/": HERE.parent / "pages" / "uplot"}
+FOLDERS: Mapping[str, Path] = {"": HERE / "pages", "uplot/": HERE.parent / "report" / "pages" / "uplot"}
 KINDS: Mapping[str, bytes] = {
     ".html": b"text/html; charset=utf-8",
     ".js": b"text/javascript; charset=utf-8",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from sqlrun.cli import main
+from sqlrun.cli.main import main
 from tests.alternating import at_random
 from tests.crash import points
 

@@ -7,8 +7,8 @@ from collections import Counter
 from typing import Any
 
 import sqlrun
-from sqlrun.ledger import Ledger
-from sqlrun.readers import tick_of
+from sqlrun.publish.ledger import Ledger
+from sqlrun.publish.reader import tick_of
 from tests.crash.lives import Lives, build
 from tests.crash.project import World
 

@@ -22,9 +22,9 @@ from tests.projects import ROOT
 
 # None of them starts a thread before it is used: a fork would lose it.
 WARM = (
-    "sqlrun.cli", "sqlrun.commands", "sqlrun.ticking", "sqlrun.history", "sqlrun.upkeep", "sqlrun.tick_commands",
-    "sqlrun.quality", "sqlrun.check", "sqlrun.engines.duckdb", "sqlrun.unit.command", "sqlrun.unit.run",
-    "sqlrun.artifacts",
+    "sqlrun.cli.main", "sqlrun.commands.build", "sqlrun.run.session", "sqlrun.operations.rollback", "sqlrun.operations.maintenance", "sqlrun.commands.ticks",
+    "sqlrun.check.evaluate", "sqlrun.check.check", "sqlrun.engines.duckdb.engine", "sqlrun.unit_tests.command", "sqlrun.unit_tests.run.run",
+    "sqlrun.report.run_results_file",
     "duckdb", "deltalake", "pyarrow", "pyarrow.dataset", "pyarrow.parquet", "pandas", "great_expectations",
     "great_expectations.expectations", "rich.console", "numpy",
 )  # fmt: skip
@@ -130,7 +130,7 @@ def _obey_permissions() -> None:
 
 def run(arguments: list[str]) -> int:
     """Run the command line as a process of its own does, and give the code that it ends with."""
-    from sqlrun.cli import main
+    from sqlrun.cli.main import main
 
     code: Any = 70
     try:

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sqlrun.landed import IDENTITY
+from sqlrun.operations.checkpoint_check import IDENTITY
 
-ENGINE = "sqlrun.engines.duckdb:DuckDBEngine"
-SPARK = "sqlrun.engines.spark:SparkEngine"
+ENGINE = "sqlrun.engines.duckdb.engine:DuckDBEngine"
+SPARK = "sqlrun.engines.spark.engine:SparkEngine"
 
 
 @dataclass(frozen=True)
@@ -46,49 +46,49 @@ RESTORED = {"after two tables are restored": Point(f"{ENGINE}.restore", after=Tr
 # Between two writes of a tick that don't wait for each other there is no moment of its own: `after` one is enough.
 TICK = (
     {
-        "before the ledger is read": Point("sqlrun.ledger:Ledger.read", turn=2),
+        "before the ledger is read": Point("sqlrun.publish.ledger:Ledger.read", turn=2),
         "after a seed is loaded": Point(f"{ENGINE}.write", True, _writes("Load")),
         "in the plan of a batch": Point(
-            "sqlrun.durable:Path.hardlink_to", when=lambda file, _: file.parent.name == "batches"
+            "sqlrun.runtime.atomic_files:Path.hardlink_to", when=lambda file, _: file.parent.name == "batches"
         ),
-        "before a batch is committed": Point("sqlrun.engines.delta_files:commit", turn=2),
+        "before a batch is committed": Point("sqlrun.engines.delta.table:commit", turn=2),
     }
-    | _both("the pin", "sqlrun.ledger:Ledger._append", when=_kind("pinned"))
+    | _both("the pin", "sqlrun.publish.ledger:Ledger._append", when=_kind("pinned"))
     | {
         "after an append": Point(f"{ENGINE}.write", True, _writes("Append")),
-        "between two files of a merge": Point("sqlrun.engines.duckdb_rewrite:copied", turn=2),
-        "in a merge": Point("sqlrun.engines.delta_commit:commit"),
+        "between two files of a merge": Point("sqlrun.engines.duckdb.merge:copied", turn=2),
+        "in a merge": Point("sqlrun.engines.delta.commit:commit"),
         "before a merge's commit has its name": Point(
-            "sqlrun.durable:Path.hardlink_to", when=lambda file, _: file.parent.name == "_delta_log"
+            "sqlrun.runtime.atomic_files:Path.hardlink_to", when=lambda file, _: file.parent.name == "_delta_log"
         ),
         "after a merge": Point(f"{ENGINE}.write", True, _writes("Merge")),
         "after a replacement": Point(f"{ENGINE}.write", True, _writes("Replace")),
         "after partitions are written": Point(f"{ENGINE}.write", True, _writes("Overwrite")),
-        "before a check": Point("sqlrun.nodes:check"),
-        "after the tables are synced": Point("sqlrun.ledger:durable.sync", after=True),
-        "after the tick is published": Point("sqlrun.ledger:Ledger._append", True, _kind("published")),
+        "before a check": Point("sqlrun.run.scheduler:check"),
+        "after the tables are synced": Point("sqlrun.publish.ledger:durable.sync", after=True),
+        "after the tick is published": Point("sqlrun.publish.ledger:Ledger._append", True, _kind("published")),
     }
-    | _both("the receipts", "sqlrun.receipts:write")
+    | _both("the receipts", "sqlrun.system_tables.receipts:write")
 )
 ROLLBACK = {
-    "before the rollback's pin": Point("sqlrun.ledger:Ledger.pin"),
-    **_both("the rollback is published", "sqlrun.ledger:Ledger.publish"),
+    "before the rollback's pin": Point("sqlrun.publish.ledger:Ledger.pin"),
+    **_both("the rollback is published", "sqlrun.publish.ledger:Ledger.publish"),
 }
 UPKEEP = (
     {
-        "before files are put together": Point("sqlrun.engines.delta_files:compact", turn=4),
-        "before files are deleted": Point("sqlrun.engines.delta_vacuum:vacuum", turn=4),
+        "before files are put together": Point("sqlrun.engines.delta.table:compact", turn=4),
+        "before files are deleted": Point("sqlrun.engines.delta.vacuum:vacuum", turn=4),
     }
-    | _both("change files are deleted", "sqlrun.engines.delta_vacuum:drop_change_files", turn=2)
-    | _both("a table is deleted", "sqlrun.upkeep:drop_table")
-    | _both("the upkeep is published", "sqlrun.ledger:Ledger.publish")
+    | _both("change files are deleted", "sqlrun.engines.delta.vacuum:drop_change_files", turn=2)
+    | _both("a table is deleted", "sqlrun.operations.maintenance:drop_table")
+    | _both("the upkeep is published", "sqlrun.publish.ledger:Ledger.publish")
 )
 KILLED = CREATED | RESTORED | TICK | ROLLBACK | UPKEEP
 # Nothing has been written yet; but who is stopped here and overtaken must not restore what the other one has written.
 STOPPED = {"before a table is restored": Point(f"{ENGINE}.restore")}
 ON_SPARK = {
     # Spark has committed the batch, and sqlrun has not yet noted whose it is.
-    "after Spark's batch": Point("sqlrun.durable:write", when=lambda file, _: file.name == IDENTITY),
+    "after Spark's batch": Point("sqlrun.runtime.atomic_files:write", when=lambda file, _: file.name == IDENTITY),
     "after Spark's seed": Point(f"{SPARK}.write", True, _writes("Load")),
     "after Spark's merge": Point(f"{SPARK}.write", True, _writes("Merge")),
 }

@@ -7,7 +7,7 @@ import random
 from datetime import timedelta
 from pathlib import Path
 
-from sqlrun.ledger import Ledger
+from sqlrun.publish.ledger import Ledger
 from tests import broken, test_machine
 from tests.projects import READER, Site
 from tests.script import FIVE, START

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from sqlrun.cli import main
+from sqlrun.cli.main import main
 from tests.crash import points
 
 if __name__ == "__main__":

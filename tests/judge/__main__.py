@@ -46,7 +46,7 @@ def run(session: Any, seed: int, count: int, seconds: float, *, shrink: bool = T
 @contextmanager
 def spark() -> Iterator[Any]:
     """Start Spark as sqlrun does."""
-    from sqlrun.engines.spark import SparkEngine
+    from sqlrun.engines.spark.engine import SparkEngine
 
     engine = SparkEngine({"spark.driver.memory": "1500m"})
     engine.start()

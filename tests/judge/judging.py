@@ -19,10 +19,10 @@ from typing import Any
 
 import duckdb
 
-from sqlrun import spark_alone
 from sqlrun.errors import Place, ProjectError
-from sqlrun.model import Column, Model
-from sqlrun.parse import Query
+from sqlrun.parse import spark_only
+from sqlrun.parse.parse import Query
+from sqlrun.project import Column, Model
 from tests.case_files import Case, Row, Step
 from tests.fuzz.running import shared
 from tests.judge.grammar import NOW, Grammar, Piece, smaller, tables
@@ -227,7 +227,7 @@ def _kept(example: Example, types: tuple[tuple[str, str], ...]) -> Counter[tuple
     connection = shared()
     connection.execute("drop schema if exists fuzz cascade; create schema fuzz; set schema = 'fuzz'")
     memory = Judged(example.tables, [View("v1", example.query.text())], connection, types=types)
-    alone = spark_alone.problems([one.query for one in memory.compiled])
+    alone = spark_only.problems([one.query for one in memory.compiled])
     if alone:
         raise ProjectError(list(alone))
     try:

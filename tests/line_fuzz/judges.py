@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlrun.engines import duckdb_landing
-from sqlrun.engines.duckdb import DuckDBEngine
-from sqlrun.model import Source
+from sqlrun.engines.duckdb import landing as duckdb_landing
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.project import Source
 from tests.line_fuzz.sources import judging
 from tests.strict_reader import Reader, lines_of
 

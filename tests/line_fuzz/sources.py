@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import cache
 
-from sqlrun import landing
-from sqlrun.engines.protocol import Dialect
+from sqlrun.engine_api import Dialect
 from sqlrun.errors import Place
-from sqlrun.model import Column, Source
+from sqlrun.incremental.landing import query as landing_query
+from sqlrun.project import Column, Source
 from tests import nested_lines, projects
 
 HERE = Place("_sources.yml")
@@ -45,7 +45,7 @@ def sources() -> dict[str, Source]:
 def judging(source: Source, dialect: Dialect) -> str:
     """Write the part of the landing query that judges `lines(value, file)`, as it stands there."""
     names = ", ".join(f'"{c.name}"' if dialect == "duckdb" else f"`{c.name}`" for c in source.columns)
-    parts = ", ".join(f"{name} as ({text})" for name, text in landing._typed_parts(source, dialect))
-    parsed = f"_parsed as ({landing._parsed(source, dialect)})"
-    hidden = f"{landing.REASON}, _raw, {landing.RESCUED}, {landing.ABSENT}"
+    parts = ", ".join(f"{name} as ({text})" for name, text in landing_query._typed_parts(source, dialect))
+    parsed = f"_parsed as ({landing_query._parsed(source, dialect)})"
+    hidden = f"{landing_query.REASON}, _raw, {landing_query.RESCUED}, {landing_query.ABSENT}"
     return f"with {parsed}, {parts} select {hidden}, {names} from _typed"

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sqlrun.engines import spark_landing
-from sqlrun.engines.spark import SparkEngine
-from sqlrun.model import Source
+from sqlrun.engines.spark import landing as spark_landing
+from sqlrun.engines.spark.engine import SparkEngine
+from sqlrun.project import Source
 from tests.line_fuzz.judges import Answers, Judge, of_rows
 from tests.line_fuzz.sources import judging
 

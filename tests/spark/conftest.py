@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sqlrun.engines.spark import SparkEngine
+from sqlrun.engines.spark.engine import SparkEngine
 
 
 @pytest.fixture(scope="session")

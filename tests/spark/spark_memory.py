@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlrun.engines.protocol import Dialect, StoredColumn
-from sqlrun.incremental.sql import cast, identifier
-from sqlrun.unit.memory import Computer
-from sqlrun.unit.spark import OnSpark
+from sqlrun.engine_api import Dialect, StoredColumn
+from sqlrun.engines.duckdb.memory import Computer
+from sqlrun.transpile.writer import cast, identifier
+from sqlrun.unit_tests.run.spark import OnSpark
 from tests.memory import Bag, Memory, frozen
 
 

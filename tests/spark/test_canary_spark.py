@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from sqlrun.engines.spark_session import session_of
+from sqlrun.engines.spark.session import session_of
 
 pytestmark = [
     pytest.mark.spark,

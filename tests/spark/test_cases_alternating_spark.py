@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from sqlrun.engines.protocol import Engine
-from sqlrun.engines.spark import SparkEngine
+from sqlrun.engine_api import Engine
+from sqlrun.engines.spark.engine import SparkEngine
 from tests.case_files import Case
 from tests.on_delta import OnDelta
 from tests.projects import READER

@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from sqlrun import checksums, row_text
-from sqlrun.engines.duckdb import DuckDBEngine
-from sqlrun.engines.protocol import Load, Relation, StoredColumn, TableSpec, Write
-from sqlrun.engines.spark import SparkEngine
+from sqlrun.engine_api import Load, Relation, StoredColumn, TableSpec, Write
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.engines.spark.engine import SparkEngine
+from sqlrun.maintain import checksums, row_hash
 from tests import row_texts
 from tests.test_checksums import numbers
 
@@ -27,7 +27,7 @@ def test_rows_have_the_same_numbers_on_both_engines(engine: SparkEngine, small_s
         return f"cast({text} as {kind})"
 
     small_session.conf.set("spark.sql.session.timeZone", "UTC")
-    number = row_text.number(row_texts.COLUMNS, "spark")
+    number = row_hash.number(row_texts.COLUMNS, "spark")
     rows = row_texts.rows(row_texts.SPARK, cast)
     found = [int(small_session.sql(f"select {number} as n from ({row})").collect()[0]["n"]) for row in rows]
 

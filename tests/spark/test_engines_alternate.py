@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sqlrun.engines.duckdb import DuckDBEngine
-from sqlrun.engines.spark import SparkEngine
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.engines.spark.engine import SparkEngine
 from tests.projects import Site
 from tests.script import FIVE, START
 from tests.test_machine import QUERIES, project

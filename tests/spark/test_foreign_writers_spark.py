@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from sqlrun.engines.spark import SparkEngine
+from sqlrun.engines.spark.engine import SparkEngine
 from tests import foreign_writers as others
 from tests import readers_of_delta as readers
 from tests.foreign_writers import KINDS, arrive, at, build, command, path_of, true

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sqlrun import function_counts, function_list
+from sqlrun.transpile import function_arity, function_catalogue
 from tests.test_function_counts import LISTED_BY_SPARK, spark_functions
 
 pytestmark = pytest.mark.spark
@@ -39,7 +39,7 @@ def accepted(session: Any, name: str) -> set[int]:
 
 def test_spark_has_every_function(small_session: Any) -> None:
     """SHOW ALL FUNCTIONS is what the list of the fast test says, of the same version."""
-    assert small_session.version == function_counts.SPARK
+    assert small_session.version == function_arity.SPARK
     assert {row[0] for row in small_session.sql("show all functions").collect()} - OF_DELTA == spark_functions()
     assert re.search(rf"\b{re.escape(small_session.version)}\b", LISTED_BY_SPARK.read_text())
 
@@ -47,11 +47,11 @@ def test_spark_has_every_function(small_session: Any) -> None:
 @pytest.mark.long
 def test_spark_takes_as_many_arguments(small_session: Any) -> None:
     """Of every function that is admitted."""
-    names = sorted(function_list.names() & function_counts.COUNTS.keys() - BY_PLACE)
+    names = sorted(function_catalogue.names() & function_arity.COUNTS.keys() - BY_PLACE)
     wrong = {
-        name: (found, function_counts.COUNTS[name])
+        name: (found, function_arity.COUNTS[name])
         for name in names
-        if (found := accepted(small_session, name)) != {n for n in range(MOST + 1) if function_counts.takes(name, n)}
+        if (found := accepted(small_session, name)) != {n for n in range(MOST + 1) if function_arity.takes(name, n)}
     }
 
     assert wrong == {}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlrun.engines.spark import SparkEngine
+from sqlrun.engines.spark.engine import SparkEngine
 from sqlrun.errors import EngineError
 from tests.function_cases import FILES, Example, compiled, read, rows, shown, statement, text, write
 from tests.memory import connect

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
-from sqlrun import land, landed, turns
-from sqlrun.engines.duckdb import DuckDBEngine
-from sqlrun.engines.protocol import Engine
-from sqlrun.engines.spark import SparkEngine
+from sqlrun.engine_api import Engine
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.engines.spark.engine import SparkEngine
+from sqlrun.land import land
+from sqlrun.maintain import engine_selection
+from sqlrun.operations import checkpoint_check
 from tests import shops
 from tests.alternating import auto
 from tests.projects import Site, now
@@ -30,7 +32,7 @@ def send(site: Site, name: str, *ids: str, shop: str = "ada") -> None:
 
 
 def checkpoint(site: Site) -> Path:
-    return Path(site.warehouse) / landed.checkpoint_of(site.published[-1].plan.tables[shops.NAME].path)
+    return Path(site.warehouse) / checkpoint_check.checkpoint_of(site.published[-1].plan.tables[shops.NAME].path)
 
 
 def head(site: Site) -> int | None:
@@ -79,7 +81,7 @@ def test_the_tick_is_the_same_and_lands_nothing_twice(
     before = head(site)
     land.ahead(site.published[-1], now())
     assert head(site) == (before or 0) + 1
-    assert turns.began(str(checkpoint(site))) == lands
+    assert engine_selection.began(str(checkpoint(site))) == lands
     send(site, "2.jsonl", "f")
 
     assert told(site) == plain
@@ -95,7 +97,7 @@ def test_a_build_that_dies_at_it_loses_and_doubles_nothing(
     arrive(site)
     land.ahead(site.published[-1], now())
     if died != "after all":
-        number = max(landed.numbers(checkpoint(site) / "commits"))
+        number = max(checkpoint_check.numbers(checkpoint(site) / "commits"))
         for name in (str(number), f".{number}.crc"):
             (checkpoint(site) / "commits" / name).unlink(missing_ok=True)
     if died == "before Delta's commit":

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from sqlrun import landing
-from sqlrun.engines.duckdb import DuckDBEngine
-from sqlrun.engines.protocol import Landing, Relation, StoredColumn, TableSpec
-from sqlrun.engines.spark import SparkEngine
+from sqlrun.engine_api import Landing, Relation, StoredColumn, TableSpec
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.engines.spark.engine import SparkEngine
 from sqlrun.errors import EngineError
+from sqlrun.incremental.landing import query as landing_query
 from sqlrun.pipeline import prepare
 from tests import nested_lines, rescue_lines
 from tests.landing_lines import LINES
@@ -36,7 +36,7 @@ def answers(engine: SparkEngine) -> dict[str, dict[str, list[Any]]]:
     for each in (engine, DuckDBEngine()):
         source = model.source
         assert source is not None
-        text = landing.query(model.own, source, rules, each.dialect, datetime(2026, 1, 12, tzinfo=timezone.utc))
+        text = landing_query.query(model.own, source, rules, each.dialect, datetime(2026, 1, 12, tzinfo=timezone.utc))
         values = " union all ".join(
             f"select {_quoted(line, each.dialect)} as value, {_quoted(name, each.dialect)} as file"
             for name, line in LINES.items()
@@ -58,7 +58,7 @@ def answers(engine: SparkEngine) -> dict[str, dict[str, list[Any]]]:
 
 
 def _quoted(text: str, dialect: str) -> str:
-    from sqlrun.incremental.sql import string
+    from sqlrun.transpile.writer import string
 
     return string(text, dialect)  # type: ignore[arg-type]
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from sqlrun.engines.spark import SparkEngine
+from sqlrun.engines.spark.engine import SparkEngine
 from tests.line_fuzz import judges, spark_judge
 from tests.line_fuzz.mutations import Lines
 from tests.line_fuzz.sources import sources

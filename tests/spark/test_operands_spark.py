@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sqlrun.engines.spark import SparkEngine
+from sqlrun.engines.spark.engine import SparkEngine
 from tests.operands import COLUMNS, read, write
 
 pytestmark = pytest.mark.spark

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlrun.engines.spark import SparkEngine
+from sqlrun.engines.spark.engine import SparkEngine
 from tests.operators import Play, write_project
 from tests.projects import Site
 from tests.script import START

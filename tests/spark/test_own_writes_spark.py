@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from sqlrun.engines.duckdb import DuckDBEngine
-from sqlrun.engines.protocol import Append, Engine, Flavour, Merge, Relation, StoredColumn, TableSpec
-from sqlrun.engines.spark import SparkEngine
-from sqlrun.incremental.sql import type_name
+from sqlrun.engine_api import Append, Engine, Flavour, Merge, Relation, StoredColumn, TableSpec
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.engines.spark.engine import SparkEngine
+from sqlrun.transpile.writer import type_name
 from tests.test_own_writes import VALUES, marked, ours, write
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

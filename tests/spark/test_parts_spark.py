@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from sqlrun.engines import spark_parts
-from sqlrun.engines.spark import SparkEngine
-from sqlrun.stopping import limit_statements
+from sqlrun.engines.spark import parts
+from sqlrun.engines.spark.engine import SparkEngine
+from sqlrun.runtime.stopping import limit_statements
 from tests.case_files import Case
 from tests.on_delta import OnDelta
 from tests.test_cases_on_delta import KEPT
@@ -48,9 +48,9 @@ def test_any_statement_may_be_parted(
     engine: SparkEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: Case
 ) -> None:
     """A MERGE, an append, an overwrite: what is computed before changes no row, and leaves no view."""
-    monkeypatch.setattr(spark_parts, "MOST", 3)
+    monkeypatch.setattr(parts, "MOST", 3)
 
     OnDelta(tmp_path, case, lambda: engine).play()
 
     with engine._session() as session:
-        assert not session.catalog.tableExists(f"{spark_parts.VIEW}0")
+        assert not session.catalog.tableExists(f"{parts.VIEW}0")

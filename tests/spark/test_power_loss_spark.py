@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from sqlrun import doctor
-from sqlrun.delta_log import Subject
-from sqlrun.engines.protocol import Landing, Relation, StoredColumn, TableSpec
-from sqlrun.engines.spark import SparkEngine
-from sqlrun.ledger import Ledger
+from sqlrun.engine_api import Landing, Relation, StoredColumn, TableSpec
+from sqlrun.engines.delta.table_check import Subject
+from sqlrun.engines.spark.engine import SparkEngine
+from sqlrun.operations import doctor
+from sqlrun.publish.ledger import Ledger
 from tests.test_power_loss import Files, lay_out, read
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlrun.engines.spark import SparkEngine
+from sqlrun.engines.spark.engine import SparkEngine
 from tests.projects import Site
 from tests.script import FIVE, START
 from tests.test_machine import project

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from sqlrun.engines.protocol import Merge
-from sqlrun.engines.spark import SparkEngine
+from sqlrun.engine_api import Merge
+from sqlrun.engines.spark.engine import SparkEngine
 from tests.projects import Site
 from tests.script import FIVE, START
 from tests.shops import NAME, NEGATIVE, UNKNOWN, by_shop, edit, run, sale, send, site, sums, told, waiting

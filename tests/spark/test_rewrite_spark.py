@@ -10,18 +10,15 @@ from typing import Any
 
 import pytest
 
-from sqlrun.engines import (
-    deletion_vectors,
-    delta_commit,
-    delta_files,
-    duckdb_rewrite,
-    file_layout,
-    spark_merge,
-    spark_rewrite,
-    spark_views,
-)
-from sqlrun.engines.protocol import Append, Merge, Prune, Relation, StoredColumn, TableSpec, Write, Written
-from sqlrun.engines.spark import SparkEngine
+from sqlrun.engine_api import Append, Merge, Prune, Relation, StoredColumn, TableSpec, Write, Written
+from sqlrun.engines.delta import commit as delta_commit
+from sqlrun.engines.delta import deletion_vectors, file_layout
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.engines.duckdb import merge as duckdb_merge
+from sqlrun.engines.spark import merge as spark_rewrite
+from sqlrun.engines.spark import views as spark_views
+from sqlrun.engines.spark import write as spark_write
+from sqlrun.engines.spark.engine import SparkEngine
 from sqlrun.errors import EngineError
 
 pytestmark = [
@@ -108,7 +105,7 @@ def feed(engine: SparkEngine, spec: TableSpec, *versions: int) -> Counter[str]:
 
 
 def actions(spec: TableSpec, version: int, kind: str) -> list[dict[str, Any]]:
-    return [action[kind] for action in delta_files.actions(spec.path, version) if kind in action]
+    return [action[kind] for action in delta_table.actions(spec.path, version) if kind in action]
 
 
 def by_delta(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,13 +190,13 @@ def test_rows_for_new_partitions_alone_are_added(engine: SparkEngine, tmp_path: 
 
 def test_a_commit_in_between_is_an_error(engine: SparkEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = made(engine, tmp_path, "t", ("day",))
-    real = duckdb_rewrite.planned
+    real = duckdb_merge.planned
 
     def planned(*given: Any) -> Any:
-        delta_files.delete_rows(spec.path, "k = 'far'")
+        delta_table.delete_rows(spec.path, "k = 'far'")
         return real(*given)
 
-    monkeypatch.setattr(duckdb_rewrite, "planned", planned)
+    monkeypatch.setattr(duckdb_merge, "planned", planned)
     with pytest.raises(EngineError, match="another writer was here"):
         merged(engine, spec)
     assert engine.head(spec.path) == 2
@@ -223,7 +220,7 @@ def test_a_table_that_is_not_ours_is_left_to_delta(
     monkeypatch.setattr(delta_commit, "ours", lambda *_: False)
     merged(engine, spec)
     assert actions(spec, 2, "commitInfo")[0]["engineInfo"].startswith("Apache-Spark")
-    assert spark_merge.SOURCE
+    assert spark_write.SOURCE
 
 
 @pytest.fixture
@@ -235,7 +232,7 @@ def marking(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def marked(spec: TableSpec) -> int:
-    return sum(map(len, deletion_vectors.deleted(delta_files.open_table(spec.path)).values()))
+    return sum(map(len, deletion_vectors.deleted(delta_table.open_table(spec.path)).values()))
 
 
 def by_spark(engine: SparkEngine, spec: TableSpec, version: int) -> list[str]:

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from sqlrun.engines import delta_files
-from sqlrun.engines.protocol import (
+from sqlrun.engine_api import (
     Append,
     Landing,
     Load,
@@ -28,9 +27,10 @@ from sqlrun.engines.protocol import (
     Write,
     Written,
 )
-from sqlrun.engines.spark import SparkEngine
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.engines.spark.engine import SparkEngine
 from sqlrun.errors import EngineError
-from sqlrun.incremental.sql import string
+from sqlrun.transpile.writer import string
 
 # py4j leaves the sockets of finished threads to the garbage collector.
 pytestmark = [
@@ -112,7 +112,7 @@ def test_merge_updates_deletes_and_inserts_with_null_keys(engine: SparkEngine, t
     assert done.version == 2
     assert content(engine, spec) == [("a", None, 22), ("a", 1, 11), ("new", None, 3), ("still", 1, 7)]
     assert done.receipt.commits == 1
-    info = next(a["commitInfo"] for a in delta_files.actions(spec.path, 2) if "commitInfo" in a)
+    info = next(a["commitInfo"] for a in delta_table.actions(spec.path, 2) if "commitInfo" in a)
     assert json.loads(info["userMetadata"]) == {"note": "hello", "sqlrun.tick": "2"}
 
 
@@ -149,7 +149,7 @@ def test_merge_prunes_by_partition_and_misses_no_row(engine: SparkEngine, tmp_pa
     statement = merge(rows_of(("a", 1, 5), ("c", none, 5)), prune=Prune(partitions=("g",)))
     write(engine, spec, 2, statement)
     assert content(engine, spec) == [("a", 1, 6), ("b", 2, 1), ("c", none, 6)]
-    removed = [a["remove"]["path"] for a in delta_files.actions(spec.path, 2) if "remove" in a]
+    removed = [a["remove"]["path"] for a in delta_table.actions(spec.path, 2) if "remove" in a]
     assert removed and not any("g=2" in path for path in removed)
 
 
@@ -197,7 +197,7 @@ def test_a_restored_table_takes_a_new_tick_and_refuses_a_used_one(engine: SparkE
         write(engine, spec, 2, merge(rows_of(("a", 1, 1))))
     assert write(engine, spec, 3, merge(rows_of(("a", 1, 1)))).version == 4
     assert content(engine, spec) == [("a", 1, 2)]
-    assert delta_files.effective_commits(spec.path, 1, 4) == (4,)
+    assert delta_table.effective_commits(spec.path, 1, 4) == (4,)
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_writes_of_two_tables_run_beside_each_other(engine: SparkEngine, tmp_pat
     assert [d.version for d in done] == [2, 2]
     for spec in specs:
         assert content(engine, spec) == [("a", 1, 4)]
-        ids = [a["txn"]["appId"] for a in delta_files.actions(spec.path, 2) if "txn" in a]
+        ids = [a["txn"]["appId"] for a in delta_table.actions(spec.path, 2) if "txn" in a]
         assert ids == [f"app.{spec.name}"]
 
 
@@ -250,7 +250,7 @@ def test_a_transaction_id_does_not_leak_to_the_next_write(engine: SparkEngine, t
     with pytest.raises(EngineError):
         write(engine, one, 2, Append("select no_such_column"))
     added(engine, two, ("a", 1, 1))
-    assert [a["txn"]["appId"] for a in delta_files.actions(two.path, 1) if "txn" in a] == ["app.two"]
+    assert [a["txn"]["appId"] for a in delta_table.actions(two.path, 1) if "txn" in a] == ["app.two"]
 
 
 @pytest.mark.parametrize("name", ["a `quoted` 'folder'", "[ab] {c,d}", "100% of it"])

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from sqlrun import stopping
-from sqlrun.engines.protocol import Landing, StoredColumn, TableSpec
-from sqlrun.engines.spark import SparkEngine
+from sqlrun.engine_api import Landing, StoredColumn, TableSpec
+from sqlrun.engines.spark.engine import SparkEngine
 from sqlrun.errors import EngineError
+from sqlrun.runtime import stopping
 from tests.projects import ROOT
 from tests.test_stopping import SECONDS, until
 
@@ -87,7 +87,7 @@ ALONE = """\
 import sys
 from pathlib import Path
 from sqlrun import stopping
-from sqlrun.engines.spark import SparkEngine
+from sqlrun.engines.spark.engine import SparkEngine
 from tests.spark.test_stopping_spark import EASY, QUERIES, landing
 
 stopping.install()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlrun.engines.spark import SparkEngine
+from sqlrun.engines.spark.engine import SparkEngine
 from tests.alternating import at_random, auto
 from tests.projects import Site, copy_project
 from tests.script import play

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlrun.engines.spark import SparkEngine
+from sqlrun.engines.spark.engine import SparkEngine
 from tests.tpch.project import play
 
 # py4j leaves the sockets of finished threads to the garbage collector.

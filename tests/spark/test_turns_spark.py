@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from sqlrun.engines import delta_commit, delta_files
-from sqlrun.engines.duckdb import DuckDBEngine
-from sqlrun.engines.spark import SparkEngine
+from sqlrun.engines.delta import commit as delta_commit
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.engines.spark.engine import SparkEngine
 from tests.alternating import at_random, auto
 from tests.projects import Site
 from tests.script import FIVE, START
@@ -124,5 +125,5 @@ def test_deletion_vectors_that_somebody_switched_off_are_switched_on_again(engin
     published = site.ledger.read().published
     assert published is not None
     for name in ("stg_sales", "fct_slots"):
-        table = delta_files.open_table(f"{site.warehouse}/{published.tables[name].path}")
+        table = delta_table.open_table(f"{site.warehouse}/{published.tables[name].path}")
         assert delta_commit.marks(table)

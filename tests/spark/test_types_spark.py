@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from sqlrun.column_types import infer
-from sqlrun.engines.spark import SparkEngine
-from sqlrun.parse import schema_of
+from sqlrun.engines.spark.engine import SparkEngine
+from sqlrun.parse.parse import schema_of
+from sqlrun.parse.type_check import infer
 from sqlrun.pipeline import prepare
 from tests.typed_expressions import COLUMNS, FILE, read
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from sqlrun import again, spark_alone
+from sqlrun import pipeline_cache
+from sqlrun.parse import spark_only
 from sqlrun.pipeline import prepare
-from sqlrun.unit import command
-from sqlrun.unit import run as runner
-from sqlrun.unit.results import TestResult
-from sqlrun.unit.spark import OnSpark
+from sqlrun.unit_tests import command
+from sqlrun.unit_tests.run import run as runner
+from sqlrun.unit_tests.run.results import TestResult
+from sqlrun.unit_tests.run.spark import OnSpark
 from tests import broken
 from tests.projects import prepared
 from tests.test_unit_engine import HASHED
@@ -48,8 +49,8 @@ def test_a_function_of_spark_alone_passes_on_spark(tmp_path: Path) -> None:
 
 def test_engines_that_differ_fail_the_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As they would if sqlrun took a function for alike that isn't."""
-    monkeypatch.setattr(spark_alone, "problems", lambda *_: ())
-    monkeypatch.setattr(again, "calls_alike", lambda *_: True)
+    monkeypatch.setattr(spark_only, "problems", lambda *_: ())
+    monkeypatch.setattr(pipeline_cache, "calls_alike", lambda *_: True)
 
     (found,) = results(broken.write(tmp_path, HASHED))
 

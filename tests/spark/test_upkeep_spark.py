@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from sqlrun import upkeep
-from sqlrun.engines import delta_files
-from sqlrun.engines.spark import SparkEngine
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.engines.spark.engine import SparkEngine
+from sqlrun.operations import maintenance
 from tests.projects import Site, copy_project
 from tests.script import FIVE, START, order
 from tests.whole import differences
@@ -30,7 +30,7 @@ def test_a_tick_after_upkeep_is_true_on_spark(engine: SparkEngine, tmp_path: Pat
         site.write(f"{number}.jsonl", [order(str(number), at - FIVE), order("9", at - FIVE, version=number)])
         assert site.tick(at).published
 
-    done = upkeep.maintain(site.ledger, 1, datetime.now(timezone.utc), lambda _: None)
+    done = maintenance.maintain(site.ledger, 1, datetime.now(timezone.utc), lambda _: None)
 
     assert done.merged > done.made
     idle = site.tick(START + 2 * FIVE)
@@ -44,7 +44,7 @@ def test_a_table_that_stood_still_for_longer_than_deleted_files_are_kept_changes
     engine: SparkEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Delta's own time travel ends there, even to the version that was the newest until the tick's own commit."""
-    monkeypatch.setitem(delta_files.PROPERTIES, "delta.deletedFileRetentionDuration", "interval 1 seconds")
+    monkeypatch.setitem(delta_table.PROPERTIES, "delta.deletedFileRetentionDuration", "interval 1 seconds")
     site = Site(copy_project(tmp_path), engine)
     site.write("1.jsonl", [order("1", START), order("2", START)])
     assert site.tick(START + FIVE).published

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sqlrun.engines import spark_session
-from sqlrun.engines.spark import SparkEngine
+from sqlrun.engines.spark import session as spark_session
+from sqlrun.engines.spark.engine import SparkEngine
 from tests import broken, shops
 from tests.test_names import run
 from tests.values import playing

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 import sqlrun
-from sqlrun.cli import main
-from sqlrun.engines.duckdb import DuckDBEngine
+from sqlrun.cli.main import main
+from sqlrun.engines.duckdb.engine import DuckDBEngine
 from tests.projects import Site, copy_project
 from tests.script import FIVE, START, order
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlrun.warm import wire
+from sqlrun.daemon import wire
 from tests import shops
 from tests.test_warm_builds import Shell, put
 

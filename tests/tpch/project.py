@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from sqlrun.engines.protocol import Engine
+from sqlrun.engine_api import Engine
 from tests.projects import Site
 from tests.tpch.world import FOLDER, MODEL_GRAINS, NUMBER, STREAM, TIMES, World, generate, world
 from tests.whole import differences

@@ -18,9 +18,9 @@ from pathlib import Path
 
 import duckdb
 
+from sqlrun.engines.duckdb import memory as unit_memory
+from sqlrun.engines.duckdb.memory import Computer, OnDuckDB
 from sqlrun.incremental.stages import Stage
-from sqlrun.unit import memory as unit_memory
-from sqlrun.unit.memory import Computer, OnDuckDB
 from tests.memory import START, Memory, Table, View
 
 FOLDER = Path(__file__).parent

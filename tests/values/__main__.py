@@ -9,8 +9,8 @@ import tempfile
 import traceback
 from pathlib import Path
 
-from sqlrun.engines.choice import engine_of
-from sqlrun.model import Profile
+from sqlrun.engines.factory import engine_of
+from sqlrun.project import Profile
 from tests.values import playing, pool
 
 

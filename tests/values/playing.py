@@ -14,11 +14,11 @@ from typing import Any
 
 from click.testing import CliRunner
 
-from sqlrun import upkeep
-from sqlrun.cli import main
-from sqlrun.engines.duckdb import DuckDBEngine
-from sqlrun.engines.protocol import Engine
-from sqlrun.verify import verify
+from sqlrun.cli.main import main
+from sqlrun.engine_api import Engine
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.operations import maintenance
+from sqlrun.operations.verify import verify
 from tests import broken
 from tests.projects import Site, now
 from tests.values import pool
@@ -200,7 +200,7 @@ class Play:
 
     def maintain(self) -> None:
         """Put small files together and delete old ones."""
-        upkeep.maintain(self.site.ledger, 2, now(), lambda _: None)
+        maintenance.maintain(self.site.ledger, 2, now(), lambda _: None)
 
     def require_shown(self) -> None:
         """Require that commands show each table, in each form, without a traceback."""

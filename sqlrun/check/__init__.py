@@ -1,0 +1,4 @@
+"""Expectations and measures over the rows that a tick has changed.
+
+Entry points: `check.check`, `measure`. Three evaluators give the same results: Arrow, SQL and Great Expectations.
+"""

@@ -1,0 +1,305 @@
+"""Expectations counted on Arrow columns, for those types and arguments of which Great Expectations says the same. Pure.
+
+The columns are those that Great Expectations would be given (`check_columns`): ranks, codes and signs of the values.
+What is left to do, to compare a rank with a bound and to count, is done here without pandas. Where anything is in doubt
+there is no count, and Great Expectations is asked.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, cast
+
+from sqlrun.check.comparable_columns import Prepared, family_of, inside
+from sqlrun.expectations.values import number
+from sqlrun.project import Value
+from sqlrun.runtime.arrow_values import array, scalar
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Kwargs = Mapping[str, Value]
+_COMMON = ("column", "column_A", "column_B", "column_list", "mostly")
+_OF_ROWS = ("row_condition", "condition_parser")
+_NOT_NULL, _BETWEEN = "expect_column_values_to_not_be_null", "expect_column_values_to_be_between"
+_FLAGS = ("strict_min", "strict_max", "or_equal")
+_BOUNDS = ("min_value", "max_value", "strict_min", "strict_max")
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many rows are unexpected, of how many that `mostly` is a share of, and where the first of them stand."""
+
+    looked_at: int
+    unexpected: int
+    places: tuple[int, ...]
+
+    def passes(self, mostly: Value) -> bool:
+        """Judge the count as Great Expectations does; of no rows everything is true."""
+        if not self.unexpected or not self.looked_at:
+            return True
+        return (self.looked_at - self.unexpected) / self.looked_at >= number(mostly, 1.0)
+
+
+def count(kind: str, prepared: Prepared, most: int) -> Count | None:
+    """Count the unexpected rows of one expectation, with the places of the first ones, at most so many.
+
+    None where it isn't known here what Great Expectations would say. Raises: whatever Arrow raises.
+    """
+    rule = _RULES.get(kind)
+    if rule is None:
+        return None
+    kwargs = {name: value for name, value in prepared.kwargs.items() if value is not None}
+    if not _plain(kwargs, rule.takes):
+        return None
+    mask = rule.unexpected(kwargs, prepared.columns)
+    if mask is None:
+        return None
+    import pyarrow.compute as pc
+
+    unexpected = int(pc.sum(mask).as_py() or 0)
+    places = pc.indices_nonzero(mask).slice(0, most).to_pylist() if unexpected else []
+    return Count(len(mask) - int(mask.null_count), unexpected, tuple(places))
+
+
+def none_unexpected(kind: str, kwargs: Kwargs, table: pa.Table) -> bool:
+    """Tell without an image of each value that no row is unexpected: there is no NULL, or both ends lie in the range.
+
+    False where that isn't known: then all values are looked at, and what is wrong is told.
+    """
+    import pyarrow as pa
+
+    kwargs = {name: value for name, value in kwargs.items() if value is not None and name not in _OF_ROWS}
+    name, rule = str(kwargs.get("column")), _RULES.get(kind)
+    if kind not in (_NOT_NULL, _BETWEEN) or rule is None or not _plain(kwargs, rule.takes):
+        return False
+    if name not in table.column_names or pa.types.is_dictionary(table.column(name).type):
+        return False
+    if kind == _NOT_NULL:
+        return bool(table.column(name).null_count == 0)
+    try:
+        return inside(dict(kwargs), table.column(name))
+    except Exception:  # Arrow's errors are of many classes
+        return False
+
+
+def _plain(kwargs: Kwargs, takes: tuple[str, ...]) -> bool:
+    """Tell whether all arguments are known ones, of the one type that Great Expectations can't read in another way."""
+    mostly = kwargs.get("mostly", 1.0)
+    if isinstance(mostly, bool) or not isinstance(mostly, (int, float)) or not 0 <= mostly <= 1:
+        return False
+    if not all(isinstance(kwargs[name], bool) for name in _FLAGS if name in kwargs):
+        return False
+    return set(kwargs) <= {*_COMMON, *takes}
+
+
+# ---------------------------------------------------------------------------------------- rules
+# Each gives true for an unexpected row, false for a good one, NULL for one that isn't looked at; or None: not sure.
+
+_Columns = Mapping[str, "pa.Array"]
+
+
+def _null(kwargs: Kwargs, columns: _Columns) -> pa.Array:
+    return _one(kwargs, columns).is_null()
+
+
+def _not_null(kwargs: Kwargs, columns: _Columns) -> pa.Array:
+    return _one(kwargs, columns).is_valid()
+
+
+def _outside(kwargs: Kwargs, columns: _Columns) -> pa.Array | None:
+    return _beyond(_one(kwargs, columns), kwargs)
+
+
+def _lengths(kwargs: Kwargs, columns: _Columns) -> pa.Array | None:
+    import pyarrow.compute as pc
+
+    column = _one(kwargs, columns)
+    ends = [kwargs[name] for name in ("min_value", "max_value", "value") if name in kwargs]
+    if family_of(column.type) != "text" or not ends or not all(type(end) is int and 0 <= end < 2**31 for end in ends):
+        return None
+    lengths = pc.utf8_length(column)
+    return pc.not_equal(lengths, scalar(cast(int, kwargs["value"]))) if "value" in kwargs else _beyond(lengths, kwargs)
+
+
+def _beyond(column: pa.Array, kwargs: Kwargs) -> pa.Array | None:
+    """Mark what lies outside of whole-numbered bounds."""
+    import pyarrow.compute as pc
+
+    low, high = cast("int | None", kwargs.get("min_value")), cast("int | None", kwargs.get("max_value"))
+    if low is not None and high is not None and low > high:
+        return None
+    too_low = pc.less_equal if kwargs.get("strict_min") else pc.less
+    too_high = pc.greater_equal if kwargs.get("strict_max") else pc.greater
+    below = None if low is None else too_low(column, scalar(low))
+    above = None if high is None else too_high(column, scalar(high))
+    if below is None or above is None:
+        return above if below is None else below
+    return pc.or_(below, above)
+
+
+def _not_in_set(kwargs: Kwargs, columns: _Columns) -> pa.Array | None:
+    """Mark the values that a set doesn't have."""
+    import pyarrow.compute as pc
+
+    found = _in_set(kwargs, columns)
+    return None if found is None else pc.invert(found)
+
+
+def _in_set(kwargs: Kwargs, columns: _Columns) -> pa.Array | None:
+    """Mark the values that a set has; only of types whose values are equal in one way alone."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column, given = _one(kwargs, columns), kwargs.get("value_set")
+    family = family_of(column.type)
+    if family not in _EXACT or not isinstance(given, (list, tuple)) or not given:
+        return None
+    if not all(type(value) is _EXACT[family] for value in given):
+        return None
+    if family == "integer":
+        if pa.types.is_unsigned_integer(column.type) or not all(abs(cast(int, value)) < 2**63 for value in given):
+            return None
+        column = column.cast(pa.int64())
+    if family in ("date", "decimal"):
+        equal = [pc.equal(column, scalar(cast(Any, value))) for value in given]
+        return functools.reduce(pc.or_, equal)
+    return pc.if_else(column.is_valid(), pc.is_in(column, array(cast(Any, given)).cast(column.type)), _null_truth())
+
+
+_EXACT: Mapping[str, type] = {"text": str, "integer": int, "decimal": Decimal, "boolean": bool, "date": date}
+
+
+def _unmatched(kwargs: Kwargs, columns: _Columns) -> pa.Array | None:
+    import pyarrow.compute as pc
+
+    found = _matched(kwargs, columns)
+    return None if found is None else pc.invert(found)
+
+
+def _matched(kwargs: Kwargs, columns: _Columns) -> pa.Array | None:
+    """Mark the texts in which Python's `re` finds an expression; Arrow's own expressions mean other things."""
+
+    column, pattern = _one(kwargs, columns), kwargs.get("regex")
+    if family_of(column.type) != "text" or not isinstance(pattern, str):
+        return None
+    try:
+        search = re.compile(pattern).search
+    except (re.error, OverflowError, RecursionError):
+        return None
+    encoded = column.dictionary_encode()
+    truths = [search(text) is not None for text in encoded.dictionary.to_pylist()]
+    return array(truths).take(encoded.indices)
+
+
+def _unequal(kwargs: Kwargs, columns: _Columns) -> pa.Array | None:
+    return _pair(kwargs, columns, "equal")
+
+
+def _not_greater(kwargs: Kwargs, columns: _Columns) -> pa.Array | None:
+    return _pair(kwargs, columns, "greater_equal" if kwargs.get("or_equal") else "greater")
+
+
+def _pair(kwargs: Kwargs, columns: _Columns, compare: str) -> pa.Array | None:
+    """Mark pairs of which a comparison isn't true; one with a missing value isn't, unless it is ignored."""
+    import pyarrow.compute as pc
+
+    first, second = (columns[str(kwargs[name])] for name in ("column_A", "column_B"))
+    bad = pc.invert(pc.fill_null(getattr(pc, compare)(first, second), scalar(False)))
+    match kwargs.get("ignore_row_if", "both_values_are_missing"):
+        case "both_values_are_missing":
+            ignored = pc.and_(first.is_null(), second.is_null())
+        case "either_value_is_missing":
+            ignored = pc.or_(first.is_null(), second.is_null())
+        case "neither":
+            return bad
+        case _:
+            return None
+    return pc.if_else(ignored, _null_truth(), bad)
+
+
+def _repeated(kwargs: Kwargs, columns: _Columns) -> pa.Array | None:
+    """Find that no key stands twice; which do, where some do, is Great Expectations' to say."""
+    column = _one(kwargs, columns)
+    return _none(len(column)) if _all_differ([column.drop_null()]) else None
+
+
+def _repeated_together(kwargs: Kwargs, columns: _Columns) -> pa.Array | None:
+    import pyarrow.compute as pc
+
+    found = [columns[name] for name in cast(Sequence[str], kwargs["column_list"])]
+    missing = [column.is_null() for column in found]
+    match kwargs.get("ignore_row_if", "all_values_are_missing"):
+        case "all_values_are_missing":
+            ignored = functools.reduce(pc.and_, missing)
+        case "any_value_is_missing":
+            ignored = functools.reduce(pc.or_, missing)
+        case "never":
+            ignored = None
+        case _:
+            return None
+    if ignored is not None and pc.any(ignored).as_py():
+        found = [column.filter(pc.invert(ignored)) for column in found]
+    return _none(len(missing[0])) if _all_differ(found) else None
+
+
+def _all_differ(codes: Sequence[pa.Array]) -> bool:
+    """Tell whether all rows of some columns of codes differ; NULL is a code of its own."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    whole, values = None, 1
+    for column in codes:
+        top = int(pc.max(column).as_py() or 0) + 2
+        values *= top
+        if values >= 2**62:
+            return False
+        filled = pc.fill_null(column, scalar(float(top - 1))).cast(pa.int64())
+        whole = filled if whole is None else pc.add(pc.multiply(whole, scalar(top)), filled)
+    return int(pc.count_distinct(whole).as_py()) == len(codes[0])
+
+
+def _none(rows: int) -> pa.Array:
+    import pyarrow as pa
+
+    return pa.repeat(scalar(False), rows)
+
+
+def _null_truth() -> pa.Scalar:
+    import pyarrow as pa
+
+    return pa.nulls(1, pa.bool_())[0]
+
+
+def _one(kwargs: Kwargs, columns: _Columns) -> Any:
+    return columns[str(kwargs["column"])]
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    unexpected: Callable[[Kwargs, _Columns], Any]
+    takes: tuple[str, ...] = ()
+
+
+_RULES: Mapping[str, _Rule] = {
+    _NOT_NULL: _Rule(_null),
+    "expect_column_values_to_be_null": _Rule(_not_null),
+    _BETWEEN: _Rule(_outside, _BOUNDS),
+    "expect_column_values_to_be_in_set": _Rule(_not_in_set, ("value_set",)),
+    "expect_column_values_to_not_be_in_set": _Rule(_in_set, ("value_set",)),
+    "expect_column_values_to_match_regex": _Rule(_unmatched, ("regex",)),
+    "expect_column_values_to_not_match_regex": _Rule(_matched, ("regex",)),
+    "expect_column_value_lengths_to_be_between": _Rule(_lengths, _BOUNDS),
+    "expect_column_value_lengths_to_equal": _Rule(_lengths, ("value",)),
+    "expect_column_values_to_be_unique": _Rule(_repeated),
+    "expect_compound_columns_to_be_unique": _Rule(_repeated_together, ("ignore_row_if",)),
+    "expect_column_pair_values_to_be_equal": _Rule(_unequal, ("ignore_row_if",)),
+    "expect_column_pair_values_a_to_be_greater_than_b": _Rule(_not_greater, ("ignore_row_if", "or_equal")),
+}
+# Those that are counted here, with plain arguments.
+KINDS = frozenset(_RULES)

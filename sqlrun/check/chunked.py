@@ -1,0 +1,200 @@
+"""Checks of a change too large to look at in one piece: part by part, keys by SQL. Shell: the engine, DuckDB.
+
+What looks at each row by itself is evaluated on one part after the other, as it is in one piece, and the counts are
+added up: the same answer as in one piece, in the memory of one part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from sqlrun.check.evaluate import counted, not_evaluated, result_of, run_checks
+from sqlrun.check.samples import SAMPLES, masked, sampled_columns
+from sqlrun.check.sql_evaluator import CHECK_SECONDS, kept
+from sqlrun.events import CheckResult
+from sqlrun.expectations.catalogue import CATALOGUE
+from sqlrun.expectations.validate import scope
+from sqlrun.expectations.values import columns_of, families, number
+from sqlrun.project import Expectation, Model
+from sqlrun.runtime import arrow_rows
+from sqlrun.transpile.writer import identifier
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from sqlrun.engine_api import Dialect
+
+_OF_ALL = ("expect_column_values_to_not_be_null", "expect_column_values_to_be_null")
+# Types of which DuckDB's and Spark's GROUP BY find the same values equal as the checks do.
+_COUNTABLE = ("integer", "decimal", "text", "boolean", "date", "timestamp", "timestamp_ntz")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A large change. `parts` gives its rows, `count` of them; `keyed` and `whole` give tables.
+
+    `ask` answers a query over the table `keyed`: the rows that share the grain with a changed one.
+    """
+
+    count: int
+    parts: Callable[[], Iterator[pa.Table]]
+    ask: Callable[[str], pa.Table]
+    keyed: Callable[[], pa.Table]
+    whole: Callable[[], pa.Table]
+    dialect: Dialect = "duckdb"
+
+
+@dataclass(slots=True)
+class _Sum:
+    """One check so far: `looked_at` are the rows that `mostly` is a share of."""
+
+    expectation: Expectation
+    evaluated: int = 0
+    looked_at: int = 0
+    unexpected: int = 0
+    samples: tuple[str, ...] = ()
+    seconds: float = 0.0
+    error: CheckResult | None = None
+    evaluator: str = ""
+
+
+def run_large(
+    model: Model,
+    expectations: tuple[Expectation, ...],
+    change: Change,
+    as_of: datetime,
+    seconds: float = CHECK_SECONDS,
+    evaluator: str = "auto",
+) -> tuple[CheckResult, ...]:
+    """Evaluate expectations as `quality.run_checks` does, with the same results, one for each, in their order."""
+    found: dict[int, CheckResult] = {}
+    ways: dict[str, dict[int, Expectation]] = {}
+    for index, expectation in enumerate(expectations):
+        ways.setdefault(_way(model, expectation), {})[index] = expectation
+    summed = {index: _Sum(expectation) for index, expectation in ways.get("parts", {}).items()}
+    pieces: list[pa.Table] = []
+    in_one = tuple(ways.get("piece", {}).values())
+    for part in change.parts() if summed or in_one or "schema" in ways else ():
+        _add(model, summed.values(), part, as_of, seconds, evaluator)
+        if in_one:
+            pieces.append(part.select(_needed(model, in_one, part)))
+        if "schema" in ways and not found:
+            results = run_checks(model, tuple(ways["schema"].values()), part.slice(0, 0), None, None, as_of, seconds)
+            found |= dict(zip(ways["schema"], (replace(r, evaluated=change.count) for r in results), strict=True))
+    found |= {index: _total(model, total) for index, total in summed.items()}
+    found |= {index: _keys(model, expectation, change) for index, expectation in ways.get("keys", {}).items()}
+    if in_one:
+        import pyarrow as pa
+
+        results = run_checks(model, in_one, pa.concat_tables(pieces), None, None, as_of, seconds, evaluator)
+        found |= dict(zip(ways["piece"], results, strict=True))
+    if "whole" in ways:
+        rest = tuple(ways["whole"].values())
+        keyed = change.keyed() if any(scope(e) == "key" for e in rest) else None
+        nothing = (keyed if keyed is not None else change.whole()).slice(0, 0)
+        results = run_checks(model, rest, nothing, keyed, change.whole, as_of, seconds, evaluator)
+        found |= dict(zip(ways["whole"], results, strict=True))
+    return tuple(found[index] for index in range(len(expectations)))
+
+
+def _way(model: Model, expectation: Expectation) -> str:
+    """Choose how an expectation is evaluated."""
+    sees, kwargs = scope(expectation), expectation.kwargs
+    has_share = number(kwargs.get("mostly"), 1.0) < 1.0
+    if sees == "row":
+        return "piece" if has_share and "column" not in kwargs else "parts"
+    if sees == "key":
+        types = families(model.columns)
+        named = columns_of(expectation, CATALOGUE[expectation.type].columns)
+        plain = not has_share and kwargs.get("row_condition") is None
+        return "keys" if plain and all(types.get(name) in _COUNTABLE for name in named) else "whole"
+    return "schema" if sees == "schema" else "whole"
+
+
+def _needed(model: Model, expectations: Sequence[Expectation], part: pa.Table) -> list[str]:
+    """Name the columns that some expectations look at or show; all where a condition may name any."""
+    if any(e.kwargs.get("row_condition") is not None for e in expectations):
+        return list(part.column_names)
+    named = [name for e in expectations for name in columns_of(e, CATALOGUE[e.type].columns)]
+    return [name for name in part.column_names if name in sampled_columns(model, named)]
+
+
+def _add(model: Model, sums: Iterable[_Sum], part: pa.Table, as_of: datetime, seconds: float, evaluator: str) -> None:
+    """Evaluate on one part what has not erred before; every unexpected row is counted, whatever `mostly` says."""
+    todo = [total for total in sums if total.error is None]
+    strict = tuple(_strict(total.expectation) for total in todo)
+    results = run_checks(model, strict, part, None, None, as_of, seconds, evaluator)
+    for total, result in zip(todo, results, strict=True):
+        total.seconds += result.seconds
+        # One part that Great Expectations was asked about is enough to say so.
+        total.evaluator = max(total.evaluator, result.evaluator)
+        if result.status == "error":
+            total.error = result
+            continue
+        total.evaluated += result.evaluated
+        total.unexpected += result.unexpected
+        total.samples = (*total.samples, *result.samples)[:SAMPLES]
+        total.looked_at += _looked_at(total.expectation, result.evaluated, part, as_of, seconds)
+
+
+def _strict(expectation: Expectation) -> Expectation:
+    kwargs = {name: value for name, value in expectation.kwargs.items() if name != "mostly"}
+    # As a note: a part's count is enough, nobody has to be asked which word it failed by.
+    return replace(expectation, kwargs=kwargs, severity="info", on_fail="warn")
+
+
+def _looked_at(expectation: Expectation, evaluated: int, part: pa.Table, as_of: datetime, seconds: float) -> int:
+    if number(expectation.kwargs.get("mostly"), 1.0) >= 1.0 or expectation.type in _OF_ALL:
+        return evaluated
+    condition = expectation.kwargs.get("row_condition")
+    rows = part if condition is None else kept(part, str(condition), as_of, seconds)
+    column = rows.column(str(expectation.kwargs["column"]))
+    return len(column) - int(column.null_count)
+
+
+def _total(model: Model, total: _Sum) -> CheckResult:
+    expectation, error = total.expectation, total.error
+    if error is not None:
+        return replace(
+            not_evaluated(model, expectation, error.message), seconds=total.seconds, evaluated=error.evaluated
+        )
+    mostly = number(expectation.kwargs.get("mostly"), 1.0)
+    good = total.looked_at - total.unexpected
+    success = total.unexpected == 0 or (total.looked_at > 0 and good / total.looked_at >= mostly)
+    message = f"{total.unexpected} unexpected of {total.evaluated} rows" if total.unexpected else ""
+    return result_of(
+        model,
+        expectation,
+        success,
+        total.evaluated,
+        total.unexpected,
+        total.samples,
+        message,
+        total.seconds,
+        total.evaluator,
+    )
+
+
+def _keys(model: Model, expectation: Expectation, change: Change) -> CheckResult:
+    """Count the rows that share their key with another one, by the engine."""
+    names = columns_of(expectation, CATALOGUE[expectation.type].columns)
+    columns = [identifier(name, change.dialect) for name in names]
+    missing = " or " if str(expectation.kwargs.get("ignore_row_if")).startswith("any") else " and "
+    ignored = missing.join(f"{column} is null" for column in columns)
+    where = "true" if expectation.kwargs.get("ignore_row_if") == "never" else f"not ({ignored})"
+    group = ", ".join(columns)
+    groups = f"select {group}, count(*) as n from keyed where {where} group by {group} having count(*) > 1"
+    sums = f"(select coalesce(sum(n), 0) from ({groups}) as q) as bad"
+    ((rows, bad),) = [tuple(row.values()) for row in change.ask(f"select count(*) as n, {sums} from keyed").to_pylist()]
+    samples: tuple[str, ...] = ()
+    if bad:
+        wanted = sampled_columns(model, names)
+        shown = ", ".join(f"k.{identifier(name, change.dialect)}" for name in wanted)
+        same = "<=>" if change.dialect == "spark" else "is not distinct from"
+        on = " and ".join(f"k.{column} {same} q.{column}" for column in columns)
+        few = change.ask(f"select {shown} from keyed as k join ({groups}) as q on {on} limit {SAMPLES}")
+        samples = tuple(masked(model, row, "", wanted) for row in arrow_rows.plain(few))
+    return counted(model, expectation, int(rows), int(bad), samples, 0.0)

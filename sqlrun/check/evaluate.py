@@ -1,0 +1,304 @@
+"""Checks run on a tick's rows. Shell: Arrow, Great Expectations, DuckDB for custom SQL."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING
+
+from sqlrun.check import arrow_evaluator, great_expectations
+from sqlrun.check.comparable_columns import prepare
+from sqlrun.check.great_expectations import Asked, said
+from sqlrun.check.regex_guard import stoppable
+from sqlrun.check.samples import SAMPLES, bounded, masked, sample_rows, sampled_columns
+from sqlrun.check.sql_evaluator import CHECK_SECONDS, OfAValue, kept, unexpected
+from sqlrun.errors import SqlrunError
+from sqlrun.events import CheckResult, CheckStatus
+from sqlrun.expectations.catalogue import CATALOGUE, QUERY
+from sqlrun.expectations.validate import scope
+from sqlrun.expectations.values import columns_of, identity, resolved
+from sqlrun.project import Expectation, Model
+from sqlrun.runtime.time_limit import OutOfTimeError, within
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_HIDDEN = "the check raised an error; its text is hidden, a column is tagged pii"
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """One evaluation before severity is looked at; success None is an error."""
+
+    success: bool | None
+    evaluated: int = 0
+    unexpected: int = 0
+    samples: tuple[str, ...] = ()
+    message: str = ""
+    seconds: float = 0.0
+    raw: Mapping[str, object] | None = None
+    evaluator: str = ""
+
+
+def run_checks(
+    model: Model,
+    expectations: tuple[Expectation, ...],
+    rows: pa.Table,
+    keyed: pa.Table | None,
+    whole: Callable[[], pa.Table] | None,
+    as_of: datetime,
+    seconds: float = CHECK_SECONDS,
+    evaluator: str = "auto",
+) -> tuple[CheckResult, ...]:
+    """Evaluate expectations on the rows that each has to see; one result for each, in their order.
+
+    One that takes longer than so many `seconds` is stopped, and is an error.
+
+    `rows`: the changed rows as they are now. `keyed`: the table's rows that share a key with them (None: `rows`
+    are enough). `whole`: gives the whole table, called once at most and only when a check needs it. `evaluator`: `auto`
+    leaves to Arrow what it counts as Great Expectations does; `great_expectations` asks about all of them.
+    """
+    get_whole = functools.cache(whole) if whole else None
+    outcomes: dict[int, _Outcome] = {}
+    for (rows_of, condition), lot in _lots(expectations, keyed is not None, outcomes).items():
+        tables = {"row": rows, "schema": rows, "key": keyed}
+        table = tables.get(rows_of) if rows_of != "table" else get_whole and get_whole()
+        try:
+            if table is not None and condition is not None:
+                table = kept(table, condition, as_of, seconds)
+        except ValueError as error:
+            outcomes |= dict.fromkeys(lot, _Outcome(None, message=f"row_condition: {_shown(model, error)}"))
+            continue
+        outcomes |= _lot(model, lot, table, rows_of, as_of, seconds, evaluator)
+    if set(outcomes) != set(range(len(expectations))):
+        raise SqlrunError(f"{model.name}: {len(expectations)} checks declared, {len(outcomes)} evaluated")
+    return tuple(_result(model, expectation, outcomes[index]) for index, expectation in enumerate(expectations))
+
+
+def _lots(
+    expectations: Sequence[Expectation], has_keyed: bool, outcomes: dict[int, _Outcome]
+) -> dict[tuple[str, str | None], dict[int, Expectation]]:
+    """Group expectations by the rows that they see; those of which that can't be said become outcomes at once."""
+    lots: dict[tuple[str, str | None], dict[int, Expectation]] = {}
+    for index, expectation in enumerate(expectations):
+        try:
+            sees = scope(expectation)
+        except (KeyError, ValueError) as error:
+            outcomes[index] = _Outcome(None, message=f"{expectation.type}: {said(error)}")
+            continue
+        # Each run of Great Expectations has a price of its own: where the rows are the same, one is enough.
+        sees = "row" if sees == "key" and not has_keyed else sees
+        condition = expectation.kwargs.get("row_condition")
+        key = (sees, None if condition is None else str(condition))
+        lots.setdefault(key, {})[index] = expectation
+    return lots
+
+
+def _lot(
+    model: Model,
+    lot: Mapping[int, Expectation],
+    table: pa.Table | None,
+    rows_of: str,
+    as_of: datetime,
+    seconds: float,
+    evaluator: str,
+) -> dict[int, _Outcome]:
+    """Evaluate the expectations that look at the same rows."""
+    if table is None:
+        return dict.fromkeys(lot, _Outcome(None, message="not evaluated: the whole table wasn't given"))
+    if rows_of in ("row", "key") and table.num_rows == 0:
+        return dict.fromkeys(lot, _Outcome(True))
+    outcomes: dict[int, _Outcome] = {}
+    asked: list[Asked] = []
+    for index, expectation in lot.items():
+        if expectation.type == QUERY:
+            outcomes[index] = _custom(model, expectation, table, as_of, seconds)
+            continue
+        try:
+            kwargs = resolved(expectation.kwargs, as_of)
+            if evaluator == "auto" and arrow_evaluator.none_unexpected(expectation.type, kwargs, table):
+                outcomes[index] = _Outcome(True, table.num_rows, evaluator="arrow")
+                continue
+            prepared = prepare(expectation.type, kwargs, table)
+            prepared = stoppable(expectation.type, prepared, seconds)
+            asked.append(Asked(index, expectation, prepared))
+        except Exception as error:  # Arrow's errors are of many classes; each is this check's error
+            hidden = _private(model, expectation) and not isinstance(error, OutOfTimeError)
+            text = _HIDDEN if hidden else said(error)
+            outcomes[index] = _Outcome(None, table.num_rows, message=text)
+    return outcomes | _evaluated(model, asked, table, seconds, evaluator)
+
+
+def _custom(model: Model, expectation: Expectation, table: pa.Table, as_of: datetime, seconds: float) -> _Outcome:
+    started = time.perf_counter()
+    query = str(expectation.kwargs["unexpected_rows_query"])
+    try:
+        count, few = unexpected(table, query, as_of, SAMPLES, seconds)
+    except ValueError as error:
+        return _Outcome(None, table.num_rows, message=_shown(model, error))
+    samples = tuple(masked(model, row, query) for row in few)
+    took = time.perf_counter() - started
+    return _Outcome(count == 0, table.num_rows, count, samples, _rows(count, table), took, evaluator="duckdb")
+
+
+def _rows(count: int, table: pa.Table) -> str:
+    return f"{count} unexpected of {table.num_rows} rows" if count else ""
+
+
+def _evaluated(
+    model: Model, asked: Sequence[Asked], table: pa.Table, limit: float, evaluator: str
+) -> dict[int, _Outcome]:
+    """Count what can be counted on the columns as they are; ask Great Expectations about all else and what failed."""
+    if not asked:
+        return {}
+    started = time.perf_counter()
+    counted = _counted(model, asked, table, limit) if evaluator == "auto" else {}
+    rest = [item for item in asked if item.number not in counted]
+    told = great_expectations.evaluated(rest, table.num_rows, limit) if rest else {}
+    seconds = (time.perf_counter() - started) / len(asked)
+    found = {item.number: _outcome(model, item, told[item.number], table) for item in rest}
+    return {key: replace(outcome, seconds=seconds) for key, outcome in (counted | found).items()}
+
+
+def _counted(model: Model, asked: Sequence[Asked], table: pa.Table, limit: float) -> dict[int, _Outcome]:
+    """Evaluate what passes, and notes; which rows break any other rule is for Great Expectations to say."""
+    outcomes = {}
+    for item in asked:
+        expectation = item.expectation
+        count = partial(arrow_evaluator.count, expectation.type, item.prepared, SAMPLES)
+        try:
+            # Python searches a text in one step, but it does not look at all texts in one.
+            found = within(limit, count) if "regex" in item.prepared.kwargs else count()
+        except OutOfTimeError as error:
+            outcomes[item.number] = _Outcome(None, table.num_rows, message=said(error))
+            continue
+        except Exception:  # Arrow's errors are of many classes; what to make of it is for Great Expectations to say
+            continue
+        if found is None:
+            continue
+        success = found.passes(item.prepared.kwargs.get("mostly"))
+        if success or _is_note(expectation):
+            samples = _samples(model, expectation, table, found.places)
+            message = _rows(found.unexpected, table)
+            outcomes[item.number] = _Outcome(
+                success, table.num_rows, found.unexpected, samples, message, evaluator="arrow"
+            )
+    return outcomes
+
+
+def _is_note(expectation: Expectation) -> bool:
+    return expectation.severity == "info" and expectation.on_fail == "warn"
+
+
+def _samples(model: Model, expectation: Expectation, table: pa.Table, places: Sequence[int]) -> tuple[str, ...]:
+    names = columns_of(expectation, CATALOGUE[expectation.type].columns)
+    wanted = sampled_columns(model, names)
+    shown = table.select([name for name in wanted if name in table.column_names])
+    return tuple(masked(model, row, "", wanted) for row in sample_rows(shown, places))
+
+
+def _outcome(model: Model, item: Asked, told: great_expectations.Said, table: pa.Table) -> _Outcome:
+    """Make an outcome of what Great Expectations said."""
+    expectation, evaluator = item.expectation, "great_expectations"
+    if told is True:
+        return _Outcome(True, table.num_rows, evaluator=evaluator)
+    private = _private(model, expectation)
+    if not isinstance(told, Mapping):
+        # An exception's text may quote a value.
+        return _Outcome(None, table.num_rows, message=_HIDDEN if private else str(told), evaluator=evaluator)
+    success, counts_rows = bool(told["success"]), CATALOGUE[expectation.type].counts_rows
+    # A statistic's unexpected_count counts values, not rows.
+    count = int(told.get("unexpected_count", 0)) if counts_rows else 0
+    samples: tuple[str, ...] = ()
+    if count:
+        places = told.get("partial_unexpected_index_list") or []
+        samples = _samples(model, expectation, table, [int(place) for place in places[:SAMPLES]])
+        message = _rows(count, table)
+    elif success and counts_rows:
+        message = ""
+    else:
+        observed = told.get("observed_value")
+        if item.prepared.scale and observed is not None:
+            observed = observed / 10**item.prepared.scale
+        message = "observed ***" if private else f"observed {observed}"[:200]
+    raw = bounded(told["raw"], hidden=private)
+    return _Outcome(success, table.num_rows, count, samples, message, raw=raw, evaluator=evaluator)
+
+
+def not_evaluated(model: Model, expectation: Expectation, why: str) -> CheckResult:
+    """Write down a check whose rows couldn't be looked at: an error, never a pass."""
+    return _result(model, expectation, _Outcome(None, message=why))
+
+
+def result_of(
+    model: Model,
+    expectation: Expectation,
+    success: bool,
+    evaluated: int,
+    unexpected: int,
+    samples: tuple[str, ...],
+    message: str,
+    seconds: float = 0.0,
+    evaluator: str = "",
+) -> CheckResult:
+    """Write down a check that was counted elsewhere."""
+    outcome = _Outcome(success, evaluated, unexpected, samples, message, seconds, None, evaluator)
+    return _result(model, expectation, outcome)
+
+
+def counted(
+    model: Model, expectation: Expectation, evaluated: int, unexpected: int, samples: tuple[str, ...], seconds: float
+) -> CheckResult:
+    """Write down a check that an engine has counted: it passes where no row is unexpected."""
+    message = f"{unexpected} unexpected of {evaluated} rows" if unexpected else ""
+    return _result(
+        model, expectation, _Outcome(not unexpected, evaluated, unexpected, samples, message, seconds, None, "duckdb")
+    )
+
+
+def _result(model: Model, expectation: Expectation, outcome: _Outcome) -> CheckResult:
+    kind = CATALOGUE.get(expectation.type)
+    status: CheckStatus = "pass" if outcome.success else "error"
+    if outcome.success is False:
+        status = _failed(expectation)
+    return CheckResult(
+        model=model.name,
+        type=expectation.name or expectation.type,
+        columns=columns_of(expectation, kind.columns if kind else ("column",)),
+        severity=expectation.severity,
+        status=status,
+        evaluated=outcome.evaluated,
+        unexpected=outcome.unexpected,
+        samples=outcome.samples,
+        seconds=outcome.seconds,
+        message=outcome.message,
+        description=expectation.description,
+        place=expectation.place,
+        check_id=identity(model.name, expectation),
+        raw=outcome.raw,
+        evaluator=outcome.evaluator,
+    )
+
+
+def _failed(expectation: Expectation) -> CheckStatus:
+    """Say what a failure is: `on_fail` decides, but of rules of quarantine, that `sqlrun check` looks at, severity."""
+    held_back = expectation.on_fail == "quarantine" and expectation.severity == "critical"
+    if held_back or expectation.on_fail == "fail":
+        return "fail"
+    return "info" if expectation.severity == "info" else "warn"
+
+
+def _private(model: Model, expectation: Expectation) -> bool:
+    """Tell whether a column that an expectation names is tagged pii."""
+    names = columns_of(expectation, CATALOGUE[expectation.type].columns)
+    return any("pii" in column.tags for column in model.columns if column.name in names)
+
+
+def _shown(model: Model, error: ValueError) -> str:
+    """Give the text of SQL's error, unless it may quote a value where the model has private ones; SQL sees them all."""
+    private = isinstance(error, OfAValue) and any("pii" in column.tags for column in model.columns)
+    return _HIDDEN if private else said(error)

@@ -1,0 +1,142 @@
+"""All checks of a model over its whole published table. Shell: Delta files through DuckDB, Great Expectations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from sqlrun.check.check import expectations_of
+from sqlrun.check.relationships import over_whole
+from sqlrun.check.sql_evaluator import CHECK_SECONDS
+from sqlrun.engine_api import Engine
+from sqlrun.errors import EngineError, Place
+from sqlrun.events import CheckResult
+from sqlrun.expectations.catalogue import CATALOGUE, QUERY, VOLUME
+from sqlrun.expectations.values import columns_of
+from sqlrun.incremental.compile import Compiled
+from sqlrun.load.constraints import RELATIONSHIPS
+from sqlrun.plan.environment_sharing import print_of
+from sqlrun.plan.plan import Workspace
+from sqlrun.project import Column, Expectation, Model
+from sqlrun.publish.reader import relation
+from sqlrun.publish.table_state import Published, TableState
+from sqlrun.transpile.writer import identifier
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """One table: how many rows it has, and a result for each check that is declared.
+
+    `edited`: the model means something else by now; checked was the table that the tick has.
+    """
+
+    model: str
+    rows: int
+    results: tuple[CheckResult, ...]
+    edited: bool = False
+
+
+def declared(space: Workspace, names: tuple[str, ...]) -> list[tuple[Compiled, tuple[Expectation, ...]]]:
+    """List the named models that have checks of their tables, in graph order: volume is of a tick, as freshness is."""
+    found = [
+        (model, tuple(one for one in expectations_of(space, model) if one.type != VOLUME))
+        for model in space.tables
+        if model.name in names
+    ]
+    return [(model, expectations) for model, expectations in found if expectations]
+
+
+def check_table(
+    engine: Engine,
+    warehouse: str,
+    published: Published,
+    model: Compiled,
+    expectations: tuple[Expectation, ...],
+    meaning: str,
+    seconds: float = CHECK_SECONDS,
+) -> Checked:
+    """Evaluate a model's checks on all public rows of its table at a tick; what can't be evaluated is an error.
+
+    `meaning` is the model's hash now. A check that takes longer than so many `seconds` is an error.
+    """
+    contract, state = model.query.rendered.model, published.tables.get(model.name)
+    if state is None:
+        why = f"tick {published.tick} has no table {model.name}; `sqlrun build` makes it"
+        return Checked(model.name, 0, _errors(contract, expectations, why))
+    edited = print_of(state.path) != meaning
+    there = {name for name, _ in state.columns}
+    known = [e for e in expectations if _named(e) <= there]
+    found = {}
+    for expectation in expectations:
+        if gone := sorted(_named(expectation) - there):
+            since = f"{model.name} was edited since, `sqlrun build` builds it" if edited else "it is no column of it"
+            why = f"the table of tick {published.tick} has no column {', '.join(gone)}: {since}"
+            found[id(expectation)] = _errors(contract, (expectation,), why)[0]
+    rows = 0
+    if known:
+        ours = [e for e in known if e.type != RELATIONSHIPS]
+        rows, results = _evaluated(engine, warehouse, published, contract, state, ours, seconds)
+        found |= {id(e): result for e, result in zip(ours, results, strict=True)}
+        for one in known:
+            if one.type == RELATIONSHIPS:
+                found[id(one)] = over_whole(engine, warehouse, published, _guarded(contract, state), one, rows)
+    return Checked(model.name, rows, tuple(found[id(e)] for e in expectations), edited)
+
+
+def _evaluated(
+    engine: Engine,
+    warehouse: str,
+    published: Published,
+    contract: Model,
+    state: TableState,
+    expectations: list[Expectation],
+    seconds: float,
+) -> tuple[int, tuple[CheckResult, ...]]:
+    """Read what the checks look at, once, and evaluate them; each scope is the whole table."""
+    from sqlrun.check.evaluate import run_checks
+
+    names = ", ".join(identifier(name, "duckdb") for name in _needed(contract, state, expectations))
+    held = relation(warehouse, contract.name, state, "held")
+    try:
+        rows = engine.query(f"select {names} from held", (held,))
+    except EngineError as error:
+        return 0, _errors(contract, tuple(expectations), f"the table can't be read: {error}")
+    contract, asked = _guarded(contract, state), tuple(expectations)
+    # Ticks count what they can without Great Expectations; here it looks at all of it itself.
+    results = run_checks(
+        contract, asked, rows, None, lambda: rows, published.as_of, seconds, evaluator="great_expectations"
+    )
+    return rows.num_rows, results
+
+
+def _errors(contract: Model, expectations: tuple[Expectation, ...], why: str) -> tuple[CheckResult, ...]:
+    from sqlrun.check.evaluate import not_evaluated
+
+    return tuple(not_evaluated(contract, expectation, why) for expectation in expectations)
+
+
+def _named(expectation: Expectation) -> set[str]:
+    """Name the columns that have to be there for an expectation to mean anything."""
+    kind = CATALOGUE.get(expectation.type)
+    return set(columns_of(expectation, kind.columns if kind else ("column",)))
+
+
+def _needed(contract: Model, state: TableState, expectations: list[Expectation]) -> Iterator[str]:
+    """Name the columns to read: those that the checks look at and those that tell rows apart, or all."""
+    looked_at = {*contract.grain, *(name for e in expectations for name in _named(e))}
+    sees_all = any(
+        e.type == QUERY or CATALOGUE[e.type].scope == "schema" or e.kwargs.get("row_condition") is not None
+        for e in expectations
+    )
+    names = [name for name, _ in state.columns]
+    some = [name for name in names if name in looked_at]
+    # Counting rows takes a column, too.
+    yield from names if sees_all else some or names[:1]
+
+
+def _guarded(contract: Model, state: TableState) -> Model:
+    """Take columns that the contract has no more for private: what it said of them then isn't known."""
+    place = Place(contract.contract_file)
+    gone = [(name, kind) for name, kind in state.columns if contract.column(name) is None]
+    hidden = (Column(name, kind, "", place, tags=("pii",)) for name, kind in gone)
+    return replace(contract, columns=(*contract.columns, *hidden))

@@ -1,0 +1,349 @@
+"""Each table's measures in a tick, compared with their past, and how old its newest event is. Shell: the engine.
+
+Measures are told and kept, and never keep a tick from being published. A freshness that is declared is a check like any
+other: where it can't be evaluated, that is an error.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any
+
+from sqlrun.check import volume
+from sqlrun.engine_api import Relation
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.errors import EngineError, Place, first_line
+from sqlrun.events import CheckResult, CheckStatus, Measure
+from sqlrun.expectations.values import identity
+from sqlrun.incremental.compile import Compiled
+from sqlrun.maintain.changed_rows import Change
+from sqlrun.maintain.maintain import Progress
+from sqlrun.project import Expectation, Freshness, Model
+from sqlrun.publish.table_state import parse_time
+from sqlrun.runtime import arrow_rows, far_times
+from sqlrun.runtime.arrow_values import scalar
+from sqlrun.system_tables import anomalies, measures
+from sqlrun.system_tables.anomalies import Band, duration
+from sqlrun.transpile.writer import identifier, timestamp
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# So many columns of a model have their share of NULLs measured, the first ones of its contract.
+MOST_COLUMNS = 20
+# Where nothing is declared: files without an event of this long before the tick are opened only if no other has one.
+LATELY = timedelta(days=1)
+# So many times of events of the future are remembered of a table.
+MOST_LATER = 10_000
+MICRO = timedelta(microseconds=1)
+FIRST, LAST = (end.replace(tzinfo=timezone.utc) for end in (datetime.min, datetime.max))
+Found = tuple[tuple[Measure, ...], tuple[CheckResult, ...]]
+
+
+def measure(progress: Progress, model: Compiled, changed: Change) -> Found:
+    """Measure a model's tick and compare it with the past; give what declared freshness and volume say, too."""
+    fresh, stale = _freshness(progress, model, changed)
+    stale = [*stale, *volume.judged(progress, model, changed.count, _passed(progress, model))]
+    try:
+        found = [*_measures(progress, model, changed), *fresh]
+    except Exception as error:  # Arrow's errors are of many classes; none of them is the tick's
+        return tuple(fresh), (*stale, _untold(model, f"not measured: {first_line(error)}"))
+    judged, told = _compared(progress, model, found, changed)
+    return judged, (*stale, *told)
+
+
+def _measures(progress: Progress, model: Compiled, changed: Change) -> Iterator[Measure]:
+    name, rows = model.name, changed.rows
+    interval = _interval(progress, model)
+    if model.source is not None:
+        source = f"{model.source.group}.{model.source.name}"
+        landed = {"rows": float(changed.count), "quarantined": float(changed.quarantined)}
+        landed |= {"files": float(changed.files), "rescued": float(changed.rescued)}
+        landed |= _lateness(progress, model, rows)
+        for what, value in landed.items():
+            yield Measure(name, what, value, source, interval)
+    if rows is not None and rows.num_rows:
+        columns = [c.name for c in model.query.rendered.model.columns if c.nullable and c.name in rows.column_names]
+        for column in columns[:MOST_COLUMNS]:
+            share = rows.column(column).null_count / rows.num_rows
+            yield Measure(name, f"null_share:{column}", share, None, interval)
+
+
+def _interval(progress: Progress, model: Compiled) -> float | None:
+    """Give the seconds since the tick that the model was last part of; None where there was none, or no time passed."""
+    return _passed(progress, model) or None
+
+
+def _passed(progress: Progress, model: Compiled) -> float | None:
+    """Give the seconds since the tick that the model was last part of, 0 where no time passed; None in its first."""
+    state = progress.plan.tables[model.name].state
+    return (progress.plan.as_of - parse_time(state.as_of)).total_seconds() if state else None
+
+
+def _lateness(progress: Progress, model: Compiled, rows: pa.Table | None) -> dict[str, float]:
+    """Say how long after their events lines came; one from the future counts as negative."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column = model.query.rendered.model.event_time
+    if not column or rows is None or rows.num_rows == rows.column(column).null_count:
+        return {}
+    micros = pa.timestamp("us", tz="UTC")
+    happened = rows.column(column).cast(micros).cast(pa.int64())
+    now = scalar(progress.plan.as_of).cast(pa.int64())
+    median, p95 = pc.quantile(pc.subtract(now, happened), q=[0.5, 0.95]).to_pylist()
+    return {"lateness_median_seconds": median / 1e6, "lateness_p95_seconds": p95 / 1e6}
+
+
+# ---------------------------------------------------------------------------------------- the past
+
+
+def _compared(progress: Progress, model: Compiled, found: list[Measure], changed: Change) -> Found:
+    """Compare measures with their past, and make a check of each of which something is expected."""
+    if not model.query.rendered.config.anomalies:
+        return tuple(found), ()
+    kept, told = [], []
+    for each in found:
+        started = time.perf_counter()
+        try:
+            judged, band = _judged(progress, each, changed.count)
+        except EngineError as error:
+            told.append(_untold(model, f"not compared with the past: {error}"))
+            judged, band = each, None
+        kept.append(judged)
+        if band is not None:
+            told.append(_check(model, judged, band, changed.count, time.perf_counter() - started))
+    return tuple(kept), tuple(told)
+
+
+def _judged(progress: Progress, each: Measure, count: int) -> tuple[Measure, Band | None]:
+    if anomalies.kind_of(each.measure) is None:
+        return each, None
+    at = measures.middle(progress.plan.as_of, each.interval_seconds)
+    judged, band = anomalies.judged(each, at, progress.history.same_hour(each, at), count)
+    if band is None:
+        judged, band = anomalies.judged(each, at, progress.history.recent(each, at), count)
+    return judged, band
+
+
+def _check(model: Compiled, judged: Measure, band: Band, count: int, seconds: float) -> CheckResult:
+    kind = anomalies.kind_of(judged.measure)
+    assert kind is not None
+    contract = model.query.rendered.model
+    column = contract.column(judged.measure.partition(":")[2])
+    place = model.source.place if model.source else Place(contract.contract_file)
+    columns = () if column is None else (column.name,)
+    message = anomalies.told(judged, band) if judged.unusual else ""
+    status: CheckStatus = "warn" if judged.unusual else "pass"
+    return _result(
+        model, kind.check, columns, status, place if column is None else column.place, message, count, seconds
+    )
+
+
+def _untold(model: Compiled, message: str) -> CheckResult:
+    """Warn that a measure is missing: no tick waits for one, and none passes by it."""
+    return _result(model, "measures", (), "warn", Place(model.query.rendered.model.contract_file), message)
+
+
+def _result(
+    model: Compiled,
+    kind: str,
+    columns: tuple[str, ...],
+    status: CheckStatus,
+    place: Place,
+    message: str = "",
+    evaluated: int = 0,
+    seconds: float = 0.0,
+    severity: str = "warning",
+) -> CheckResult:
+    declared = Expectation(kind, {"columns": list(columns)}, severity, "warn", "", place)
+    return CheckResult(
+        model=model.name,
+        type=kind,
+        columns=columns,
+        severity=severity,
+        status=status,
+        evaluated=evaluated,
+        unexpected=0,
+        samples=(),
+        seconds=seconds,
+        message=message,
+        description="",
+        place=place,
+        check_id=identity(model.name, declared),
+    )
+
+
+# ---------------------------------------------------------------------------------------- freshness
+
+
+def _freshness(progress: Progress, model: Compiled, change: Change) -> tuple[list[Measure], list[CheckResult]]:
+    """Look for the newest event that is not of the future, and judge its age where the contract says how."""
+    contract = model.query.rendered.model
+    if not contract.event_time:
+        return [], []
+    started = time.perf_counter()
+    try:
+        newest, message = _newest(progress, model, contract, change), ""
+    except EngineError as error:
+        newest, message = None, str(error)
+    age = None if newest is None else (progress.plan.as_of - newest).total_seconds()
+    source = f"{model.source.group}.{model.source.name}" if model.source else None
+    found = [Measure(model.name, "freshness_seconds", age, source, _interval(progress, model))]
+    declared = contract.freshness
+    if declared is None:
+        return found, [] if not message else [_untold(model, f"freshness is not measured: {message}")]
+    status: CheckStatus = "error" if message else _status(age, declared)
+    severity = "warning" if status == "warn" or declared.error_after is None else "critical"
+    message = message or _age(newest, age, declared)
+    seconds = time.perf_counter() - started
+    columns = (contract.event_time,)
+    return found, [_result(model, "freshness", columns, status, declared.place, message, 1, seconds, severity)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Newest:
+    """What was found in a version of a table: the newest event up to a time, and those after it.
+
+    `following` are the times of all later events up to `until`, in order.
+    """
+
+    entry: delta_table.Entry | None
+    as_of: datetime
+    newest: datetime | None
+    following: tuple[datetime, ...] = ()
+    until: datetime = LAST
+
+    def holds(self, entry: delta_table.Entry | None, as_of: datetime) -> bool:
+        """Tell whether it is true of a version at a later time: events of the future become the past."""
+        return entry is not None and entry == self.entry and self.as_of <= as_of <= self.until
+
+    def grown(self, came: datetime | None, later: Iterable[datetime], as_of: datetime) -> _Newest:
+        """Add a tick's events, up to its time and after it."""
+        past = [each for each in (self.newest, came) if each] + [each for each in self.following if each <= as_of]
+        rest = {each for each in (*self.following, *later) if as_of < each <= self.until}
+        return _soonest(_Newest(None, as_of, max(past, default=None), tuple(sorted(rest)), self.until))
+
+
+def _soonest(found: _Newest) -> _Newest:
+    """Keep so many events of the future as can be held."""
+    if len(found.following) <= MOST_LATER:
+        return found
+    kept = found.following[:MOST_LATER]
+    return replace(found, following=kept, until=kept[-1])
+
+
+# By the tables' paths: where rows only come, the next tick needn't look at those that were there.
+_known: dict[str, _Newest] = {}
+
+
+def _newest(progress: Progress, model: Compiled, contract: Model, change: Change) -> datetime | None:
+    """Find the newest event up to the tick's time; files of older events are opened only where there is none.
+
+    What is newer than the newest of the rows that came or changed in this tick lies in few files, if in any.
+    """
+    path, as_of, column = progress.plan.tables[model.name].spec.path, progress.plan.as_of, contract.event_time
+    came, later = _ends(change.rows, column, as_of)
+    known = _known.get(path)
+    if known is not None and known.holds(_grown_from(progress, model, change), as_of):
+        found = known.grown(came, later, as_of)
+    else:
+        found = _looked_for(progress, model, column, came)
+    entry = delta_table.entry_of(path, progress.states[model.name].version)
+    _known[path] = replace(found, entry=entry)
+    return found.newest
+
+
+def _grown_from(progress: Progress, model: Compiled, change: Change) -> delta_table.Entry | None:
+    """Give the version to which this tick has only added the rows that it has; None where that isn't known."""
+    table, now = progress.plan.tables[model.name], progress.states[model.name]
+    if not change.commits:
+        return delta_table.entry_of(table.spec.path, now.version)
+    if table.state is None or not change.grew or change.rows is None:
+        return None
+    return delta_table.entry_of(table.spec.path, table.state.version)
+
+
+def _looked_for(progress: Progress, model: Compiled, event_time: str, came: datetime | None) -> _Newest:
+    """Read the newest event up to the tick's time from the table, and those after it.
+
+    Of a landing table, whose rows stay, all of these; of another one the first, as the next tick looks again anyway.
+    """
+    table, dialect, as_of = progress.plan.tables[model.name], progress.reader.dialect, progress.plan.as_of
+    column, now = identifier(event_time, dialect), timestamp(as_of, dialect)
+    held = Relation(
+        "held",
+        table.spec.path,
+        tuple(c for c in table.public if c.name == event_time),
+        "new",
+        version=progress.states[model.name].version,
+        where=table.where,
+    )
+    sql = (
+        f"select max(case when {column} <= {now} then {column} end) as newest, "
+        f"min(case when {column} > {now} and {column} <= {timestamp(LAST, dialect)} then {column} end) as following "
+        f"from held"
+    )
+    row: dict[str, datetime | None] = {"newest": None, "following": None}
+    for since in (came, as_of - LATELY, None) if came else (as_of - LATELY, None):
+        ranges = () if since is None else ((event_time, since, LAST),)
+        # Said to the engine too, it skips the parts of files that have only older ones.
+        bound = "" if since is None else f" where {column} >= {timestamp(since, dialect)}"
+        (row,) = arrow_rows.plain(progress.reader.query(sql + bound, (replace(held, ranges=ranges),)))
+        row["newest"] = _since_year_one(row["newest"])
+        # A row that came may have gone again in the same tick.
+        if row["newest"] is not None and (since is None or row["newest"] >= since):
+            break
+    newest, first = row["newest"], row["following"]
+    if first is None:
+        return _Newest(None, as_of, newest)
+    if model.source is None:
+        return _Newest(None, as_of, newest, (first,), first)
+    later = f"{column} > {now} and {column} <= {timestamp(LAST, dialect)}"
+    every = f"select distinct {column} as at from held where {later} order by 1 limit {MOST_LATER + 1}"
+    rows = arrow_rows.plain(progress.reader.query(every, (replace(held, ranges=((event_time, as_of, LAST),)),)))
+    return _soonest(_Newest(None, as_of, newest, tuple(each["at"] for each in rows)))
+
+
+def _ends(rows: pa.Table | None, column: str, as_of: datetime) -> tuple[datetime | None, tuple[datetime, ...]]:
+    """Find the newest event of some rows up to the tick's time, and those after it."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if rows is None:
+        return None, ()
+    happened = rows.column(column).cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
+    now = scalar((as_of - far_times.EPOCH) // MICRO)
+    newest = pc.max(happened.filter(pc.less_equal(happened, now))).as_py()
+    after = pc.and_(pc.greater(happened, now), pc.less_equal(happened, scalar((LAST - far_times.EPOCH) // MICRO)))
+    later = pc.unique(happened.filter(after)).to_pylist()
+    return None if newest is None else _moment(newest), tuple(_moment(each) for each in later)
+
+
+def _moment(micros: int) -> datetime:
+    return _since_year_one(far_times.moment(micros)) or FIRST
+
+
+def _since_year_one(moment: Any) -> datetime | None:
+    """Take the beginning of Python's time for a time before it: nothing is older."""
+    return FIRST if isinstance(moment, far_times.FarTime) else moment
+
+
+def _status(age: float | None, declared: Freshness) -> CheckStatus:
+    """Judge an age; a table without any event is older than all that is declared."""
+    if declared.error_after is not None and (age is None or age > declared.error_after):
+        return "fail"
+    if declared.warn_after is not None and (age is None or age > declared.warn_after):
+        return "warn"
+    return "pass"
+
+
+def _age(newest: datetime | None, age: float | None, declared: Freshness) -> str:
+    limits = (("warning", declared.warn_after), ("error", declared.error_after))
+    allowed = ", ".join(f"{word} after {duration(limit)}" for word, limit in limits if limit is not None)
+    if newest is None or age is None:
+        return f"there is no event up to the tick's time ({allowed})"
+    return f"the newest event is of {newest:%Y-%m-%d %H:%M} UTC, {duration(age)} before the tick ({allowed})"

@@ -1,0 +1,149 @@
+"""How many lines a tick may set aside before it isn't published: `max_quarantined`, judged. Shell: the engine.
+
+A suite that says nothing has a limit, too: half of the lines, from `FEW` lines on. All of them are never allowed but by
+`max_quarantined: 100%`: a tick that took in nothing of what came is no success. Where what came is one line, and the
+table has rows of earlier ones, that is a warning: one broken line stops nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from sqlrun.check.samples import LONGEST
+from sqlrun.engine_api import Relation
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.events import CheckResult, CheckStatus
+from sqlrun.expectations.values import identity
+from sqlrun.incremental.compile import Compiled
+from sqlrun.incremental.landing import query as landing_query
+from sqlrun.land import quarantine_log, quarantine_query
+from sqlrun.land.drift_query import reader_of
+from sqlrun.land.quarantine_query import exceeds
+from sqlrun.maintain.changed_rows import Change
+from sqlrun.maintain.maintain import Progress
+from sqlrun.plan.plan import QUARANTINED_ROWS
+from sqlrun.project import Expectation, Limit
+
+TYPE = "max_quarantined"
+SAMPLES = 20
+# Where a suite says nothing. Of fewer lines one that is broken is a large share, and no sign of a changed source.
+DEFAULT, FEW = "50%", 100
+EVERY = "100%"
+
+
+def too_much(limit: str | None, aside: int, lines: int) -> bool:
+    """Tell whether a tick sets too much aside; `limit` is the suite's, None where it has none.
+
+    >>> too_much(None, 9, 10), too_much(None, 10, 10), too_much(None, 51, 100), too_much(None, 50, 100)
+    (False, True, True, False)
+    >>> too_much("20", 10, 10), too_much("100%", 10, 10), too_much("20", 21, 90), too_much(None, 0, 0)
+    (True, False, True, False)
+    """
+    if limit == EVERY:
+        return False
+    if lines and aside == lines:
+        return True
+    return lines >= FEW and exceeds(DEFAULT, aside, lines) if limit is None else exceeds(limit, aside, lines)
+
+
+def judged(progress: Progress, model: Compiled, change: Change) -> tuple[CheckResult, ...]:
+    """Hold the lines that have landed since the published tick to the limit; no result where the default is kept.
+
+    Lines that have been discarded or replayed since they landed don't count as set aside: so a tick that was stopped
+    goes on once they are.
+    """
+    suite = progress.space.suites.get(model.name)
+    limit = suite.max_quarantined if suite else None
+    if model.source is None or (limit is None and not too_much(None, change.quarantined, change.lines)):
+        return ()
+    started = time.perf_counter()
+    path = progress.plan.tables[model.name].spec.path
+    landed = delta_table.landings(path, change.commits)
+    lines, aside, few = _counted(progress, model, landed) if landed else (0, 0, [])
+    if limit is None and not too_much(None, aside, lines):
+        return ()
+    return (_result(progress, model, limit, lines, aside, few, time.perf_counter() - started),)
+
+
+def _counted(progress: Progress, model: Compiled, landed: tuple[int, ...]) -> tuple[int, int, list[dict[str, Any]]]:
+    """Count the lines of commits, and those that still wait in quarantine; give a few of these."""
+    path, version = progress.plan.tables[model.name].spec.path, progress.states[model.name].version
+    feed = Relation("feed", path, landing_query.ORIGIN, "changes", commits=landed)
+    held = Relation("held", path, landing_query.ORIGIN, "new", version=version, where=QUARANTINED_ROWS)
+    aside = (
+        f"{landing_query.REASON} is not null and {quarantine_query.id_of('duckdb')} in "
+        f"(select id from ({quarantine_query.queue(model.name)}) where state <> 'discarded')"
+    )
+
+    def rows(sql: str) -> list[dict[str, Any]]:
+        text, book = quarantine_log.about(progress.warehouse, progress.plan.env, sql)
+        found: list[dict[str, Any]] = reader_of(progress).query(text, (feed, held, *book)).to_pylist()
+        return found
+
+    (counts,) = rows(f"select count(*) as lines, count(*) filter ({aside}) as aside from feed where _weight > 0")
+    few = rows(
+        f"select {landing_query.REASON} as reason, {landing_query.FILE} as file, {landing_query.RAW} as raw from feed "
+        f"where _weight > 0 and {aside} order by all limit {SAMPLES}"
+    )
+    return int(counts["lines"]), int(counts["aside"]), few
+
+
+def _result(
+    progress: Progress,
+    model: Compiled,
+    limit: Limit | None,
+    lines: int,
+    aside: int,
+    few: list[dict[str, Any]],
+    seconds: float,
+) -> CheckResult:
+    contract, source = model.query.rendered.model, model.source
+    assert source is not None
+    bad = too_much(limit.text if limit else None, aside, lines)
+    alone = limit is None and lines == 1 and _has_rows(progress, model)
+    status: CheckStatus = "pass" if not bad else "warn" if alone else "fail"
+    shown = () if quarantine_query.private(contract, source) else ("raw",)
+    share = f" ({100 * aside / lines:.2f}%)" if lines else ""
+    verb = "waits" if aside == 1 else "wait"
+    said = (
+        f"{aside:,} of {lines:,} lines that have landed since the published tick {verb} in quarantine{share}; "
+        f"{_allowed(limit, 0 < aside == lines)}"
+    )
+    place = limit.place if limit else source.place
+    what = Expectation(TYPE, {"max": limit.text if limit else DEFAULT}, "critical", "fail", "", place)
+    again = "Those that are discarded or replayed no longer count: sqlrun quarantine list"
+    return CheckResult(
+        model=model.name,
+        type=TYPE,
+        columns=(),
+        severity="warning" if alone else "critical",
+        status=status,
+        evaluated=lines,
+        unexpected=aside,
+        samples=tuple(_sample(row, shown) for row in few) if bad else (),
+        seconds=seconds,
+        message=said,
+        description=f"{said}. {again}" if bad else "",
+        place=place,
+        check_id=identity(model.name, what),
+    )
+
+
+def _has_rows(progress: Progress, model: Compiled) -> bool:
+    table, version = progress.plan.tables[model.name], progress.states[model.name].version
+    held = Relation("held", table.spec.path, table.public, "new", version=version, where=table.where)
+    return bool(progress.reader.query("select 1 as n from held limit 1", (held,)).num_rows)
+
+
+def _allowed(limit: Limit | None, all_of_them: bool) -> str:
+    if all_of_them and (limit is None or limit.text != EVERY):
+        return f"none has come in, which max_quarantined: {EVERY} alone allows"
+    if limit is None:
+        return f"where no max_quarantined is written, it is {DEFAULT}, from {FEW} lines on"
+    return f"max_quarantined allows {limit.text}"
+
+
+def _sample(row: dict[str, Any], shown: tuple[str, ...]) -> str:
+    text = ", ".join(f"{name}={row[name]}" for name in ("reason", "file", *shown))
+    return text if len(text) <= 3 * LONGEST else text[: 3 * LONGEST - 1] + "…"

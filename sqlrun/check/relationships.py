@@ -1,0 +1,107 @@
+"""Rows whose values have to be another table's, looked at in a tick or in whole tables. Shell: the engine.
+
+In a tick these can break a relationship: a row that came or changed, and a key that left the other table. The first are
+few; for the second the table is only read where a key did leave.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from sqlrun.check.evaluate import counted, not_evaluated
+from sqlrun.check.samples import SAMPLES, masked, sampled_columns
+from sqlrun.engine_api import Engine, Relation
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.errors import EngineError
+from sqlrun.events import CheckResult
+from sqlrun.expectations.relationships import gone, of, orphans, rows_of_gone, target
+from sqlrun.incremental.compile import Compiled
+from sqlrun.maintain.maintain import Progress
+from sqlrun.project import Expectation, Model
+from sqlrun.publish.reader import relation
+from sqlrun.publish.table_state import Published, TableState
+from sqlrun.runtime import arrow_rows
+from sqlrun.transpile.writer import names
+
+
+def in_tick(progress: Progress, model: Compiled, changed: Relation | None) -> tuple[CheckResult, ...]:
+    """Evaluate a model's relationships on what a tick has changed on either side; `changed` is its change feed."""
+    contract = model.query.rendered.model
+    return tuple(_in_tick(progress, model, contract, one, changed) for one in of(contract))
+
+
+def over_whole(
+    reader: Engine, warehouse: str, published: Published, contract: Model, one: Expectation, rows: int
+) -> CheckResult:
+    """Evaluate a relationship over a whole published table, which has `rows` rows."""
+    state, other = published.tables[contract.name], published.tables.get(target(one))
+    if other is None:
+        return not_evaluated(contract, one, f"tick {published.tick} has no table {target(one)}")
+    held = relation(warehouse, contract.name, state, "held")
+    wanted = relation(warehouse, target(one), other, "target")
+    return _result(reader, contract, one, [(orphans(one, "held", reader.dialect), (held, wanted))], rows)
+
+
+def _in_tick(
+    progress: Progress, model: Compiled, contract: Model, one: Expectation, changed: Relation | None
+) -> CheckResult:
+    reader, to = progress.reader, target(one)
+    published = progress.plan.published
+    before = published.tables.get(to) if published else None
+    now = progress.states.get(to, before)
+    if now is None:
+        return not_evaluated(contract, one, f"{to} has no table yet; a build without --select makes it")
+    wanted = relation(progress.warehouse, to, now, "target")
+    queries: list[tuple[str, tuple[Relation, ...]]] = []
+    rows = 0
+    was = _was(progress, to, before, now)
+    left = was is not None and reader.query(f"{gone(one, reader.dialect)} limit 1", (was, wanted)).num_rows > 0
+    if changed is not None:
+        feed = "(select * from feed where _weight > 0)"
+        rows = _count(reader, f"select * from {feed} as r", (changed,))
+        # Those whose key has left are among the table's rows below.
+        text = orphans(one, feed, reader.dialect, but_gone=left)
+        queries.append((text, (changed, wanted, was) if left and was is not None else (changed, wanted)))
+    if left and was is not None:
+        held = relation(progress.warehouse, model.name, progress.states[model.name], "held")
+        queries.append((rows_of_gone(one, "held", reader.dialect), (held, wanted, was)))
+    return _result(reader, contract, one, queries, rows)
+
+
+def _was(progress: Progress, to: str, before: TableState | None, now: TableState) -> Relation | None:
+    """Give rows that hold every key that the other table has lost in this tick; None where it can't have lost one."""
+    if before is None:
+        return None
+    whole = relation(progress.warehouse, to, before, "was")
+    if before.path != now.path:
+        return whole
+    commits = delta_table.effective_commits(whole.path, before.version, now.version)
+    return replace(whole, flavour="changes", commits=commits, version=0) if commits else None
+
+
+def _result(
+    reader: Engine,
+    contract: Model,
+    one: Expectation,
+    queries: list[tuple[str, tuple[Relation, ...]]],
+    rows: int,
+) -> CheckResult:
+    started = time.perf_counter()
+    found, samples = 0, list[str]()
+    wanted = sampled_columns(contract, (str(one.kwargs["column"]),))
+    shown = names(wanted, reader.dialect)
+    try:
+        for text, relations in queries:
+            count = _count(reader, text, relations)
+            found += count
+            if count and len(samples) < SAMPLES:
+                few = f"select {shown} from ({text}) as q order by {shown} limit {SAMPLES - len(samples)}"
+                samples += [masked(contract, row, "", wanted) for row in arrow_rows.plain(reader.query(few, relations))]
+    except EngineError as error:
+        return not_evaluated(contract, one, f"it can't be evaluated: {error}")
+    return counted(contract, one, max(rows, found), found, tuple(samples), time.perf_counter() - started)
+
+
+def _count(reader: Engine, text: str, relations: tuple[Relation, ...]) -> int:
+    return int(reader.query(f"select count(*) as n from ({text}) as q", relations).to_pylist()[0]["n"])

@@ -1,0 +1,74 @@
+"""Sample rows of failed checks, as text that hides what is tagged pii. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from sqlrun.expectations.sql import batch_query, row_predicate
+from sqlrun.project import Model
+from sqlrun.runtime import arrow_rows
+from sqlrun.runtime.arrow_values import array
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Reports show all of them, the console fewer.
+SAMPLES = 20
+MASK = "***"
+LONGEST = 80
+# What Great Expectations observes may be every value of a column.
+MOST_VALUES = 100
+# Where its numbers may be a column's values, and the keys too.
+VALUES = frozenset({"observed_value", "details"})
+
+
+def sample_rows(table: pa.Table, places: Sequence[int]) -> list[dict[str, object]]:
+    """Take rows by their place in the table."""
+    return arrow_rows.plain(table.take(array(places))) if places else []
+
+
+def sampled_columns(model: Model, names: Sequence[str]) -> tuple[str, ...]:
+    """Name the columns that tell a row apart (its grain) and those that the check looked at."""
+    return tuple(dict.fromkeys([*model.grain, *names]))
+
+
+def masked(model: Model, row: Mapping[str, object], query: str, wanted: Sequence[str] | None = None) -> str:
+    """Write a row as `name=value, ...`. Columns tagged pii show ***, and so does all that a query made of them.
+
+    A query that does more than pick rows can give a value any name; then all is hidden if the model has pii.
+    """
+    private = {column.name for column in model.columns if "pii" in column.tags}
+    if private and query and row_predicate(batch_query(query)) is None:
+        private = set(row)
+    names = [name for name in wanted if name in row] if wanted is not None else list(row)
+    return ", ".join(f"{name}={MASK if name in private else _text(row[name])}" for name in names)
+
+
+def bounded(raw: Mapping[str, Any], *, hidden: bool) -> dict[str, object]:
+    """Copy a result of Great Expectations with long texts and lists cut; where hidden, only its numbers stay readable.
+
+    >>> bounded({"result": {"unexpected_count": 1, "partial_unexpected_list": ["a@b"]}}, hidden=True)
+    {'result': {'unexpected_count': 1, 'partial_unexpected_list': '***'}}
+    """
+
+    def copied(value: Any) -> object:
+        match value:
+            case dict():
+                few = list(value.items())[:MOST_VALUES]
+                return {str(key): MASK if hidden and key in VALUES else copied(each) for key, each in few}
+            case str() | list() | tuple() if hidden:
+                return MASK
+            case str():
+                return _text(value)
+            case list() | tuple():
+                return [copied(each) for each in value[:MOST_VALUES]]
+            case _:
+                return value
+
+    return {key: copied(value) for key, value in raw.items()}
+
+
+def _text(value: object) -> str:
+    text = "null" if value is None else str(value)
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"

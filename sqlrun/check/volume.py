@@ -1,0 +1,112 @@
+"""What landed in a tick, held to declared shares of the same hour of past weeks. Shell: the kept measures.
+
+The past is rows by time over all published ticks of that hour, so ticks of any length can be compared. No row of a
+table is read for it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import cast
+
+from sqlrun.errors import EngineError
+from sqlrun.events import CheckResult, Measure
+from sqlrun.expectations.catalogue import VOLUME
+from sqlrun.expectations.values import number
+from sqlrun.incremental.compile import Compiled
+from sqlrun.maintain.maintain import Progress
+from sqlrun.project import Expectation
+from sqlrun.system_tables import measures
+from sqlrun.system_tables.anomalies import DAYS, Past
+
+NOT_YET = "not evaluated"
+
+
+@dataclass(frozen=True, slots=True)
+class Usual:
+    """How many rows a tick of this length had in past weeks, and which ticks say so."""
+
+    rows: float
+    like: str
+
+
+def judged(progress: Progress, model: Compiled, count: int, interval: float | None) -> tuple[CheckResult, ...]:
+    """Evaluate each such check of a suite: `count` rows landed in `interval` seconds, None where the table begins."""
+    suite = progress.space.suites.get(model.name)
+    declared = [one for one in suite.expectations if one.type == VOLUME] if suite else []
+    return tuple(_judged(progress, model, one, count, interval) for one in declared)
+
+
+def _judged(
+    progress: Progress, model: Compiled, declared: Expectation, count: int, interval: float | None
+) -> CheckResult:
+    from sqlrun.check.evaluate import not_evaluated, result_of
+
+    started, contract = time.perf_counter(), model.query.rendered.model
+    at = measures.middle(progress.plan.as_of, interval or None)
+    try:
+        past = progress.history.same_hour_or_error(
+            Measure(model.name, "rows", float(count), None, interval or None), at
+        )
+    except EngineError as error:
+        return not_evaluated(contract, declared, f"the past can't be read: {error}")
+    found = usual(past, at, interval, int(number(declared.kwargs.get("weeks"), 1.0)))
+    if isinstance(found, str):
+        # Neither good nor bad: a note in any severity, never a pass.
+        return replace(not_evaluated(contract, declared, f"{NOT_YET}: {found}"), status="unjudged")
+    message = breach(count, found, *(_ratio(declared, end) for end in ("min_ratio", "max_ratio")))
+    return result_of(contract, declared, not message, count, 0, (), message, time.perf_counter() - started)
+
+
+def _ratio(declared: Expectation, end: str) -> float | None:
+    return cast("float | None", declared.kwargs.get(end))
+
+
+def usual(past: Iterable[Past], at: datetime, interval: float | None, weeks: int = 1) -> Usual | str:
+    """Say how many rows are usual in `interval` seconds around `at`, or why that can't be said.
+
+    `past` are ticks of the same hour of the day; those of the same day of the week in the last `weeks` weeks count.
+
+    >>> week = timedelta(weeks=1)
+    >>> usual([Past(datetime(2026, 3, 8, 11, 30), 40.0, 300.0)], datetime(2026, 3, 15, 11, 30), 600.0)
+    Usual(rows=80.0, like='Sunday 11:00 to 12:00 UTC, 1 week ago')
+    >>> usual([], datetime(2026, 3, 15, 11, 30), 600.0)
+    'no past yet (Sunday 11:00 to 12:00 UTC, 1 week ago)'
+    """
+    start = at.replace(minute=0)
+    ago = "1 week ago" if weeks == 1 else f"1 to {weeks} weeks ago"
+    day = DAYS[at.weekday()].removesuffix("s")
+    like = f"{day} {start:%H:%M} to {start + timedelta(hours=1):%H:%M} UTC, {ago}"
+    if interval is None:
+        return "the table begins with this tick, whose lines are of any time"
+    if not interval:
+        return "no time has passed since the tick before"
+    days = {at.date() - timedelta(weeks=n) for n in range(1, weeks + 1)}
+    held = [each for each in past if each.middle.date() in days and each.middle.hour == at.hour]
+    seconds = sum(each.interval_seconds or 0.0 for each in held)
+    rows = sum(each.value for each in held if each.interval_seconds)
+    if not seconds:
+        return f"no past yet ({like})"
+    if not rows:
+        return f"no row came then ({like})"
+    return Usual(rows * interval / seconds, like)
+
+
+def breach(count: int, found: Usual, least: float | None, most: float | None) -> str:
+    """Say how a count lies outside of the shares that are allowed; "" where it doesn't.
+
+    >>> breach(200, Usual(400.0, "Sunday"), 0.6, None)
+    '200 rows, 0.50 of the usual 400; at least 0.6 is expected (Sunday)'
+    >>> breach(240, Usual(400.0, "Sunday"), 0.6, 1.5)
+    ''
+    """
+    share = count / found.rows
+    said = f"{count:,} rows, {share:,.2f} of the usual {found.rows:,.0f}"
+    if least is not None and share < least:
+        return f"{said}; at least {least:g} is expected ({found.like})"
+    if most is not None and share > most:
+        return f"{said}; at most {most:g} is expected ({found.like})"
+    return ""

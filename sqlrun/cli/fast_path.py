@@ -1,0 +1,54 @@
+"""The first thing that `sqlrun` does: is a warm server to run this command? Shell: the command line, a socket.
+
+Nothing is imported here that takes time: where a server runs the command, this is all that runs in this process.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+# What a server may run; the rest stays on its own, needs no warmth or is about the server.
+SERVED = frozenset({
+    "build", "check", "compile", "diff", "doctor", "drift", "env", "explain", "history", "lineage", "ls", "maintain",
+    "plan", "quarantine", "rollback", "show", "test", "ticks", "verify", "views",
+})  # fmt: skip
+# A command with one of these stays and is warm by itself, or says no more than its help.
+ALONE = ("--every", "--watch", "--help", "-h")
+
+
+def main() -> None:
+    """Run a command of the command line, here or in the project's server."""
+    program = "sqlrun" if os.path.basename(sys.argv[0]) == "sqlrun" else "python -m sqlrun"  # noqa: PTH119
+    root = project_of(sys.argv[1:], os.environ.get("SQLRUN_NO_SERVER", ""))
+    if root is not None:
+        from sqlrun.daemon.client import handed_over
+
+        code = handed_over(root, sys.argv[1:], program)
+        if code is not None:
+            sys.exit(code)
+    from sqlrun.cli.main import main as command_line
+
+    command_line(prog_name=program)
+
+
+def project_of(arguments: Sequence[str], refused: str = "") -> str | None:
+    """Tell the folder of the project whose server may run a command; None where none may.
+
+    >>> project_of(["build", "--profile", "duckdb"]), project_of(["--project-dir", "shops", "ls"])
+    ('.', 'shops')
+    >>> project_of(["up"]), project_of(["--no-server", "build"]), project_of(["build", "--every=5m"])
+    (None, None, None)
+    """
+    root, left = ".", list(arguments)
+    while left and not refused:
+        word = left.pop(0)
+        if word == "--project-dir" and left:
+            root = left.pop(0)
+        elif word.startswith("--project-dir="):
+            root = word.partition("=")[2]
+        elif word != "--no-cache":
+            alone = any(other == name or other.startswith(f"{name}=") for other in left for name in ALONE)
+            return root if word in SERVED and not alone else None
+    return None

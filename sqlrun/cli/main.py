@@ -1,0 +1,193 @@
+"""The command line: arguments in, text and exit code out. Shell: the terminal, the clock, the engines."""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sqlrun.cli import check, daemon, doctor, drift, environments, new, quarantine, serve, ticks, unit_tests
+from sqlrun.cli.options import ENV, EXCLUDE, FOLDER, PROFILE, SELECT, fails_plainly, utc_now
+from sqlrun.simulate.command import command as simulate_command
+from sqlrun.version import __version__
+
+# When Python looks for garbage in circles: nearly all that is made of a project stays, and each look goes through it.
+GARBAGE = (200_000, 10, 10)
+
+
+class CommandLine(click.Group):
+    """Ends by a signal as a command does, where click itself is at work: it would say `Aborted!` and exit with 1."""
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Carry out the arguments, and exit."""
+        try:
+            code = super().main(*args, **{**options, "standalone_mode": False})
+        except click.Abort:
+            raise KeyboardInterrupt from None
+        except click.ClickException as error:
+            error.show()
+            sys.exit(error.exit_code)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+@click.group(cls=CommandLine, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="sqlrun")
+@click.option("--project-dir", type=FOLDER, default=".", help="The project's folder.")
+@click.option("--no-cache", is_flag=True, help="Read and compile everything anew, whatever target/cache.jsonl knows.")
+@click.option("--no-server", is_flag=True, help="Run the command here, though `sqlrun up` has started a server.")
+@click.pass_context
+def main(context: click.Context, project_dir: Path, no_cache: bool, no_server: bool) -> None:
+    """Write the query over all of history; sqlrun keeps its answer true every tick, at the cost of what changed."""
+    del no_server  # `front.py` has looked at it
+    gc.set_threshold(*GARBAGE)
+    atexit.register(leave)
+    from sqlrun.runtime.disk_cache import WANTED
+
+    context.obj = project_dir
+    WANTED.set(not no_cache)
+
+
+def leave() -> None:
+    """Spare Python its last look for garbage; libraries like DuckDB count what they weren't asked to give up."""
+    from sqlrun.runtime.fork import THREADED
+
+    if not any(name in sys.modules for name in THREADED):
+        gc.freeze()
+
+
+@main.command()
+@SELECT
+@EXCLUDE
+@PROFILE
+@ENV
+@click.option("--as-of", metavar="TIME", help="Tick at this time (UTC, ISO) instead of now.")
+@click.option("--every", metavar="STEP", help="Stay and tick on the clock, as in --every 5m, until SIGINT or SIGTERM.")
+@click.option("--replay", nargs=2, metavar="FROM TO", help="Tick through history from one time to another.")
+@click.option("--step", default="5m", show_default=True, help="The step of --replay, and what now is rounded down to.")
+@click.option("--full-refresh", is_flag=True, help="Build the selected models anew, beside what readers see.")
+@click.option(
+    "--accept-lost-files", is_flag=True, help="Land although files of a source are gone: without their lines."
+)
+@click.option("--threads", type=click.IntRange(1, 256), help="How many models are maintained at once.")
+@click.option("--skip-tests", is_flag=True, help="Don't run the unit tests of the selected models first.")
+@click.option("--receipts", is_flag=True, help="Print what each table cost.")
+@click.option("--wait", is_flag=True, help="Wait for another build that holds the warehouse, instead of giving up.")
+@click.option("--quiet", "-q", is_flag=True, help="Print failures alone.")
+@click.pass_obj
+@fails_plainly
+def build(root: Path, **options: Any) -> None:
+    """Land what is new, bring the models up to date, check them, publish the tick."""
+    from sqlrun.commands.build import build_command
+
+    sys.exit(build_command(root, options, utc_now))
+
+
+@main.command("compile")
+@SELECT
+@EXCLUDE
+@PROFILE
+@click.pass_obj
+@fails_plainly
+def compile_command(root: Path, select: tuple[str, ...], exclude: tuple[str, ...], profile: str | None) -> None:
+    """Check the whole project and write each model's SQL under target/, ready to paste."""
+    from sqlrun.commands.build import write_compiled
+
+    sys.exit(write_compiled(root, select, exclude, profile, utc_now()))
+
+
+@main.command()
+@click.argument("model")
+@PROFILE
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+@click.pass_obj
+@fails_plainly
+def explain(root: Path, model: str, profile: str | None, as_json: bool) -> None:
+    """Show how MODEL is kept: strategy, reason, what else is legal and its cost, tables, and the change's query."""
+    from sqlrun.commands.build import explain_model
+
+    sys.exit(explain_model(root, model, profile, as_json, utc_now()))
+
+
+@main.command()
+@click.argument("column", metavar="MODEL[.COLUMN]")
+@click.option("--up", "direction", flag_value="up", help="What it is made of. The default for a model.")
+@click.option("--down", "direction", flag_value="down", help="What is made of it. The default for a seed or a source.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_obj
+@fails_plainly
+def lineage(root: Path, column: str, direction: str | None, as_json: bool) -> None:
+    """Show what a column is made of through the whole graph, or what is made of it; of a model, each column.
+
+    A source's column is GROUP.TABLE.COLUMN. Values are kept apart from what decides about rows: filters, joins, groups.
+    """
+    from sqlrun.commands.build import show_lineage
+
+    sys.exit(show_lineage(root, column, direction, as_json))
+
+
+@main.command("error")
+@click.argument("code")
+@fails_plainly
+def error_command(code: str) -> None:
+    """Tell what an error's CODE, such as SR304, means and what to do."""
+    from sqlrun.commands.error_page import page
+    from sqlrun.report.console import Console
+
+    Console().lines(page(code))
+
+
+@main.command("ls")
+@SELECT
+@EXCLUDE
+@click.option("--output", type=click.Choice(["text", "json"]), default="text")
+@click.pass_obj
+@fails_plainly
+def list_command(root: Path, select: tuple[str, ...], exclude: tuple[str, ...], output: str) -> None:
+    """List models, seeds and sources in graph order."""
+    from sqlrun.commands.build import list_nodes
+
+    sys.exit(list_nodes(root, select, exclude, output))
+
+
+@main.command()
+@PROFILE
+@click.pass_obj
+@fails_plainly
+def debug(root: Path, profile: str | None) -> None:
+    """Tell versions, Java, jars and profile, and try to read and write the warehouse."""
+    from sqlrun.commands.debug import debug_command
+
+    sys.exit(debug_command(root, profile))
+
+
+@main.command()
+@click.option("--warehouse", is_flag=True, help="Delete the profile's tables, ledger and checkpoints too.")
+@PROFILE
+@click.pass_obj
+@fails_plainly
+def clean(root: Path, warehouse: bool, profile: str | None) -> None:
+    """Delete target/, and with --warehouse everything that was built."""
+    from sqlrun.commands.clean import clean_up
+
+    sys.exit(clean_up(root, warehouse, profile, utc_now()))
+
+
+GROUPS = (
+    ticks,
+    unit_tests,
+    new,
+    check,
+    doctor,
+    drift,
+    environments,
+    quarantine,
+    serve,
+    daemon,
+)
+COMMANDS = tuple(command for group in GROUPS for command in group.COMMANDS)
+for command in (*COMMANDS, simulate_command):
+    main.add_command(command)

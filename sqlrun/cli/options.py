@@ -1,0 +1,67 @@
+"""What the commands' options and failures have in common. Shell: the terminal, the clock."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from datetime import datetime, timezone
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sqlrun.errors import SqlrunError, UsageError, first_line
+from sqlrun.runtime.streams import GONE
+
+CHOICE = "What to choose: a name, stg_*, +name, name+, a folder, tag:x, path:x, source:x."
+SELECT = click.option("--select", "-s", "select", multiple=True, metavar="SELECTOR", help=CHOICE)
+FOLDER = click.Path(file_okay=False, path_type=Path)
+EXCLUDE = click.option("--exclude", multiple=True, metavar="SELECTOR", help="What to leave out.")
+ENV = click.option("--env", metavar="NAME", help="An environment of the warehouse; production otherwise.")
+PROFILE = click.option("--profile", metavar="NAME", help="profiles/NAME.yml; the project's default otherwise.")
+
+
+def fails_plainly(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Turn sqlrun's own errors into their text and exit code."""
+
+    @wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except SqlrunError as error:
+            from sqlrun.report.console import Console
+
+            Console().problem(error)
+            sys.exit(error.exit_code)
+        except OSError as error:
+            if error.errno in GONE and not error.filename:
+                sys.exit(0)  # the reader of our output has left
+            from sqlrun.report.console import Console
+
+            Console().problem(SqlrunError(_told(error)))
+            sys.exit(SqlrunError.exit_code)
+        except KeyboardInterrupt:
+            from sqlrun.report.console import Console
+            from sqlrun.runtime.stopping import INTERRUPTED
+
+            Console().problem(SqlrunError("stopped before the end"))
+            sys.exit(INTERRUPTED)
+        except RecursionError:
+            from sqlrun.report.console import Console
+
+            Console().problem(UsageError("a query is nested too deeply: write it in CTEs, or in models (SR301)"))
+            sys.exit(UsageError.exit_code)
+
+    return wrapped
+
+
+def _told(error: OSError) -> str:
+    """Say what the operating system refused, and that nothing is lost."""
+    what = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else first_line(error)
+    return f"{what}. What is published is untouched; once this is mended, run the command again."
+
+
+def utc_now() -> datetime:
+    """Read the clock."""
+    return datetime.now(timezone.utc)

@@ -1,0 +1,61 @@
+"""The command line of the server: `sqlrun serve` and its tokens. Shell: the terminal."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sqlrun.cli.options import ENV, PROFILE, fails_plainly, utc_now
+
+KEYS = click.option(
+    "--keys", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+    help="A JSON Web Key Set; SQLRUN_SERVE_KEY in the environment otherwise.",
+)  # fmt: skip
+
+
+@click.group(invoke_without_command=True)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen; other than here needs a key.")
+@click.option("--port", type=click.IntRange(1, 65535), default=8787, show_default=True, help="The port.")
+@PROFILE
+@ENV
+@KEYS
+@click.option("--allow-host", multiple=True, metavar="NAME", help="A further name that a proxy on this machine sends.")
+@click.option(
+    "--trusted-proxy", multiple=True, metavar="ADDRESS",
+    help="An address or network of proxies that name callers by X-Forwarded-For.",
+)  # fmt: skip
+@click.option(
+    "--rate", type=click.FloatRange(0), default=20, show_default=True,
+    help="Requests a second for each token, and five times as many at once; 0 is no limit.",
+)  # fmt: skip
+@click.option("--stale-after", metavar="TIME", default="15m", show_default=True, help="When a tick is called old.")
+@click.option("--no-access-log", is_flag=True, help="Write no line for each request.")
+@click.pass_context
+@fails_plainly
+def serve(context: click.Context, **options: Any) -> None:
+    """Answer from the published ticks over HTTP: the owners' page, and the API behind it."""
+    if context.invoked_subcommand is None:
+        from sqlrun.serve.command import serve_command
+
+        sys.exit(serve_command(context.obj, options, utc_now))
+
+
+@serve.command()
+@click.option("--restaurant", multiple=True, metavar="ID", help="A restaurant whose numbers the token shows.")
+@click.option("--operator", is_flag=True, help="All restaurants, and what is for operators.")
+@click.option(
+    "--hours", type=click.FloatRange(0, 8784, min_open=True), default=12, show_default=True, help="How long it holds."
+)
+@KEYS
+@fails_plainly
+def token(restaurant: tuple[str, ...], operator: bool, hours: float, keys: Path | None) -> None:
+    """Print a signed token for local use; `Authorization: Bearer TOKEN` shows it."""
+    from sqlrun.serve.command import print_token
+
+    sys.exit(print_token(restaurant, operator, hours, keys))
+
+
+COMMANDS = (serve,)

@@ -1,0 +1,170 @@
+"""What each command does, between the project and the console. Shell: the project, the terminal, the engines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlrun import pipeline
+from sqlrun.engines.factory import dialect_of, refused
+from sqlrun.errors import UsageError
+from sqlrun.explain import explain
+from sqlrun.graph.graph import select as select_nodes
+from sqlrun.load import profile
+from sqlrun.pipeline import Prepared
+from sqlrun.plan.environment_sharing import environment
+from sqlrun.project import Profile
+from sqlrun.report import log_lines
+from sqlrun.report.console import Console
+from sqlrun.runtime.disk_cache import Cache
+from sqlrun.runtime.stopping import limit_statements
+
+if TYPE_CHECKING:
+    from sqlrun.incremental.compile import Compiled
+    from sqlrun.publish.ledger import Ledger
+
+Clock = Callable[[], datetime]
+
+
+def profile_of(root: Path, prepared: Prepared, name: str | None) -> Profile:
+    """Load the profile that was asked for, or the project's own."""
+    found = profile.load(root, name or prepared.nouns.profile)
+    limit_statements(found.statement_timeout)
+    return found
+
+
+def ledger_of(root: Path, prepared: Prepared, name: str | None, env: str | None = None) -> Ledger:
+    """Give the ledger of the warehouse that a profile names; of production, unless told otherwise."""
+    from sqlrun.publish.ledger import Ledger
+
+    return Ledger(profile_of(root, prepared, name).warehouse, prepared.nouns.name, env)
+
+
+def chosen(prepared: Prepared, select: tuple[str, ...], exclude: tuple[str, ...]) -> tuple[str, ...]:
+    """Name the selected models and seeds."""
+    return select_nodes(prepared.graph, select, exclude)
+
+
+def build_command(root: Path, options: dict[str, Any], clock: Clock) -> int:
+    """Carry out `sqlrun build`: unit tests first, then one tick or many."""
+    from sqlrun.run.session import Session, refuse_nonsense
+
+    refuse_nonsense(options)
+    environment(options["env"])
+    console = Console(quiet=options["quiet"])
+    cache = Cache.of(root)
+    prepared, target = pipeline.prepare_to_build(root, options["profile"], cache)
+    wrong = refused(target)
+    if wrong:
+        raise profile.refusal(root, target.name, wrong)
+    limit_statements(target.statement_timeout)
+    if options["threads"]:
+        target = replace(target, threads=options["threads"])
+    names = chosen(prepared, options["select"], options["exclude"])
+    console.lines(log_lines.opening(prepared, target))
+    if not options["skip_tests"]:
+        from sqlrun.unit_tests.command import before_build
+
+        if not before_build(root, prepared, names, console, cache):
+            console.print("The unit tests failed; nothing was built.", "error")
+            return 1
+    session = Session(root, prepared, target, names, console, clock, options["receipts"])
+    return session.run(options)
+
+
+def write_compiled(
+    root: Path, select: tuple[str, ...], exclude: tuple[str, ...], name: str | None, now: datetime
+) -> int:
+    """Carry out `sqlrun compile`."""
+    cache = Cache.of(root)
+    prepared = pipeline.prepare(root, cache)
+    target = profile_of(root, prepared, name)
+    pipeline.require_engine(prepared, target)
+    alone = pipeline.on_spark_alone(prepared, target, cache)
+    names = chosen(prepared, select, exclude)
+    folder = root / "target" / "compiled" / target.name
+    lines = []
+    for model in prepared.space.models:
+        if model.name in names:
+            file = folder / model.query.rendered.model.file
+            file.parent.mkdir(parents=True, exist_ok=True)
+            dialect = dialect_of(target, model.name, alone)
+            file.write_text(explain.compiled(prepared.space, model, target, dialect, now) + "\n")
+            lines.append(f"{model.query.rendered.model.file} -> {file.relative_to(root)}")
+    Console().lines([*lines, f"Compiled {len(lines)} models for {target.engine}; nothing was run."])
+    return 0
+
+
+def explain_model(root: Path, model: str, name: str | None, as_json: bool, now: datetime) -> int:
+    """Carry out `sqlrun explain`."""
+    from sqlrun.explain import explain_engine
+
+    cache = Cache.of(root)
+    prepared = pipeline.prepare(root, cache)
+    target = profile_of(root, prepared, name)
+    known = {m.name: m for m in prepared.space.models}
+    if model not in known:
+        select_nodes(prepared.graph, (model,))  # says what is near
+        raise UsageError(f"{model} is not a model; explain takes one model")
+    pipeline.require_engine(prepared, target)
+    alone = pipeline.on_spark_alone(prepared, target, cache)
+    engines = explain_engine.of_model(known[model], target, alone)
+    sizes = replace(_sizes(prepared, known[model], target), engines=engines)
+    about = explain.described(prepared.space, known[model], dialect_of(target, model, alone), now, sizes)
+    if as_json:
+        Console().raw(json.dumps(about, indent=2))
+    else:
+        Console().lines(explain.explained(about))
+    return 0
+
+
+def _sizes(prepared: Prepared, model: Compiled, target: Profile) -> explain.Known:
+    """Ask the warehouse, where there is one, how large a model's tables are and what past ticks read."""
+    from sqlrun.engines.delta import table as delta_table
+    from sqlrun.plan.strategy_cost import amplification
+    from sqlrun.publish.ledger import Ledger
+    from sqlrun.system_tables.receipts import read_for_changes
+
+    ledger = Ledger(target.warehouse, prepared.nouns.name)
+    published = ledger.read().published
+    if published is None:
+        return explain.Known({}, {})
+    names = {name for stage in model.stages for name in (stage.name, *stage.inputs)} & published.tables.keys()
+    states = {name: published.tables[name] for name in names}
+    rows = {n: delta_table.rows_at(f"{target.warehouse}/{state.path}", state.version) for n, state in states.items()}
+    rates = {s.name: amplification(read_for_changes(target.warehouse, s.name, s.strategy)) for s in model.stages}
+    return explain.Known(rows, {name: rate for name, rate in rates.items() if rate is not None})
+
+
+def show_lineage(root: Path, text: str, direction: str | None, as_json: bool) -> int:
+    """Carry out `sqlrun lineage`."""
+    from sqlrun.graph import lineage_text
+    from sqlrun.graph.lineage import Lineage, chosen
+
+    prepared = pipeline.prepare(root, Cache.of(root))
+    found = Lineage(prepared.nouns, prepared.graph, prepared.queries)
+    items = chosen(found, text)
+    direction = direction or ("up" if found.kind(items[0].node) == "model" else "down")
+    if as_json:
+        Console().raw(json.dumps(lineage_text.as_json(found, text, items, direction), indent=2, ensure_ascii=False))
+    else:
+        Console().lines((lineage_text.tree_up if direction == "up" else lineage_text.tree_down)(found, items))
+    return 0
+
+
+def list_nodes(root: Path, select: tuple[str, ...], exclude: tuple[str, ...], output: str) -> int:
+    """Carry out `sqlrun ls`."""
+    prepared = pipeline.prepare(root, Cache.of(root))
+    names = chosen(prepared, select, exclude)
+    rows = explain.listed(prepared.space, prepared.graph, names)
+    if output == "json":
+        Console().raw(json.dumps(rows, indent=2))
+    else:
+        Console().lines(
+            log_lines.table(("name", "kind", "strategy", "reads", "file"), [tuple(r.values()) for r in rows])
+        )
+    return 0

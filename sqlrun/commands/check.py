@@ -1,0 +1,162 @@
+"""What `sqlrun check` does: each table's checks, a sum, an exit code. Shell: the project, the terminal, the ledger."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from sqlrun import pipeline
+from sqlrun.check.check import blocks, expectations_of
+from sqlrun.check.full_table import Checked, check_table, declared
+from sqlrun.commands.build import chosen, ledger_of, profile_of
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.errors import UsageError
+from sqlrun.events import CheckResult, CheckStatus, TickResult
+from sqlrun.expectations.suggest import suggest
+from sqlrun.graph.graph import select as select_nodes
+from sqlrun.pipeline import Prepared
+from sqlrun.publish.reader import find, tick_of
+from sqlrun.publish.table_state import Published
+from sqlrun.report import log_lines
+from sqlrun.report.console import Console
+from sqlrun.report.log_lines import Line, Style, counted
+from sqlrun.runtime.disk_cache import Cache
+from sqlrun.runtime.text_table import json_text
+
+WORDS: dict[CheckStatus, str] = {
+    "pass": "passed",
+    "warn": "warned",
+    "info": "noted",
+    "fail": "failed",
+    "error": "not evaluated",
+    "unjudged": "not yet evaluated",
+}
+
+
+def check_command(
+    root: Path,
+    select: tuple[str, ...],
+    exclude: tuple[str, ...],
+    name: str | None,
+    env: str | None,
+    options: dict[str, Any],
+) -> int:
+    """Carry out `sqlrun check`; give 1 where a critical check fails or any check errs."""
+    started = time.perf_counter()
+    prepared = pipeline.prepare(root, Cache.of(root))
+    ledger = ledger_of(root, prepared, name, env)
+    seconds = profile_of(root, prepared, name).check_timeout
+    published = tick_of(ledger, options["tick"])
+    if options["suggest"]:
+        return _suggest(prepared, ledger.warehouse, published, options["suggest"])
+    todo = declared(prepared.space, chosen(prepared, select, exclude))
+    console, engine = Console(), DuckDBEngine()
+    done: list[Checked] = []
+    try:
+        for model, expectations in todo:
+            meaning = prepared.space.prints[model.name]
+            done.append(check_table(engine, ledger.warehouse, published, model, expectations, meaning, seconds))
+            if not options["as_json"]:
+                console.lines(told(done[-1], published))
+            if options["fail_fast"] and blocks(done[-1].results):
+                break
+    finally:
+        engine.close()
+    left = [len(expectations) for _, expectations in todo[len(done) :]]
+    results = [result for checked in done for result in checked.results]
+    if options["as_json"]:
+        console.raw(json.dumps(as_json(done, published, sum(left)), indent=2))
+    else:
+        console.lines(closing(results, published, time.perf_counter() - started, left))
+    return 1 if blocks(tuple(results)) else 0
+
+
+def _suggest(prepared: Prepared, warehouse: str, published: Published, name: str) -> int:
+    """Print a suite for a model's table."""
+    found = next((model for model in prepared.space.tables if model.name == name), None)
+    if found is None:
+        select_nodes(prepared.graph, (name,))  # says what is near
+        raise UsageError(f"{name} is not a model that is kept as a table; a suite is of one")
+    engine = DuckDBEngine()
+    try:
+        known, contract = expectations_of(prepared.space, found), found.query.rendered.model
+        text = suggest(engine, find(published, warehouse, name), contract, known, published.as_of)
+    finally:
+        engine.close()
+    Console().raw(text)
+    return 0
+
+
+def told(checked: Checked, published: Published) -> list[Line | str]:
+    """Tell one table's checks, and what their reader has to know of it."""
+    notes = []
+    if checked.edited:
+        notes.append(f"  {checked.model} was edited since: this is its table of tick {published.tick}")
+    if not checked.rows and any(result.status != "error" for result in checked.results):
+        notes.append(f"  {checked.model} has no rows: no row of it breaks a rule")
+    return [*log_lines.checks(checked.results), *(Line(note, style="warning") for note in notes)]
+
+
+def closing(results: Sequence[CheckResult], published: Published, seconds: float, left: Sequence[int]) -> list[Line]:
+    """Describe what failed and warned, and sum up."""
+    if not results:
+        return [Line(f"No table of what was selected has a check, at {published}.", style="warning")]
+    whole = TickResult(published.tick, published.as_of, True, seconds, (), tuple(results))
+    counts = Counter(result.status for result in results)
+    parts = ", ".join(f"{counts[status]:,} {word}" for status, word in WORDS.items() if counts[status])
+    style: Style = "error" if blocks(tuple(results)) else "warning" if counts["warn"] else "good"
+    tables = counted(len({result.model for result in results}), "table")
+    lines = [*log_lines.failures(whole), Line("")]
+    if left:
+        rest = f"{counted(sum(left), 'check')} of {counted(len(left), 'table')}"
+        lines.append(Line(f"Stopped after the first failure; not looked at: {rest}.", style="warning"))
+    lines.append(
+        Line(f"{counted(len(results), 'check')} of {tables} at {published}: {parts} in {seconds:.2f}s.", style=style)
+    )
+    return lines
+
+
+def as_json(done: Sequence[Checked], published: Published, left: int) -> dict[str, object]:
+    """Write everything for another program."""
+    results = [result for checked in done for result in checked.results]
+    counts = Counter(result.status for result in results)
+    return {
+        "tick": published.tick,
+        "as_of": json.loads(json_text(published.as_of)),
+        "passed": counts["pass"],
+        "warned": counts["warn"],
+        "noted": counts["info"],
+        "failed": counts["fail"],
+        "errors": counts["error"],
+        "not_evaluated": left,
+        "tables": [
+            {
+                "model": checked.model,
+                "rows": checked.rows,
+                "edited": checked.edited,
+                "checks": [_check(result) for result in checked.results],
+            }
+            for checked in done
+        ],
+    }
+
+
+def _check(result: CheckResult) -> dict[str, object]:
+    return {
+        "check_id": result.check_id,
+        "expectation": result.type,
+        "columns": list(result.columns),
+        "severity": result.severity,
+        "status": result.status,
+        "evaluated": result.evaluated,
+        "unexpected": result.unexpected,
+        "samples": list(result.samples),
+        "message": result.message,
+        "description": result.description,
+        "place": str(result.place),
+        "seconds": round(result.seconds, 6),
+    }

@@ -1,0 +1,125 @@
+"""`sqlrun doctor`: everything examined, told, and with `--repair` set aside. Shell: files, the ledger, the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+from sqlrun.engines.delta import foreign_writers
+from sqlrun.engines.delta.table_check import Found, Subject, Table
+from sqlrun.errors import EngineError, UsageError
+from sqlrun.load import load, profile
+from sqlrun.operations import checkpoint_check, doctor
+from sqlrun.publish import environments, warehouse_format
+from sqlrun.publish.ledger import Ledger
+from sqlrun.publish.table_state import Published
+from sqlrun.report import log_lines
+from sqlrun.report.console import Console
+from sqlrun.runtime import lock
+
+
+def examine_warehouse(root: Path, name: str | None, repair: bool, clock: datetime) -> int:
+    """Carry out `sqlrun doctor`; give 1 where something is wrong still."""
+    settings = load.read(root).project
+    target = profile.load(root, name or settings.profile)
+    ledger, console = Ledger(target.warehouse, settings.name), Console()
+    if not (Path(ledger.warehouse) / "_sqlrun").is_dir():
+        raise UsageError(f"{ledger.warehouse} is no warehouse of sqlrun yet. `sqlrun build` makes it.")
+    warehouse_format.require(ledger.warehouse, ledger.project)
+    with lock.hold(ledger.warehouse, clock):
+        books = [
+            (*doctor.of_ledger(each, deep=True), *doctor.of_books(each, deep=True))
+            for each in environments.all_of(ledger)
+        ]
+        records = [found for each in books for found in each]
+        wrong = _told(ledger, records, repair, clock, console)
+        if any((each[0].findings or each[0].foreign) and (not repair or each[0].refused) for each in books):
+            console.lines(["The tables are looked at when the ledger is whole."])
+            return 1
+        for each in environments.all_of(ledger):
+            each.require_chain()
+        published = ledger.read().published
+        tables = [doctor.of_table(ledger, subject, deep=True) for subject in subjects(ledger, published)]
+        wrong += _told(ledger, tables, repair, clock, console)
+        refused = [finding for found in tables for finding in found.refused]
+        if refused and published is not None:
+            whole = newest_whole(ledger, published)
+            advice = f"`sqlrun rollback --to {whole}` shows readers tick {whole}" if whole else "No older tick is whole"
+            console.lines([f"{advice}, until the tables above are made anew."])
+    files = log_lines.counted(sum(len(found.log.names) for found in (*records, *tables)), "file")
+    looked = (
+        f"{log_lines.counted(len(tables), 'table')}, the ledger, the receipts and the checks: {files} in their logs"
+    )
+    console.lines([f"Looked at {looked}. {'Something is wrong.' if wrong else 'All is whole.'}"])
+    return 1 if wrong else 0
+
+
+def subjects(ledger: Ledger, published: Published | None) -> Iterator[Subject]:
+    """List the tables of the published tick, and every other that lies in the warehouse."""
+    shown = {state.path: (name, state) for name, state in published.tables.items()} if published else {}
+    kept = doctor.versions_shown(ledger)
+    root = Path(ledger.warehouse)
+    there = {path.parent.relative_to(root).as_posix() for path in root.glob("[!_.]*/*/_delta_log")}
+    for path in sorted(there | shown.keys()):
+        name = path.partition("/")[0]
+        # What no reader sees is looked at for what a build may come upon: an old meaning may come back.
+        version, lands = -1, (root / checkpoint_check.checkpoint_of(path)).is_dir()
+        if path in shown:
+            version, lands = shown[path][1].version, bool(shown[path][1].where)
+        told, project = doctor.advice(name, lands=lands), ledger.project
+        yield Subject(name, path, version, kept.get(path, -1), lands, advice=told, project=project)
+
+
+def newest_whole(ledger: Ledger, published: Published) -> int | None:
+    """Find the newest older tick of which every table is whole."""
+    for tick in reversed(ledger.all_published()):
+        if tick.tick < published.tick and all(_whole(ledger, n, s.path, s.version) for n, s in tick.tables.items()):
+            return tick.tick
+    return None
+
+
+def _whole(ledger: Ledger, name: str, path: str, version: int) -> bool:
+    found = Table(ledger.warehouse, Subject(name, path, version, version), deep=True).examine()
+    return not found.refused
+
+
+def _told(ledger: Ledger, found: list[Found], repair: bool, clock: datetime, console: Console) -> int:
+    """Tell all findings; set aside what may go, where that was asked for. Give how many are left."""
+    console.lines(str(finding) + "." for each in found for finding in each.findings)
+    others_left = sum(_taken_back(ledger.warehouse, each, repair, console) for each in found if each.foreign)
+    return others_left + _set_aside(ledger, found, repair, clock, console)
+
+
+def _taken_back(warehouse: str, found: Found, repair: bool, console: Console) -> int:
+    """Tell what another writer did, and take it back where that was asked for; give 1 where it is left."""
+    seen = foreign_writers.adopted(found)
+    if seen:
+        console.lines([f"{seen}."])
+    newer = [one for one in found.foreign if one.version > found.subject.seen]
+    if not newer:
+        return 1 if seen else 0  # what no reader sees any more stays as it is
+    found = replace(found, foreign=newer)
+    if not repair or found.refused:
+        console.lines([f"{foreign_writers.refusal(found.subject, newer)}."])
+        return 1
+    try:
+        console.lines([f"{foreign_writers.take_back(warehouse, found)}."])
+    except EngineError as error:
+        console.lines([f"{error}."])
+        return 1
+    return 1 if seen else 0
+
+
+def _set_aside(ledger: Ledger, found: list[Found], repair: bool, clock: datetime, console: Console) -> int:
+    left = sum(len(each.findings) for each in found)
+    moves = [path for each in found if not each.refused for path in each.moves]
+    if not moves:
+        return left
+    if not repair:
+        console.lines(["Nothing that was published needs these: the next build, or `--repair`, sets them aside."])
+        return left
+    folder = doctor.set_aside(ledger.warehouse, moves, clock)
+    console.lines([f"Set aside in {folder}: {log_lines.counted(len(moves), 'file')}. What they held is made again."])
+    return sum(len(each.findings) for each in found if each.refused)

@@ -1,0 +1,136 @@
+"""What `sqlrun drift` does: sources beside what they declare, their YAML edited. Shell: files, Delta files, DuckDB."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+
+from sqlrun import pipeline
+from sqlrun.commands.build import ledger_of
+from sqlrun.engine_api import Relation
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.errors import UsageError
+from sqlrun.incremental.landing import query as landing_query
+from sqlrun.land import source_editor
+from sqlrun.land.drift_query import look
+from sqlrun.land.schema_drift import WORDS, Drift
+from sqlrun.pipeline import Prepared
+from sqlrun.plan.plan import TablePlan, tick_plan
+from sqlrun.project import Source
+from sqlrun.publish.ledger import Ledger
+from sqlrun.report import log_lines
+from sqlrun.report.console import Console
+from sqlrun.runtime import atomic_files
+from sqlrun.runtime.disk_cache import Cache
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A source, the model that lands it, and how its lines differ; `landed` is False where none of them has landed."""
+
+    source: Source
+    model: str
+    landed: bool
+    drifts: tuple[Drift, ...]
+
+
+def drift_command(root: Path, name: str | None, write: bool, as_json: bool) -> int:
+    """Carry out `sqlrun drift`."""
+    prepared = pipeline.prepare(root, Cache.of(root))
+    ledger = ledger_of(root, prepared, name)
+    found = _found(prepared, ledger)
+    console = Console()
+    if as_json:
+        console.raw(json.dumps([_as_json(each) for each in found], indent=2, ensure_ascii=False))
+    else:
+        console.lines(_told(found))
+    if write:
+        console.lines([line for each in found for line in _write(root, each)])
+    return 0
+
+
+def _found(prepared: Prepared, ledger: Ledger) -> list[Found]:
+    """Look at every landing table as it is now, published or not."""
+    space, history = prepared.space, ledger.read()
+    published = history.published
+    lands = tuple(m.name for m in space.tables if m.source is not None)
+    as_of = published.as_of if published else datetime.min
+    plan = tick_plan(space, ledger.warehouse, published, history.last_tick + 1, as_of, lands, False)
+    engine = DuckDBEngine()
+    try:
+        found = []
+        for model in (m for m in space.tables if m.source is not None):
+            assert model.source is not None
+            table = plan.tables[model.name]
+            head = delta_table.head(table.spec.path)
+            drifts = _drifts(engine, table, head, model.source) if head else ()
+            found.append(Found(model.source, model.name, bool(head), drifts))
+        return found
+    finally:
+        engine.close()
+
+
+def _drifts(engine: DuckDBEngine, table: TablePlan, head: int, source: Source) -> tuple[Drift, ...]:
+    """Put together what all lines say, and those that no published tick has: a column may be missing in these alone."""
+    path = table.spec.path
+    whole = look(engine, Relation("feed", path, landing_query.HIDDEN, "new", version=head), source)
+    commits = delta_table.effective_commits(path, table.state.version if table.state else 0, head)
+    commits = delta_table.landings(path, commits)
+    if not commits:
+        return whole
+    fresh = look(engine, Relation("feed", path, landing_query.HIDDEN, "changes", commits=commits), source)
+    known = {(d.kind, d.field) for d in whole}
+    return (*whole, *(d for d in fresh if (d.kind, d.field) not in known))
+
+
+def _as_json(found: Found) -> dict[str, object]:
+    source = found.source
+    return {
+        "source": f"{source.group}.{source.name}",
+        "model": found.model,
+        "on_schema_change": source.on_schema_change,
+        "landed": found.landed,
+        "drift": [asdict(drift) for drift in found.drifts],
+    }
+
+
+def _told(found: list[Found]) -> list[str]:
+    lines: list[str] = []
+    rows = [_row(each.source, drift) for each in found for drift in each.drifts]
+    if rows:
+        lines += log_lines.table(("source", "what", "field", "declared", "seen", "lines", "as in"), rows)
+    for each in found:
+        source = f"{each.source.group}.{each.source.name}"
+        if not each.landed:
+            lines.append(f"{source}: nothing has landed yet, or it was edited since. Run `sqlrun build`.")
+        elif not each.drifts:
+            lines.append(f"{source}: as declared.")
+    return lines
+
+
+def _row(source: Source, drift: Drift) -> tuple[object, ...]:
+    what = f"{WORDS[drift.kind]}, renamed to {drift.renamed}?" if drift.renamed else WORDS[drift.kind]
+    place = f"{source.group}.{source.name}"
+    return (place, what, drift.field, drift.declared, drift.seen, drift.lines, drift.file)
+
+
+def _write(root: Path, found: Found) -> list[str]:
+    """Edit the file of a source; give what to tell."""
+    source = found.source
+    if not found.drifts:
+        return []
+    file = root / source.place.file
+    try:
+        edited = source_editor.edited(file.read_bytes().decode("utf-8"), source, found.drifts)
+    except ValueError as error:
+        raise UsageError(f"{error}. Declare the fields by hand.") from error
+    if edited.done:
+        atomic_files.put(file, edited.text)
+    lines = [f"{source.place.file}: {done}" for done in edited.done]
+    lines += [f"Left to you: {source.group}.{source.name}, {left}" for left in edited.left]
+    if edited.done:
+        lines.append(f"Describe what is new, select it in {found.model}, and run `sqlrun build`.")
+    return lines

@@ -1,0 +1,79 @@
+"""What `sqlrun env` does: environments listed and dropped. Shell: the project, ledgers, Delta files, the terminal."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+
+from sqlrun import pipeline
+from sqlrun.commands.build import ledger_of
+from sqlrun.errors import UsageError
+from sqlrun.operations import maintenance, retention
+from sqlrun.plan import environment_sharing
+from sqlrun.plan.environment_sharing import PRODUCTION
+from sqlrun.publish import environments
+from sqlrun.publish.ledger import Ledger
+from sqlrun.report import log_lines
+from sqlrun.report.console import Console
+from sqlrun.runtime import lock
+from sqlrun.runtime.disk_cache import Cache
+
+
+def list_environments(root: Path, name: str | None) -> int:
+    """Carry out `sqlrun env list`."""
+    Console().lines(
+        log_lines.table(("name", "tick", "as_of", "own_tables", "shared_tables"), listed(_ledger(root, name)))
+    )
+    return 0
+
+
+def drop_environment(root: Path, env: str, name: str | None, clock: datetime) -> int:
+    """Carry out `sqlrun env drop`."""
+    console = Console()
+    for path in drop(_ledger(root, name).of(env), clock):
+        console.print(f"Deleted {path}, which nobody else shows.")
+    console.print(f"Environment {env} is gone.")
+    return 0
+
+
+def _ledger(root: Path, name: str | None) -> Ledger:
+    return ledger_of(root, pipeline.prepare(root, Cache.of(root)), name)
+
+
+def listed(ledger: Ledger) -> list[tuple[str, int | None, str | None, int, int]]:
+    """Tell of each environment, production first."""
+    rows: list[tuple[str, int | None, str | None, int, int]] = []
+    for env in (PRODUCTION, *environments.names(ledger.warehouse)):
+        one = ledger.of(env)
+        newest = one.read().published
+        if newest is None:
+            rows.append((env, None, None, 0, 0))
+        else:
+            counts = environment_sharing.counted(newest.tables, environments.mine(one, newest))
+            rows.append((env, newest.tick, f"{newest.as_of:%Y-%m-%d %H:%M}", *counts))
+    return rows
+
+
+def drop(ledger: Ledger, clock: datetime) -> list[str]:
+    """Delete an environment's ledger, then its tables; name those.
+
+    A table that production has taken over, or that it showed in any of its ticks, stays. A crash in between leaves
+    tables that nobody shows: `sqlrun maintain` deletes them.
+    Raises: UsageError if there is no such environment, or it is production.
+    """
+    if not ledger.env:
+        raise UsageError(f"{PRODUCTION} can't be dropped: `sqlrun clean --warehouse` deletes everything")
+    if ledger.env not in environments.names(ledger.warehouse):
+        raise environments.unknown(ledger)
+    with lock.hold(ledger.warehouse, clock) as holder:
+        still = partial(lock.require, ledger.warehouse, holder)
+        wanted = retention.needed(environments.others(ledger))
+        built = [
+            path
+            for path in maintenance.unused(ledger.warehouse, wanted)
+            if environment_sharing.owner(path) == ledger.env
+        ]
+        still()
+        ledger.drop()
+        return [maintenance.drop_table(ledger.warehouse, path, still) for path in built]

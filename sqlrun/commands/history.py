@@ -1,0 +1,66 @@
+"""What `sqlrun history` does: past ticks as one page that opens from disk. Shell: the project, Delta files, files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+
+from sqlrun import pipeline
+from sqlrun.commands.build import chosen, ledger_of, profile_of
+from sqlrun.errors import SqlrunError
+from sqlrun.pipeline import Prepared
+from sqlrun.publish.reader import nothing_published
+from sqlrun.report.console import Console
+from sqlrun.report.evidence import declared
+from sqlrun.report.history_data import Books
+from sqlrun.report.history_page import Parts, Subject, html
+from sqlrun.runtime import atomic_files
+from sqlrun.runtime.disk_cache import Cache
+
+PAGES = Path(__file__).parent.parent / "report" / "pages"
+NAME = "history.html"
+
+
+def parts() -> Parts:
+    """Read what the page is made of."""
+    files = ("history.html.j2", "uplot/uPlot.iife.min.js", "uplot/uPlot.min.css", "history.js")
+    return Parts(*((PAGES / name).read_text(encoding="utf-8").strip() for name in files))
+
+
+def _described(prepared: Prepared) -> dict[str, str]:
+    """Give the description of each check of the project by its id, as contracts and suites have them now."""
+    return {key: each.description for key, (_, each) in declared(prepared).items()}
+
+
+def history_command(
+    root: Path,
+    select: tuple[str, ...],
+    exclude: tuple[str, ...],
+    name: str | None,
+    env: str | None,
+    out: Path | None,
+    clock: Callable[[], datetime],
+) -> int:
+    """Carry out `sqlrun history`: write the page, say where it is.
+
+    Raises: UsageError where no tick ever began.
+    """
+    prepared = pipeline.prepare(root, Cache.of(root))
+    ledger = ledger_of(root, prepared, name, env)
+    if not ledger.entries():
+        raise nothing_published(ledger)
+    names = chosen(prepared, select, exclude) if select or exclude else ()
+    with Books(ledger, names) as books:
+        past = books.read()
+    profile = profile_of(root, prepared, name).name
+    about = Subject(prepared.nouns.name, profile, ledger.env, clock(), names, _described(prepared))
+    text = html(parts(), past.grid, past.checks, past.checks_left, past.lines, past.costs, past.aside, about)
+    file = out or root / "target" / NAME
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        atomic_files.put(file, text)
+    except OSError as error:
+        raise SqlrunError(f"can't write {file}: {error.strerror or error}") from error
+    Console().print(f"History: {file.relative_to(root) if file.is_relative_to(root) else file}", "plain")
+    return 0

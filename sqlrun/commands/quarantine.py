@@ -1,0 +1,274 @@
+"""What `sqlrun quarantine` does: lists, shows, discards, asks for a replay. Shell: the project, the terminal."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from sqlrun import pipeline
+from sqlrun.check.samples import MASK
+from sqlrun.commands import quarantine_queue
+from sqlrun.commands.build import chosen, ledger_of
+from sqlrun.commands.quarantine_queue import Queue
+from sqlrun.errors import UsageError
+from sqlrun.land import quarantine_log, quarantine_query
+from sqlrun.land.quarantine_query import Counted
+from sqlrun.load.yaml_reader import did_you_mean
+from sqlrun.pipeline import Prepared
+from sqlrun.publish import warehouse_format
+from sqlrun.publish.ledger import Ledger
+from sqlrun.report import log_lines
+from sqlrun.report.console import Console
+from sqlrun.runtime import own_folders
+from sqlrun.runtime.disk_cache import Cache
+
+# The longest text of a line that a table shows; --json has all of it.
+LONGEST = 120
+
+
+def list_queues(root: Path, select: tuple[str, ...], name: str | None, env: str | None, as_json: bool) -> int:
+    """Carry out `sqlrun quarantine list`."""
+    prepared = pipeline.prepare(root, Cache.of(root))
+    ledger = ledger_of(root, prepared, name, env)
+    names = chosen(prepared, select, ())
+    found = _queues(prepared, ledger, names)
+    counts = list(quarantine_queue.counted(prepared, ledger, found))
+    discarded = [row for row in quarantine_log.discarded(ledger) if row["model"] in names]
+    if as_json:
+        Console().raw(
+            f'{{"queues": {log_lines.as_json(map(asdict, counts))}, "discarded": {log_lines.as_json(discarded)}}}'
+        )
+    else:
+        Console().lines(_told(found, counts, discarded))
+    return 0
+
+
+def _queues(prepared: Prepared, ledger: Ledger, names: tuple[str, ...]) -> list[Queue]:
+    """Find queues; in an environment, those of its own landing tables.
+
+    Raises: UsageError where nothing has landed, or production has all of it.
+    """
+    warehouse_format.require(ledger.warehouse, ledger.project)
+    own_folders.require_warehouse(ledger.warehouse)
+    found = quarantine_queue.queues(prepared, ledger, names)
+    if found:
+        return found
+    if ledger.env:
+        raise UsageError(
+            f"environment {ledger.env} has no landing table of its own: their lines are production's. "
+            "Leave out --env to see them."
+        )
+    raise UsageError(f"nothing has landed in {ledger.warehouse} yet. Run `sqlrun build` with its profile.")
+
+
+def _told(found: list[Queue], counts: list[Counted], discarded: list[dict[str, Any]]) -> list[str]:
+    lines = []
+    if counts:
+        rows = [_row(each) for each in counts]
+        head = ("model", "reason", "check", "waiting", "replayed", "discarded", "first", "last", "ticks")
+        lines += log_lines.table(head, rows)
+    waiting = sum(each.waiting for each in counts)
+    asked = sum(each.asked for each in counts)
+    lines.append(
+        f"{log_lines.counted(waiting, 'line')} {'waits' if waiting == 1 else 'wait'} in quarantine"
+        + (f", {asked:,} to be replayed by the next build." if asked else ".")
+    )
+    for row in discarded:
+        lines.append(
+            f"{row['written_at']:%Y-%m-%d %H:%M} {row['who']} discarded {log_lines.counted(row['lines'], 'line')} of "
+            f"{row['model']} ({row['reason']}): {row['because']}"
+        )
+    lines += [f"{each.model.name} was edited: the next build lands its source anew." for each in found if each.edited]
+    return lines
+
+
+def _row(each: Counted) -> tuple[object, ...]:
+    first, last = (
+        f"{at:%Y-%m-%d %H:%M}" if isinstance(at, datetime) else None for at in (each.first_landed, each.last_landed)
+    )
+    ticks = sorted({tick for tick in (each.first_tick, each.last_tick) if tick is not None})
+    between = "-".join(map(str, ticks)) or None
+    return (
+        each.model,
+        each.reason,
+        each.check_id or None,
+        each.waiting,
+        each.replayed,
+        each.discarded,
+        first,
+        last,
+        between,
+    )
+
+
+def show_lines(
+    root: Path,
+    model: str,
+    name: str | None,
+    env: str | None,
+    reason: str,
+    limit: int,
+    raw: bool,
+    discarded: bool,
+    as_json: bool,
+) -> int:
+    """Carry out `sqlrun quarantine show`."""
+    prepared = pipeline.prepare(root, Cache.of(root))
+    ledger = ledger_of(root, prepared, name, env)
+    queue = _queue(prepared, ledger, model)
+    found = quarantine_queue.lines(queue, ledger, reason, (), limit + 1 if limit else 0, gone=discarded)
+    more, found = bool(limit) and len(found) > limit, found[:limit] if limit else found
+    rows = _shown(prepared, ledger, queue, found, raw)
+    console = Console()
+    if as_json:
+        console.raw(log_lines.as_json(rows))
+        return 0
+    names = ("id", "state", "reason", "tick", "landed_at", "file", "line", "lines", "text")
+    console.lines(log_lines.table(names, [_cells(row) for row in rows]))
+    told = f"first {len(rows)} lines" if more else log_lines.counted(len(rows), "line")
+    console.lines([f"{told} in quarantine of {model}"])
+    if not raw and _private(queue):
+        console.lines(["The lines' text may hold what is tagged pii, so the columns are shown; --raw shows the text."])
+    return 0
+
+
+def _queue(prepared: Prepared, ledger: Ledger, model: str) -> Queue:
+    return _queues(prepared, ledger, chosen(prepared, (model,), ()))[0]
+
+
+def _private(queue: Queue) -> frozenset[str]:
+    assert queue.model.source is not None
+    return quarantine_query.private(queue.model.query.rendered.model, queue.model.source)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which lines of a queue a command is for: those with some ids, those of a reason, or all."""
+
+    ids: tuple[str, ...]
+    reason: str
+    every: bool
+
+    def require_one(self) -> None:
+        """Refuse none of the three, and more than one (UsageError)."""
+        if [bool(self.ids), bool(self.reason), self.every].count(True) != 1:
+            raise UsageError("say which lines: --id (as often as you like), --reason or --all, one of the three")
+
+
+def discard_lines(
+    root: Path, model: str, name: str | None, env: str | None, choice: Choice, because: str, now: datetime
+) -> int:
+    """Carry out `sqlrun quarantine discard`."""
+    choice.require_one()
+    if not because.strip():
+        raise UsageError("--because is empty: say why these lines are discarded, it is all that will be known of it")
+    prepared = pipeline.prepare(root, Cache.of(root))
+    ledger = ledger_of(root, prepared, name, env)
+    count, asked = _write(prepared, ledger, model, choice, quarantine_query.DISCARD, now, because.strip())
+    told = [
+        f"Discarded {log_lines.counted(count, 'line')} of {model}; `sqlrun quarantine list` tells who did, and why."
+    ]
+    if asked:
+        told.append(f"{_are(asked)} to be replayed by the next build and can't be discarded before.")
+    Console().lines(told)
+    return 0
+
+
+def replay_lines(root: Path, model: str, name: str | None, env: str | None, choice: Choice, now: datetime) -> int:
+    """Carry out `sqlrun quarantine replay`."""
+    choice.require_one()
+    prepared = pipeline.prepare(root, Cache.of(root))
+    ledger = ledger_of(root, prepared, name, env)
+    count, asked = _write(prepared, ledger, model, choice, quarantine_query.REPLAY, now, "")
+    told = [f"The next build judges {log_lines.counted(count, 'line')} of {model} again, as if they had come since."]
+    if asked:
+        told.append(f"{_are(asked)} to be replayed by it already.")
+    Console().lines(told)
+    return 0
+
+
+def _are(lines: int) -> str:
+    return f"{log_lines.counted(lines, 'line')} {'is' if lines == 1 else 'are'}"
+
+
+def _write(
+    prepared: Prepared, ledger: Ledger, model: str, choice: Choice, kind: str, now: datetime, because: str
+) -> tuple[int, int]:
+    """Write into the book what is to become of lines; give how many, and how many of them were to be replayed anyway.
+
+    Raises: UsageError where one that was named doesn't wait.
+    """
+    queue = _queue(prepared, ledger, model)
+    after = quarantine_log.relation(ledger.warehouse, ledger.env).version
+    found = quarantine_queue.lines(queue, ledger, choice.reason, choice.ids)
+    _require(queue, ledger, choice, found)
+    rows = [{key: row[key] for key in ("id", "reason", "lines")} for row in found if row["state"] == "waiting"]
+    entries = quarantine_log.entries(kind, model, queue.path, rows, now, because=because)
+    quarantine_log.append(ledger.warehouse, ledger.env, entries, after)
+    asked = sum(row["lines"] for row in found if row["state"] != "waiting")
+    return sum(row["lines"] for row in rows), asked
+
+
+def _require(queue: Queue, ledger: Ledger, choice: Choice, found: list[dict[str, Any]]) -> None:
+    missing = sorted(set(choice.ids) - {row["id"] for row in found})
+    if missing:
+        raise UsageError(
+            f"no line with the id `{missing[0]}` waits in quarantine of {queue.model.name}. "
+            f"`sqlrun quarantine show {queue.model.name}` lists them."
+        )
+    if choice.reason and not found:
+        reasons = sorted({row["reason"] for row in quarantine_queue.lines(queue, ledger)})
+        hint = did_you_mean(choice.reason, reasons) or f"Those that wait: {'; '.join(reasons) or 'none'}."
+        raise UsageError(f"no line of {queue.model.name} waits for the reason `{choice.reason}`. {hint}")
+
+
+def _shown(
+    prepared: Prepared, ledger: Ledger, queue: Queue, found: list[dict[str, Any]], raw: bool
+) -> list[dict[str, Any]]:
+    """Put together what is known of each line. Of a model with pii columns the text is not shown, unless it is asked
+    for: nobody knows where in a broken line the personal data stand."""
+    source = queue.model.source
+    assert source is not None
+    entries = ledger.entries()
+    private, name = _private(queue), queue.model.name
+    ids = quarantine_query.check_ids(queue.model.query.rendered.model, prepared.space.suites.get(name))
+    values = quarantine_queue.values(queue, [row["id"] for row in found])
+    numbers = quarantine_queue.places(Path(prepared.nouns.root) / source.path, found)
+    return [
+        {
+            "id": row["id"],
+            "state": row["state"],
+            "reason": row["reason"],
+            "check_id": ids.get(row["reason"], ""),
+            "tick": quarantine_queue.tick_at(entries, row["landed_at"]),
+            "landed_at": row["landed_at"],
+            "file": row["file"],
+            "line": number,
+            "lines": row["lines"],
+            "raw": row["raw"] if raw or not private else None,
+            "row": {
+                column: MASK if column in private and not raw else value
+                for column, value in values.get(row["id"], {}).items()
+                if value is not None
+            },
+        }
+        for row, number in zip(found, numbers, strict=True)
+    ]
+
+
+def _cells(row: dict[str, Any]) -> tuple[object, ...]:
+    text = row["raw"]
+    if text is None:
+        text = ", ".join(f"{name}={value}" for name, value in row["row"].items())
+    text = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+    landed_at = f"{row['landed_at']:%Y-%m-%d %H:%M:%S}" if row["landed_at"] else None
+    return (
+        *(row[key] for key in ("id", "state", "reason", "tick")),
+        landed_at,
+        row["file"],
+        row["line"],
+        row["lines"],
+        text,
+    )

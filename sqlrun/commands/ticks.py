@@ -1,0 +1,197 @@
+"""What the commands do that read published ticks or bring one back. Shell: the project, the terminal, the ledger."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from sqlrun import pipeline
+from sqlrun.commands.build import chosen, ledger_of, profile_of
+from sqlrun.errors import UsageError
+from sqlrun.report import log_lines
+from sqlrun.report.console import Console
+from sqlrun.runtime import arrow_rows
+from sqlrun.runtime.disk_cache import Cache
+
+
+def show_rows(
+    root: Path, model: str, name: str | None, env: str | None, where: str, limit: int, output: str, tick: int | None
+) -> int:
+    """Carry out `sqlrun show`."""
+    from sqlrun.parse.where_clause import condition
+    from sqlrun.publish.reader import find, tick_of
+    from sqlrun.publish.reader import query as run_query
+
+    ledger = ledger_of(root, pipeline.prepare(root, Cache.of(root)), name, env)
+    published = tick_of(ledger, tick)
+    relation = find(published, ledger.warehouse, model)
+    columns = ", ".join(f'"{c.name}"' for c in relation.columns)
+    sql = f'select {columns} from "{relation.name}"'
+    sql += f" where {condition(where, [c.name for c in relation.columns])}" if where else ""
+    keys = [c.name for c in relation.columns if "<" not in c.type]
+    sql += " order by " + ", ".join(f'"{key}"' for key in keys) if keys else ""
+    rows = arrow_rows.plain(run_query(sql + (f" limit {limit + 1}" if limit else ""), [relation]))
+    names = tuple(c.name for c in relation.columns)
+    what = f"of {model} at {published}"
+    _print_rows(rows, names, limit, output, what)
+    return 0
+
+
+def _print_rows(rows: list[dict[str, Any]], names: tuple[str, ...], limit: int, output: str, what: str) -> None:
+    more = bool(limit) and len(rows) > limit
+    rows = rows[:limit] if limit else rows
+    console = Console()
+    match output:
+        case "json":
+            console.raw(log_lines.as_json(rows))
+        case "csv":
+            console.raw(log_lines.as_csv(list(names), rows))
+        case _:
+            console.lines(log_lines.table(names, [tuple(r.values()) for r in rows]))
+            told = f"first {len(rows)} rows" if more else log_lines.counted(len(rows), "row")
+            console.lines([f"{told} {what}"])
+
+
+def print_views(root: Path, name: str | None, env: str | None, tick: int | None) -> int:
+    """Carry out `sqlrun views`."""
+    import sqlrun
+
+    target = profile_of(root, pipeline.prepare(root, Cache.of(root)), name)
+    Console().raw(";\n".join(sqlrun.views(target.warehouse, tick, env=env or "")) + ";")
+    return 0
+
+
+def plan_edits(
+    root: Path,
+    select: tuple[str, ...],
+    exclude: tuple[str, ...],
+    name: str | None,
+    env: str | None,
+    refresh: bool,
+    as_json: bool,
+    now: datetime,
+) -> int:
+    """Carry out `sqlrun plan`."""
+    from sqlrun.engines.delta import table as delta_table
+    from sqlrun.engines.duckdb.engine import DuckDBEngine
+    from sqlrun.explain import explain_engine
+    from sqlrun.land import rule_changes
+    from sqlrun.plan import diff as plan_diff
+    from sqlrun.plan.plan import tick_plan
+    from sqlrun.publish import environments
+
+    cache = Cache.of(root)
+    prepared = pipeline.prepare(root, cache)
+    ledger = ledger_of(root, prepared, name, env)
+    history, around = ledger.read(), environments.around(ledger)
+    number, names = history.last_tick + 1, chosen(prepared, select, exclude)
+    plan = tick_plan(
+        prepared.space, ledger.warehouse, history.published, number, now, names, refresh, around
+    )  # fmt: skip
+    anew = rule_changes.broken(prepared.space, plan, DuckDBEngine())
+    if anew:
+        plan = tick_plan(
+            prepared.space, ledger.warehouse, history.published, number, now, names, refresh, around, anew
+        )  # fmt: skip
+    published = plan.published
+    target = profile_of(root, prepared, name)
+    alone, found = pipeline.on_spark_alone(prepared, target, cache), plan_diff.edits(prepared.space, plan)
+    engines = explain_engine.of_plan(plan, (e.name for e in found if e.reads), target, alone)
+    found = tuple(replace(edit, engine=engines.get(edit.name, "")) for edit in found)
+    states = {n: published.tables[n] for e in found for n in e.reads if n in published.tables} if published else {}
+    rows = {n: delta_table.rows_at(f"{ledger.warehouse}/{state.path}", state.version) for n, state in states.items()}
+    if as_json:
+        Console().raw(json.dumps(plan_diff.as_json(found, published, rows), indent=2))
+    else:
+        Console().lines(plan_diff.told(found, published, rows, plan_diff.compared(history.published, around)))
+    return 0
+
+
+def maintain_tables(root: Path, name: str | None, env: str | None, keep: int | None, clock: datetime) -> int:
+    """Carry out `sqlrun maintain`."""
+    from sqlrun.operations import maintenance
+
+    prepared = pipeline.prepare(root, Cache.of(root))
+    keep = keep or profile_of(root, prepared, name).keep_ticks
+    done = maintenance.maintain(ledger_of(root, prepared, name, env), keep, clock, lambda _: None)
+    Console().lines(log_lines.upkeep(done, keep))
+    return 0
+
+
+def list_ticks(root: Path, name: str | None, env: str | None, limit: int) -> int:
+    """Carry out `sqlrun ticks`."""
+    from sqlrun.operations import rollback as history
+
+    ledger = ledger_of(root, pipeline.prepare(root, Cache.of(root)), name, env)
+    Console().lines(history.list_ticks(ledger, limit))
+    return 0
+
+
+def diff_ticks(
+    root: Path,
+    model: str,
+    name: str | None,
+    env: str | None,
+    before: int | None,
+    after: int | None,
+    limit: int,
+    output: str,
+) -> int:
+    """Carry out `sqlrun diff`."""
+    from sqlrun.operations import rollback as history
+
+    ledger = ledger_of(root, pipeline.prepare(root, Cache.of(root)), name, env)
+    rows = history.difference(ledger, model, before, after)
+    names = tuple(rows[0]) if rows else ("change",)
+    _print_rows(rows, names, limit, output, f"of {model} came (+) or left (-)")
+    return 0
+
+
+def verify_tables(
+    root: Path,
+    select: tuple[str, ...],
+    exclude: tuple[str, ...],
+    name: str | None,
+    env: str | None,
+    options: dict[str, Any],
+) -> int:
+    """Carry out `sqlrun verify`."""
+    from sqlrun.maintain import checksums
+    from sqlrun.operations.sampling import Sample
+    from sqlrun.operations.verify import verify
+    from sqlrun.publish.reader import tick_of
+
+    if options["checksums"] and options["sample"]:
+        raise UsageError("--checksums adds up whole tables; it takes no --sample")
+    prepared = pipeline.prepare(root, Cache.of(root))
+    ledger = ledger_of(root, prepared, name, env)
+    published = tick_of(ledger, options["tick"])
+    names = chosen(prepared, select, exclude)
+    console = Console()
+    failed = 0
+    if options["checksums"]:
+        for found in checksums.compare(ledger.warehouse, published, names):
+            console.lines(log_lines.checksum(found))
+            failed += not found.ok
+    else:
+        some = Sample(options["sample"], options["seed"]) if options["sample"] else None
+        for verdict in verify(prepared.space, ledger.warehouse, published, names, options["limit"], some):
+            console.lines(log_lines.verdict(verdict))
+            failed += not verdict.ok
+    what = "the ledger's checksums" if options["checksums"] else "their queries"
+    good = "Every table adds up" if options["checksums"] else "All true"
+    wrong = f"{log_lines.counted(failed, 'table')} {'differs' if failed == 1 else 'differ'} from {what} at {published}."
+    console.lines([wrong if failed else f"{good} at {published}."])
+    return 1 if failed else 0
+
+
+def roll_back(root: Path, name: str | None, env: str | None, to: int, now: datetime) -> int:
+    """Carry out `sqlrun rollback`."""
+    from sqlrun.operations import rollback as history
+
+    ledger = ledger_of(root, pipeline.prepare(root, Cache.of(root)), name, env)
+    history.roll_back(ledger, to, now, Console())
+    return 0

@@ -1,0 +1,72 @@
+"""A fork of the server that starts Spark and keeps it, for commands to borrow. Shell: Spark, processes.
+
+The server has no thread of its own, or it couldn't fork; whoever talks to a JVM has. So this is a process apart.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+from types import FrameType
+from typing import Any
+
+from sqlrun.daemon import wire
+from sqlrun.daemon.command import die_with
+from sqlrun.runtime.text_lines import text_lines
+
+
+def keep(channel: socket.socket, settings: dict[str, str], server: int) -> int:
+    """Start Spark, run a first statement of each kind, say where it is, and wait for its end; the exit code.
+
+    SIGTERM, which comes when the server ends too, kills the JVM: what it was at is a crash like any other.
+    """
+    jvm: Any = None
+
+    def end(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        if jvm is not None:
+            jvm.kill()
+        os._exit(0)
+
+    signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    die_with(server, signal.SIGTERM)
+    from sqlrun.engines.spark.session import keep_classes, key_of, session_of
+
+    try:
+        session = session_of(settings, record=True)
+        gateway: Any = session.sparkContext._gateway
+        jvm = gateway.proc
+        _try(session)
+        keep_classes(session)
+    except Exception as error:  # whatever it is, the server goes on without Spark
+        wire.send(channel, {"failed": text_lines(str(error))[0] if str(error) else type(error).__name__})
+        if jvm is not None:
+            jvm.kill()
+        return 1
+    where = {"port": gateway.gateway_parameters.port, "secret": gateway.gateway_parameters.auth_token}
+    wire.send(channel, {"key": key_of(settings), "jvm": jvm.pid, **where})
+    return int(jvm.wait())
+
+
+def _try(session: Any) -> None:
+    """Write, merge and read a small Delta table: the first of each loads thousands of classes."""
+    folder = tempfile.mkdtemp(prefix="sqlrun-warm-")
+    table = f"delta.`{folder}/table`"
+    try:
+        own = session.newSession()
+        own.sql(f"create table {table} (id bigint, n bigint) using delta")
+        own.sql(f"insert into {table} select id, id from range(8)")
+        own.range(4, 12).createOrReplaceTempView("news")
+        own.sql(
+            f"merge into {table} as t using news as s on t.id = s.id "
+            "when matched then update set n = t.n + 1 when not matched then insert (id, n) values (s.id, 0)"
+        )
+        own.sql(f"select n, count(*) from {table} version as of 1 group by n").toArrow()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        sys.stdout.flush()

@@ -1,0 +1,134 @@
+"""The server's side of a Spark that is kept: started, lent to one command at a time, thrown away. Shell: processes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable
+from typing import Any
+
+from sqlrun.daemon import wire
+
+# After so many commands another JVM takes its place: each leaves some objects behind.
+MOST_LOANS = 200
+# A start that takes longer has gone wrong.
+LONGEST_START = 300.0
+
+
+class KeptSpark:
+    """At most one JVM. `fork` runs a function in a fork of the server and gives its pid."""
+
+    def __init__(self, settings: dict[str, str] | None, fork: Callable[[Callable[[], int]], int]) -> None:
+        self._settings, self._fork = settings, fork
+        self.channel: socket.socket | None = None
+        self.pid = 0
+        self._where: dict[str, Any] = {}
+        self._borrower = 0
+        self._loans = 0
+        self._begun = self.seconds = 0.0
+        self._asked: list[tuple[int, str, socket.socket]] = []
+        self.trouble = "the profile's engine needs none" if settings is None else ""
+
+    def suits(self, settings: dict[str, str] | None) -> bool:
+        """Tell whether a profile with these settings gets its Spark here; None: it needs none."""
+        return settings is None or settings == self._settings
+
+    @property
+    def state(self) -> str:
+        """Tell where it stands: none, starting, ready or lent."""
+        if not self.pid:
+            return "none"
+        if not self._where:
+            return "starting"
+        return "lent" if self._borrower else "ready"
+
+    def start(self) -> None:
+        """Begin to start Spark; nothing where it runs, or failed before."""
+        if self.pid or self._settings is None or self.trouble:
+            return
+        ours, theirs = socket.socketpair()
+        server, settings = os.getpid(), self._settings
+
+        def keep() -> int:
+            ours.close()
+            from sqlrun.daemon.keeper import keep
+
+            return keep(theirs, settings, server)
+
+        self.pid, self._begun, self._loans = self._fork(keep), time.monotonic(), 0
+        theirs.close()
+        self.channel = ours
+
+    def heard(self) -> None:
+        """Take what the keeper says: where Spark is, or why there is none."""
+        assert self.channel is not None
+        try:
+            told, _ = wire.receive(self.channel)
+        except (wire.WireError, OSError):
+            told = {"failed": "it ended while it started"}
+        if "failed" in told:
+            self.trouble = told["failed"]
+            self.drop()
+        else:
+            self._where, self.seconds = told, time.monotonic() - self._begun
+        self._close_channel()
+        asked, self._asked = self._asked, []
+        for pid, key, control in asked:
+            self.asked(pid, key, control)
+
+    def asked(self, pid: int, key: str, control: socket.socket) -> None:
+        """Answer a command that asks for Spark; one that asks while it starts is answered then."""
+        if self.state == "starting":
+            self._asked.append((pid, key, control))
+            return
+        answer: dict[str, Any] = {"told": ""}
+        if self.state == "lent":
+            answer = {"told": "the server's is lent to another command"}
+        elif self.state == "ready" and key != self._where["key"]:
+            answer = {"told": "the server's has other settings, another Java or another folder"}
+        elif self.state == "ready":
+            self._borrower, self._loans = pid, self._loans + 1
+            answer = {"port": self._where["port"], "secret": self._where["secret"]}
+        elif self._settings is not None:
+            answer = {"told": f"the server has none: {self.trouble or 'it ended'}"}
+        with contextlib.suppress(OSError):
+            wire.send(control, answer)
+
+    def ended(self, pid: int, *, free: bool) -> None:
+        """Take Spark back from a command that has ended; where anything of it may still run there, throw it away."""
+        self._asked = [each for each in self._asked if each[0] != pid]
+        if pid == self.pid:
+            self._forget()
+            self._close_channel()
+        elif pid == self._borrower:
+            self._borrower = 0
+            if not free or self._loans >= MOST_LOANS:
+                self.drop()
+                self.start()
+
+    def is_lent_to(self, pid: int) -> bool:
+        """Tell whether a command has Spark."""
+        return pid == self._borrower
+
+    def drop(self) -> None:
+        """Kill Spark, whatever it is at."""
+        if self.pid:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGTERM)
+        self._close_channel()
+        self._forget()
+
+    def late(self) -> bool:
+        """Tell whether a start takes too long."""
+        return self.state == "starting" and time.monotonic() - self._begun > LONGEST_START
+
+    def _forget(self) -> None:
+        self.pid, self._where, self._borrower = 0, {}, 0
+
+    def _close_channel(self) -> None:
+        if self.channel is not None:
+            self.channel.close()
+            self.channel = None

@@ -1,0 +1,204 @@
+"""Commits that sqlrun writes to a Delta table's log itself: whole, or not at all. Shell: Delta files."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from sqlrun.engine_api import StoredColumn, Write
+from sqlrun.engines.delta import deletion_vectors
+from sqlrun.engines.delta import stats as delta_stats
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.errors import EngineError
+from sqlrun.runtime import atomic_files
+from sqlrun.version import __version__
+
+PRIMITIVE = re.compile(
+    r"string|long|integer|short|byte|float|double|boolean|binary|date|timestamp|timestamp_ntz|decimal\(\d+,\d+\)"
+)
+PARTITIONS = {"string", "long", "integer", "short", "byte", "boolean", "date", "timestamp", "timestamp_ntz"}
+# Names that DuckDB gives to where a row lies, and those that change files have.
+TAKEN = {"filename", "file_index", "file_row_number", "_change_type", "_commit_version", "_commit_timestamp"}
+LEGACY = (1, 4)
+FEATURES = {"changeDataFeed", "timestampNtz", "appendOnly", "invariants", deletion_vectors.FEATURE}
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file of a table: its path below the table's folder, its partition's values, its bytes and statistics."""
+
+    path: str
+    partition: Mapping[str, str | None]
+    size: int
+    rows: int = 0
+    stats: str = ""
+
+    @property
+    def entry(self) -> str:
+        """Write the path as the log has it: a URI, in which a folder's escapes are escaped."""
+        return quote(self.path, safe="/=:~!$&'()*+,;@")
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """A file that leaves a table, as the log names it: its path, partition, bytes, and its deleted rows' vector."""
+
+    path: str
+    partition: Mapping[str, str | None]
+    size: int
+    vector: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """A file that stays with more deleted rows: its entry in the log, and the vector that it gets."""
+
+    entry: Mapping[str, Any]
+    vector: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a commit does: files that come, that leave, that stay with fewer rows, and those of the change feed."""
+
+    operation: str
+    parameters: Mapping[str, str]
+    metrics: Mapping[str, int]
+    added: tuple[File, ...]
+    removed: tuple[Gone, ...] = ()
+    marked: tuple[Marked, ...] = ()
+    feed: tuple[File, ...] = ()
+
+
+def ours(table: Any, write: Write) -> bool:
+    """Tell whether a table is one that sqlrun has made, with nothing that a writer of it would have to heed.
+
+    Constraints, generated columns, renamed columns, append-only tables, tables that are not on a disk: all of those
+    are left to delta-rs.
+    """
+    metadata, protocol = table.metadata(), table.protocol()
+    return table.table_uri.startswith(("file://", "/")) and _known_table(
+        (protocol.min_reader_version, protocol.min_writer_version),
+        frozenset((*(protocol.reader_features or ()), *(protocol.writer_features or ()))),
+        frozenset(metadata.configuration.items()),
+        table.schema().to_json(),
+        tuple(metadata.partition_columns),
+        write.table.columns,
+        tuple(write.table.partition_by),
+    )
+
+
+@lru_cache(256)  # the same in each tick
+def _known_table(
+    version: tuple[int, int],
+    named: frozenset[str],
+    configuration: frozenset[tuple[str, str | None]],
+    schema: str,
+    partitions: tuple[str, ...],
+    columns: tuple[StoredColumn, ...],
+    partition_by: tuple[str, ...],
+) -> bool:
+    settings, fields = dict(configuration), json.loads(schema)
+    kinds = {field["name"]: field["type"] for field in fields["fields"]}
+    return (
+        (version == LEGACY or (version in ((1, 7), (3, 7)) and named <= FEATURES))
+        and set(settings) <= {*delta_table.PROPERTIES, *delta_table.VECTORS}
+        and settings.get("delta.enableChangeDataFeed") == "true"
+        and fields == delta_table.struct_of(columns)
+        and all(map(_known, kinds.values()))
+        and not {name.lower() for name in kinds} & TAKEN
+        and partitions == partition_by
+        and len(partitions) < len(kinds)
+        and all(str(kinds[name]) in PARTITIONS and re.fullmatch(r"\w+", name, re.ASCII) for name in partitions)
+    )
+
+
+def marks(table: Any) -> bool:
+    """Tell whether rows may be deleted by vectors: the table must say so, and one of before that came doesn't."""
+    settings = table.metadata().configuration
+    return deletion_vectors.allowed(table) and delta_table.VECTORS.items() <= settings.items()
+
+
+def _known(kind: Any) -> bool:
+    """Tell whether DuckDB and all readers write and read a type of Delta's schema alike."""
+    if isinstance(kind, str):
+        return PRIMITIVE.fullmatch(kind) is not None
+    match kind["type"]:
+        case "array":
+            return _known(kind["elementType"])
+        case "map":
+            return _known(kind["keyType"]) and _known(kind["valueType"])
+        case _:
+            return bool(kind["fields"]) and all(_known(field["type"]) for field in kind["fields"])
+
+
+def commit(table: Any, write: Write, change: Change) -> None:
+    """Make a change the version after `write.base`; the open table follows its log when it is next used.
+
+    Raises: EngineError if another commit has taken that number.
+    """
+    now = time.time_ns() // 1_000_000
+    root, version = Path(write.table.path), write.base + 1
+    _put(root / "_delta_log" / f"{version:020d}.json", "\n".join(_lines(write, change, now)) + "\n", write)
+    interval = int(table.metadata().configuration.get("delta.checkpointInterval", "100"))
+    if version % interval == 0:
+        delta_table.follow(str(root), table)
+        if table.version() == version:
+            table.create_checkpoint()
+
+
+def _lines(write: Write, change: Change, now: int) -> Iterable[str]:
+    info = {
+        "timestamp": now,
+        "operation": change.operation,
+        "operationParameters": change.parameters,
+        "readVersion": write.base,
+        "engineInfo": f"sqlrun:{__version__}",
+        **write.metadata,
+        "sqlrun.tick": str(write.tick),
+        "operationMetrics": change.metrics,
+    }
+    yield _line("commitInfo", info)
+    yield _line("txn", {"appId": write.app_id, "version": write.tick, "lastUpdated": now})
+    for gone in (*change.removed, *map(_before, change.marked)):
+        told = {"path": gone.path, "deletionTimestamp": now, "dataChange": True, "extendedFileMetadata": True}
+        held = {} if gone.vector is None else {"deletionVector": gone.vector}
+        yield _line("remove", {**told, "partitionValues": gone.partition, "size": gone.size, **held})
+    for mark in change.marked:
+        entry = {**mark.entry, "dataChange": True, "stats": delta_stats.loosened(mark.entry["stats"])}
+        yield _line("add", {**entry, "deletionVector": mark.vector})
+    for file in change.added:
+        there = {"path": file.entry, "partitionValues": file.partition, "size": file.size, "modificationTime": now}
+        yield _line("add", {**there, "dataChange": True, "stats": file.stats})
+    for file in change.feed:
+        fed = {"path": file.entry, "partitionValues": file.partition, "size": file.size, "dataChange": False}
+        yield _line("cdc", fed)
+
+
+def _before(mark: Marked) -> Gone:
+    """Name a file as it was: with another vector it is another one (Delta protocol, "Action Reconciliation")."""
+    entry = mark.entry
+    return Gone(entry["path"], entry["partitionValues"], entry["size"], entry.get("deletionVector"))
+
+
+def _line(kind: str, action: Mapping[str, Any]) -> str:
+    return json.dumps({kind: action}, separators=(",", ":"), ensure_ascii=False)
+
+
+def _put(file: Path, text: str, write: Write) -> None:
+    """Write a commit's file whole, where none of its number is: of two writers one has to notice.
+
+    Nothing is synced here: the tick is, before it is published.
+    """
+    if not atomic_files.write_new(file, text, synced=False):
+        raise EngineError(
+            f"{write.table.name} got version {write.base + 1} while this tick wrote it: another writer was here",
+            model=write.table.name,
+        )

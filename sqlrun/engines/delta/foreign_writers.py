@@ -1,0 +1,111 @@
+"""What becomes of another writer's commits: refused where lines or records are at stake, else taken back. Shell: files.
+
+A model's table is made from others: it goes back to what was published, and so do books that decide nothing. A landing
+table holds lines that nobody reads again, and somebody may have meant to change it: a build refuses it, `sqlrun doctor
+--repair` takes the change back. So does it with the ledger and the book of quarantined lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from sqlrun.engines.delta import foreign_commits
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.engines.delta import undo as delta_undo
+from sqlrun.engines.delta.foreign_commits import Foreign, Whose
+from sqlrun.engines.delta.table_check import Found, Subject
+from sqlrun.errors import EngineError, first_line
+
+DECIDE = ("ledger", "quarantine")
+
+
+def refusals(found: Iterable[Found]) -> list[str]:
+    """Say which tables a build can't go on with, and what to do."""
+    return [refusal(each.subject, each.foreign) for each in found if each.foreign and is_refused(each.subject)]
+
+
+def is_refused(subject: Subject) -> bool:
+    """Tell whether a build refuses another writer's commits of a table, instead of taking them back."""
+    if subject.path.startswith("_sqlrun/"):
+        return subject.name in DECIDE
+    return subject.stays
+
+
+def refusal(subject: Subject, found: list[Foreign]) -> str:
+    """Say what another writer did to a table that a build doesn't touch then."""
+    said = f"SR740 {_changed(subject, found)}"
+    if not is_refused(subject):
+        return f"SR741 {_changed(subject, found)}. The next build, or `--repair`, takes that back"
+    way = "`sqlrun doctor --repair` takes that back"
+    if not subject.path.startswith("_sqlrun/"):
+        way += (
+            ". If it was meant, do it to the source's files, and land them again: "
+            f"`sqlrun build --full-refresh --select {subject.name}+`"
+        )
+    return f"{said}. Nothing was written. {way}"
+
+
+def _changed(subject: Subject, found: list[Foreign]) -> str:
+    return f"{subject.name}: {subject.path} was changed by another hand than sqlrun's: {foreign_commits.told(found)}"
+
+
+def take_back(warehouse: str, found: Found) -> str:
+    """Take another writer's commits back, and say so.
+
+    Of a model's table all goes that was never published: the next tick makes it again.
+    Raises: EngineError where that can't be done.
+    """
+    subject, path = found.subject, f"{warehouse}/{found.subject.path}"
+    versions = [one.version for one in found.foreign]
+    if not subject.stays:
+        versions = list(range(max(subject.seen, 0) + 1, (delta_table.head(path) or 0) + 1))
+    try:
+        made = delta_undo.carry_out(path, delta_undo.planned(path, versions))
+    except EngineError as error:
+        way = subject.advice.partition("backup, or ")[2] or "Put its folder back from a backup"
+        raise EngineError(
+            f"SR742 {_changed(subject, found.foreign)}. It can't be taken back: {first_line(error)}. {_upper(way)}"
+        ) from error
+    return f"SR741 {_changed(subject, found.foreign)}. That was taken back, by version {made}"
+
+
+def adopted(found: Found) -> str:
+    """Say that readers see what another writer did; "" where they don't."""
+    seen = [one for one in found.foreign if one.version <= found.subject.shown]
+    if not seen:
+        return ""
+    owner = found.subject.name.partition("__state_")[0]
+    return (
+        f"SR742 {_changed(found.subject, seen)}. A tick has taken that in. Make the table anew: "
+        f"`sqlrun build --full-refresh --select {owner}+`"
+    )
+
+
+def require_none(name: str, path: str, after: int, until: int, project: str) -> None:
+    """Make sure that all commits of a table between two versions, which a tick has just made, are sqlrun's.
+
+    Raises: EngineError naming those that are not.
+    """
+    if found := between(path, after, until, project):
+        raise EngineError(
+            f"SR740 {name}: another writer was here while this tick was at work: {foreign_commits.told(found)}. Nothing was "
+            "published; `sqlrun doctor` tells what to do",
+            model=name,
+        )
+
+
+def between(path: str, after: int, until: int, project: str) -> list[Foreign]:
+    """List the foreign commits of a table between two versions."""
+    commits = {version: delta_table.actions(path, version) for version in range(after + 1, until + 1)}
+    return foreign_commits.among(commits, until, after, Whose(project))
+
+
+def heal(warehouse: str, found: Iterable[Found], say: Callable[[str], None]) -> None:
+    """Take back what may be, and say so."""
+    for each in found:
+        if each.foreign and not is_refused(each.subject):
+            say(f"{take_back(warehouse, each)}.")
+
+
+def _upper(text: str) -> str:
+    return text[:1].upper() + text[1:]

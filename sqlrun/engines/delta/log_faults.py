@@ -1,0 +1,254 @@
+"""What a loss of power leaves of logs: names, sizes and contents to what is wrong with them. Pure.
+
+Spark and Delta write without a sync, so the newest files may be there with no bytes, with some, or not at all,
+whatever was written after them. What was published was synced before, so only what is newer may be set aside.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import zlib
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlrun.runtime.text_lines import text_lines
+
+MAGIC = b"PAR1"
+# What a checksum of Hadoop's begins with.
+SUMS = b"crc\0"
+VERSION = re.compile(r"\.?(\d{20})\.")
+COMMIT = re.compile(r"(\d{20})\.json")
+CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\..+")
+CHECKSUM = re.compile(r"(\d{20})\.crc")
+UNFINISHED = re.compile(r".*\.tmp|\..*\.tmp\.crc|.*\.json#\d+")
+# Commits that add rows carry a transaction id; those that only move rows have none.
+WRITES = {"WRITE", "MERGE", "STREAMING UPDATE"}
+COUNTED = {"OPTIMIZE", "STREAMING UPDATE"}
+ADDED = ("num_added_files", "numFilesAdded", "numRestoredFile")
+REMOVED = ("num_removed_files", "numFilesRemoved", "numRemovedFile")
+# Commits of up to so many letters stay parsed: every tick begins with a look at the newest ones of each table.
+SMALL = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong. `aside`: nothing that was published needs the file, so it may be moved away."""
+
+    table: str
+    file: str
+    what: str
+    aside: bool
+    advice: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.table}: {self.file} {self.what}" + (f". {self.advice}" if self.advice else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """The names in a `_delta_log`: commits and checkpoints by version."""
+
+    names: frozenset[str]
+    commits: tuple[int, ...] = ()
+    checkpoints: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def head(self) -> int:
+        """Tell the newest commit; -1 where there is none."""
+        return self.commits[-1] if self.commits else -1
+
+
+def listed(names: Collection[str]) -> Log:
+    """Sort the names in a `_delta_log`.
+
+    >>> listed(["00000000000000000001.json", "_last_checkpoint", "00000000000000000000.json"]).commits
+    (0, 1)
+    """
+    commits = sorted(int(m[1]) for m in map(COMMIT.fullmatch, names) if m)
+    checkpoints: dict[int, tuple[str, ...]] = {}
+    for name in sorted(names):
+        if (m := CHECKPOINT.fullmatch(name)) and not name.endswith((".crc", ".tmp")):
+            checkpoints[int(m[1])] = (*checkpoints.get(int(m[1]), ()), name)
+    return Log(frozenset(names), tuple(commits), checkpoints)
+
+
+def commit_name(version: int) -> str:
+    """Name a version's commit."""
+    return f"{version:020d}.json"
+
+
+def gap(log: Log, whole: Collection[int]) -> int | None:
+    """Find the first version that is missing between the newest whole checkpoint (or the beginning) and the head."""
+    expected = max((v for v in whole if v <= log.head), default=-1) + 1
+    for version in (v for v in log.commits if v >= expected):
+        if version != expected:
+            return expected
+        expected += 1
+    return None
+
+
+def since(log: Log, version: int) -> tuple[str, ...]:
+    """Name all files of a version and of those after it, the newest first."""
+    numbered = [(int(m[1]), name) for name in log.names if (m := VERSION.match(name)) and int(m[1]) >= version]
+    return tuple(name for _, name in sorted(numbered, key=lambda item: (-item[0], item[1])))
+
+
+def orphans(log: Log) -> tuple[str, ...]:
+    """Name files that were never finished, and checksums whose file is gone: one of them shuts delta-rs out."""
+    found = [name for name in log.names if UNFINISHED.fullmatch(name)]
+    found += [name for name in log.names if (m := CHECKSUM.fullmatch(name)) and int(m[1]) > log.head]
+    found += orphan_checksums(log.names)
+    return tuple(sorted(set(found)))
+
+
+def orphan_checksums(names: Collection[str]) -> list[str]:
+    """Name Hadoop's checksums of files that are not there."""
+    return [name for name in names if name.startswith(".") and name.endswith(".crc") and name[1:-4] not in names]
+
+
+def actions_of(text: str) -> list[Any]:
+    """Read a commit's lines; they are for reading alone. Raises: ValueError where one is no JSON."""
+    return _kept(text) if len(text) <= SMALL else _parsed(text)
+
+
+def _parsed(text: str) -> list[Any]:
+    return [json.loads(line) for line in text_lines(text) if line.strip()]
+
+
+_kept = functools.lru_cache(256)(_parsed)
+
+
+def commit_fault(text: str, *, transaction: bool, known: Callable[[list[Any]], bool] = lambda _: True) -> str:
+    """Say what is wrong with a commit; nothing where it is whole. `transaction`: writes must have an id.
+
+    `known` tells whether a commit is sqlrun's: what others write is no fault of a disk's for being otherwise.
+    """
+    if not text.strip():
+        return "is of zero length"
+    try:
+        actions = actions_of(text)
+    except ValueError:
+        return "is cut off"
+    if not all(isinstance(action, dict) for action in actions):
+        return "is no commit"
+    info: Any = next((action["commitInfo"] for action in actions if "commitInfo" in action), None)
+    if info is None:
+        return "is cut off: it does not say what it did"
+    operation, metrics = info.get("operation"), info.get("operationMetrics") or {}
+    if not known(actions):
+        return ""
+    if transaction and operation in WRITES and not any("txn" in action for action in actions):
+        return "is cut off: it has no transaction id"
+    if operation == "CREATE TABLE" and not all(any(kind in a for a in actions) for kind in ("protocol", "metaData")):
+        return "is cut off: it makes a table without columns"
+    # What is overwritten, merged or deleted is counted otherwise, by each engine in its own way.
+    mode = (info.get("operationParameters") or {}).get("mode")
+    if operation in COUNTED or (operation == "WRITE" and mode == "Append"):
+        return _missing(actions, metrics)
+    return ""
+
+
+def _missing(actions: Sequence[Mapping[str, Any]], metrics: Mapping[str, Any]) -> str:
+    """Say what a commit tells of and doesn't name."""
+    for kind, keys in (("add", ADDED), ("remove", REMOVED)):
+        told = next((int(metrics[key]) for key in keys if key in metrics), None)
+        if told is not None and told != sum(kind in action for action in actions):
+            return f"is cut off: it tells of {told} files to {kind} and names fewer"
+    if "numOutputRows" not in metrics:
+        return ""
+    # Spark's count of files has those without rows, which its commit leaves out.
+    stats = [json.loads(action["add"].get("stats") or "{}") for action in actions if "add" in action]
+    rows = [found.get("numRecords") for found in stats]
+    told = int(metrics["numOutputRows"])
+    if None not in rows and sum(rows) != told:
+        return f"is cut off: it tells of {told} rows to add and names fewer"
+    return ""
+
+
+def transactions(text: str) -> dict[str, int]:
+    """Read the transaction ids of a commit that is whole."""
+    return {a["txn"]["appId"]: int(a["txn"]["version"]) for a in actions_of(text) if "txn" in a}
+
+
+def files_added(texts: Sequence[str]) -> dict[str, int]:
+    """Give the files, with their sizes, that commits have added and not removed again."""
+    found: dict[str, int] = {}
+    for text in texts:
+        actions = actions_of(text)
+        for action in actions:
+            if "remove" in action:
+                found.pop(action["remove"]["path"], None)
+        for action in actions:
+            if "add" in action:
+                found[action["add"]["path"]] = int(action["add"]["size"])
+    return found
+
+
+def parquet_fault(size: int, told: int | None, ends: tuple[bytes, bytes]) -> str:
+    """Say what is wrong with a Parquet file, by its size, the size that the log tells, and its first and last bytes."""
+    if size == 0:
+        return "is of zero length"
+    if told is not None and size != told:
+        return f"has {size:,} bytes, its log says {told:,}"
+    return "" if ends == (MAGIC, MAGIC) else "is not whole: it does not begin and end as Parquet"
+
+
+def checksum_fits(data: bytes, checksum: bytes) -> bool:
+    """Tell whether a file is what Hadoop's checksum beside it says: a sum for each chunk."""
+    if checksum[:4] != SUMS or len(checksum) < 8:
+        return False
+    chunk = int.from_bytes(checksum[4:8], "big")
+    return chunk > 0 and checksum == checksum_of(data, chunk)
+
+
+def checksum_of(data: bytes, chunk: int = 512) -> bytes:
+    """Write the checksum that Hadoop keeps beside a file: a mark, a chunk's length, the CRC-32 of each chunk.
+
+    >>> checksum_of(b"")
+    b'crc\\x00\\x00\\x00\\x02\\x00'
+    """
+    sums = (zlib.crc32(data[at : at + chunk]).to_bytes(4, "big") for at in range(0, len(data), chunk))
+    return SUMS + chunk.to_bytes(4, "big") + b"".join(sums)
+
+
+def stream_fault(text: str, least: int) -> str:
+    """Say what is wrong with a file of a stream's checkpoint: `v1`, then JSON by the line, `least` of them."""
+    lines = text.split("\n")
+    if not text.strip():
+        return "is of zero length"
+    if not lines[0].startswith("v") or len([line for line in lines[1:] if line.strip()]) < least:
+        return "is cut off"
+    try:
+        for line in lines[1:]:
+            if line.strip() and line.strip() != "-":
+                json.loads(line)
+    except ValueError:
+        return "is cut off"
+    return ""
+
+
+def source_logs(names: Collection[str]) -> dict[int, str]:
+    """Give the files of a source's log by number; `9.compact` stands for all up to 9."""
+    found = {}
+    for name in names:
+        number, _, ending = name.partition(".")
+        if number.isdigit() and ending in ("", "compact"):
+            found[int(number)] = name
+    return found
+
+
+def plans_fault(plans: Mapping[int, Mapping[str, Any] | None]) -> int | None:
+    """Find the first of the planned batches (number to content, None: unreadable) that is torn or missing."""
+    expected = None
+    for number in sorted(plans):
+        plan = plans[number]
+        if expected is None:
+            folded = plan is not None and "newest" in plan
+            expected = number if folded else 1
+        if number != expected or plan is None:
+            return expected
+        expected += 1
+    return None

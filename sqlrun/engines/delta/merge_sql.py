@@ -1,0 +1,35 @@
+"""What a MERGE asks of its rows, in SQL: whether two are the same, and what becomes of one. Pure."""
+
+from __future__ import annotations
+
+from sqlrun.engine_api import Dialect, Merge
+from sqlrun.transpile.writer import identifier
+
+
+def same(statement: Merge, dialect: Dialect = "duckdb") -> list[str]:
+    """Compare the keys of the target `t` and of the delta `s`, one by one."""
+    return [_equal(key, key in statement.null_safe, dialect) for key in statement.key]
+
+
+def _equal(key: str, null_safe: bool, dialect: Dialect) -> str:
+    name = identifier(key, dialect)
+    if not null_safe:
+        return f"t.{name} = s.{name}"
+    # DataFusion binds IS NOT DISTINCT FROM looser than AND: without its parentheses two of them don't parse.
+    return f"t.{name} <=> s.{name}" if dialect == "spark" else f"(t.{name} is not distinct from s.{name})"
+
+
+def operation(statement: Merge, unmatched: str) -> str:
+    """Write what becomes of a row of the delta: i(nsert), d(elete), u(pdate), or NULL for nothing.
+
+    `unmatched` is the condition that no row of the target has its key. A lazy CASE: an expression over `t` is not
+    evaluated for a row that has none.
+
+    >>> operation(Merge("", ("k",), (), (), (), delete_when="s.n = 0"), "t.k is null")
+    "case when t.k is null then case when true then 'i' end when s.n = 0 then 'd' when true then 'u' end"
+    """
+    return (
+        f"case when {unmatched} then case when {statement.insert_when or 'true'} then 'i' end "
+        f"when {statement.delete_when or 'false'} then 'd' "
+        f"when {statement.update_when or 'true'} then 'u' end"
+    )

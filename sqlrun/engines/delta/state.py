@@ -1,0 +1,84 @@
+"""What a version of a Delta table consists of, put together from its log's own entries. Shell: Delta files.
+
+delta-rs opens no table with features that it doesn't know; this needs none: another writer may have added one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sqlrun.engines.delta import log_entries
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.errors import EngineError
+
+Entry = Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class State:
+    """Files by their paths in the log, and the table's metadata and protocol."""
+
+    files: dict[str, Entry] = field(default_factory=dict)
+    metadata: Entry | None = None
+    protocol: Entry | None = None
+
+    def follow(self, actions: Iterable[Entry]) -> bool:
+        """Take in a commit; tell whether all files that it takes out were there."""
+        found, fits = list(actions), True
+        for gone in (a["remove"] for a in found if "remove" in a):
+            there = self.files.get(gone["path"])
+            fits = fits and there is not None and vector_of(there) == vector_of(gone)
+            self.files.pop(gone["path"], None)
+        for action in found:
+            if "add" in action:
+                self.files[action["add"]["path"]] = action["add"]
+            self.metadata = action.get("metaData", self.metadata)
+            self.protocol = action.get("protocol", self.protocol)
+        return fits
+
+
+def vector_of(entry: Entry) -> str:
+    """Tell which deletion vector a file has, "" for none (Delta protocol, "Deletion Vectors": its unique id)."""
+    held = entry.get("deletionVector")
+    return "" if not held else f"{held['storageType']}{held['pathOrInlineDv']}@{held.get('offset')}"
+
+
+def at(path: str, version: int) -> State:
+    """Put a version together: the newest whole checkpoint at or below it, and the commits after that.
+
+    Raises: EngineError where an entry that it takes is gone.
+    """
+    log = Path(path) / "_delta_log"
+    there = [n for n in range(version, -1, -1) if (log / f"{n:020d}.checkpoint.parquet").exists()]
+    state = State() if not there else _of_checkpoint(log / f"{there[0]:020d}.checkpoint.parquet")
+    for number in range(there[0] + 1 if there else 0, version + 1):
+        state.follow(delta_table.actions(path, number))
+    return state
+
+
+def _of_checkpoint(file: Path) -> State:
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    try:
+        held = pq.read_table(file, columns=["add", "metaData", "protocol"], partitioning=None)
+    except (OSError, ValueError) as error:
+        raise EngineError(f"{file} can't be read: {error}") from error
+    adds = held["add"].filter(pc.is_valid(pc.struct_field(held["add"], "path"))).to_pylist()
+    metadata = [each for each in held["metaData"].to_pylist() if each and each.get("schemaString")]
+    protocol = [each for each in held["protocol"].to_pylist() if each and each.get("minReaderVersion")]
+    files: dict[str, Entry] = {entry["path"]: log_entries.plain(entry) for entry in adds}
+    return State(files, _metadata(metadata[-1]) if metadata else None, _given(protocol[-1]) if protocol else None)
+
+
+def _metadata(entry: dict[str, Any]) -> Entry:
+    options = dict(entry["format"]["options"] or ())
+    told = {"format": {"provider": entry["format"]["provider"], "options": options}}
+    return {**_given(entry), **told, "configuration": dict(entry["configuration"] or ())}
+
+
+def _given(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in entry.items() if value is not None}

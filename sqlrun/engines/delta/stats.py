@@ -1,0 +1,180 @@
+"""What Delta's log says of a file that DuckDB has written: statistics, partition values, folders. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime, timedelta, timezone
+from typing import Any
+from urllib.parse import quote
+
+from sqlrun.engine_api import StoredColumn, TableSpec
+from sqlrun.errors import EngineError
+
+# Delta's writers gather statistics of so many columns.
+MOST_COLUMNS = 32
+# Longer texts bound a column by their beginning, or not at all.
+LONGEST = 64
+NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?")
+INTEGER = re.compile(r"-?\d+")
+DAY = re.compile(r"\d{4}-\d\d-\d\d")
+TIME = re.compile(r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d(?:\.\d{1,6})?)(\+00)?")
+TIGHT = re.compile(r'("tightBounds"\s*:\s*)(true|false)')
+WHOLE = {"int", "bigint", "smallint", "tinyint"}
+FLOATS = {"double", "float"}
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+
+
+def stats(rows: int, found: Mapping[str, Mapping[str, str]], columns: Sequence[StoredColumn]) -> str:
+    """Write a file's statistics as Delta's JSON, from those that DuckDB returns by column.
+
+    What can't be said exactly is left out, which is always right: a reader then opens the file.
+
+    >>> found = {"min": "1", "max": "3", "min_is_exact": "true", "max_is_exact": "true", "null_count": "0"}
+    >>> stats(2, {'"a"': found}, [StoredColumn("a", "int")])
+    '{"numRecords":2,"minValues":{"a":1},"maxValues":{"a":3},"nullCount":{"a":0}}'
+    """
+    least, greatest, nulls = [], [], []
+    for column in columns[:MOST_COLUMNS]:
+        known = found.get(quoted(column.name))
+        if known is None or column.type.startswith(("array", "map", "struct")):
+            continue
+        name = json.dumps(column.name)
+        if "null_count" in known:
+            nulls.append(f"{name}:{int(known['null_count'])}")
+        low, high = bounds(column.type, known)
+        if low is not None and high is not None:
+            least.append(f"{name}:{low}")
+            greatest.append(f"{name}:{high}")
+    parts = (("minValues", least), ("maxValues", greatest), ("nullCount", nulls))
+    listed = "".join(f',"{title}":{{{",".join(items)}}}' for title, items in parts)
+    return f'{{"numRecords":{rows}{listed}}}'
+
+
+def loosened(stats: str) -> str:
+    """Say of statistics that some of the rows behind them are deleted: the bounds hold, but may be wide.
+
+    >>> loosened('{"numRecords":2,"minValues":{"a":1.10}}')
+    '{"numRecords":2,"minValues":{"a":1.10},"tightBounds":false}'
+    """
+    # As text: numbers of many digits stay what they are.
+    if TIGHT.search(stats):
+        return TIGHT.sub(r"\1false", stats)
+    return f'{stats.rstrip().removesuffix("}")},"tightBounds":false}}'
+
+
+def quoted(name: str) -> str:
+    """Write a column's name as DuckDB's statistics have it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def bounds(kind: str, known: Mapping[str, str]) -> tuple[str | None, str | None]:
+    """Write the least and the greatest value as JSON; None where either can't be told or is not used."""
+    low, high = known.get("min"), known.get("max")
+    # Spark orders NaN above all other numbers; Parquet's statistics leave it out.
+    if low is None or high is None or known.get("has_nan", "false") == "true":
+        return None, None
+    exact = known.get("min_is_exact") == known.get("max_is_exact") == "true"
+    if kind == "string":
+        whole = exact and len(low) <= LONGEST and len(high) <= LONGEST
+        return (json.dumps(low), json.dumps(high)) if whole else (None, None)
+    if not exact:
+        return None, None
+    if kind in WHOLE | FLOATS or kind.startswith("decimal"):
+        return (low, high) if NUMBER.fullmatch(low) and NUMBER.fullmatch(high) else (None, None)
+    if kind == "date":
+        return (json.dumps(low), json.dumps(high)) if DAY.fullmatch(low) and DAY.fullmatch(high) else (None, None)
+    if kind in ("timestamp", "timestamp_ntz"):
+        zone = "Z" if kind == "timestamp" else ""
+        return _time(low, zone, up=False), _time(high, zone, up=True)
+    return None, None
+
+
+def _time(text: str, zone: str, *, up: bool) -> str | None:
+    """Write a time to the millisecond, as Delta has it; one that bounds from above is never cut."""
+    found = TIME.fullmatch(text)
+    if found is None:
+        return None
+    moment = datetime.fromisoformat(f"{found[1]}T{found[2]}")
+    rest = timedelta(microseconds=moment.microsecond % 1000)
+    try:
+        moment = moment - rest + timedelta(milliseconds=1) if up and rest else moment - rest
+    except OverflowError:
+        return None
+    return json.dumps(moment.isoformat(timespec="milliseconds") + zone)
+
+
+def partition_text(value: Any) -> str | None:
+    """Write a partition's value as Delta has it (Delta protocol, "Partition Value Serialization").
+
+    Raises: ValueError for a value that is written otherwise by others: an empty text, which they read as NULL.
+    """
+    match value:
+        case None:
+            return None
+        case bool():
+            return str(value).lower()
+        case datetime():
+            moment = value if value.tzinfo is None else value.astimezone(timezone.utc).replace(tzinfo=None)
+            return moment.isoformat(sep=" ", timespec="microseconds")
+        case date():
+            return value.isoformat()
+        case int():
+            return str(value)
+        case str() if value:
+            return value
+        case _:
+            raise ValueError(f"no partition value: {value!r}")
+
+
+def require_days(table: TableSpec, partitions: Iterable[Iterable[str | None]]) -> None:
+    """Refuse days that Delta's log can't name, before a file of their partition is written (SR736)."""
+    kinds = {column.name: column.type for column in table.columns}
+    for partition in partitions:
+        for name, text in zip(table.partition_by, partition, strict=True):
+            if kinds[name] == "date" and text is not None and not DAY.fullmatch(text):
+                raise no_day(table.name, name, text)
+
+
+def no_day(table: str, column: str, text: str) -> EngineError:
+    """Say that a table can't have a partition of a day."""
+    return EngineError(f"SR736 {told_of_day(table, column)}: {text}", model=table)
+
+
+def told_of_day(table: str, column: str) -> str:
+    """Say which days can be a partition's.
+
+    >>> print(told_of_day("by_day", "day"))
+    by_day is partitioned by `day`, which has to lie in years 1 to 9999. Leave such rows out, or bound it by least() \
+and greatest(); nothing was written. There is
+    """
+    return (
+        f"{table} is partitioned by `{column}`, which has to lie in years 1 to 9999. Leave such rows out, or bound it "
+        "by least() and greatest(); nothing was written. There is"
+    )
+
+
+def is_spelled_alike(kind: str, text: str | None) -> bool:
+    """Tell whether everyone names a partition's value in one way: a whole number, or a day.
+
+    >>> [is_spelled_alike("date", text) for text in ("2026-01-02", "0044-03-15 (BC)", None)]
+    [True, False, False]
+    """
+    spelling = DAY if kind == "date" else INTEGER if kind in WHOLE else None
+    return spelling is not None and text is not None and spelling.fullmatch(text) is not None
+
+
+def folder(values: Mapping[str, str | None]) -> str:
+    """Name the folder of a partition below its table's; "" where the table has none.
+
+    Letters beyond ASCII stay: Spark reads an escape as a letter, not as a byte of UTF-8.
+
+    >>> folder({"day": "2026-01-02", "city": "Bad Ölm", "at": None})
+    'day=2026-01-02/city=Bad%20Ölm/at=__HIVE_DEFAULT_PARTITION__'
+    """
+    return "/".join(f"{name}={NO_VALUE if text is None else _escaped(text)}" for name, text in values.items())
+
+
+def _escaped(text: str) -> str:
+    return "".join(quote(letter, safe="") if letter.isascii() else letter for letter in text)

@@ -1,0 +1,466 @@
+"""Delta tables without a JVM: create, head, history, change feed, restore. Shell: Delta files through delta-rs."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from sqlglot import exp
+
+from sqlrun.engine_api import StoredColumn, TableSpec
+from sqlrun.engines.delta import deletion_vectors, foreign_commits, log_faults, table_facts
+from sqlrun.errors import EngineError, first_line
+from sqlrun.incremental import types
+from sqlrun.runtime import arrow_rows
+from sqlrun.runtime.lru import Recent
+from sqlrun.transpile.writer import identifier
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties
+
+# A ledger, a restore and a verify read old versions for as long as this.
+PROPERTIES = {
+    "delta.enableChangeDataFeed": "true",
+    "delta.logRetentionDuration": "interval 60 days",
+    "delta.deletedFileRetentionDuration": "interval 30 days",
+    "delta.setTransactionRetentionDuration": "interval 3650 days",
+    # Opening a table reads the commits since its last checkpoint: 23 ms after 100 small ones, 3 ms after 10.
+    "delta.checkpointInterval": "10",
+}
+# Tables of models have these besides: a MERGE marks what it replaces, instead of writing whole files anew.
+VECTORS = {"delta.enableDeletionVectors": "true"}
+COMMIT = re.compile(r"(\d{20})\.json")
+# So many versions of tables stay open for the next one who asks, and so many commits of up to so many bytes stay read.
+OPEN = 64
+SMALL = 200_000
+
+
+def open_table(path: str, version: int | None = None) -> DeltaTable:
+    """Open a table at a version, the newest by default.
+
+    One at a version is for reading alone: others may be given the same one, in other threads too.
+    Raises: EngineError if there is no such table or version, or its log can't be read.
+    """
+    entry = None if version is None else entry_of(path, version)
+    if entry is None:
+        return opened(path, version)
+    return _kept.get(entry, lambda: opened(path, version))
+
+
+def keep_open(path: str, table: DeltaTable) -> None:
+    """Keep a table open for those who read that version; nobody writes to it from now on."""
+    if (entry := entry_of(path, table.version())) is not None:
+        _kept.put(entry, table)
+
+
+# A version of a table: its path, the version, and which file of the log it is.
+Entry = tuple[str, int, int, int, int]
+_kept: Recent[Entry, DeltaTable] = Recent(OPEN)
+_read: Recent[Entry, list[dict[str, Any]]] = Recent(OPEN)
+
+
+def entry_of(path: str, version: int) -> Entry | None:
+    """Tell a version by its entry in the log: one that was set aside and written anew is another."""
+    try:
+        found = Path(f"{path}/_delta_log/{version:020d}.json").stat()
+    except OSError:
+        return None
+    return path, version, found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def follow(path: str, table: DeltaTable) -> None:
+    """Bring an open table to its newest version; where the log has no next entry, that is the one that it has.
+
+    delta-rs reads the log in threads of its own, which wait their turn where all processors are busy.
+    """
+    if entry_of(path, table.version() + 1) is not None:
+        table.update_incremental()
+
+
+def newest(path: str, table: DeltaTable) -> int:
+    """Tell a table's newest version by its log, from the one on that an open table has."""
+    version = table.version()
+    while entry_of(path, version + 1) is not None:
+        version += 1
+    return version
+
+
+def version_of(entry: Entry) -> int:
+    """Tell the version that an entry is of."""
+    return entry[1]
+
+
+def entry_of_head(path: str) -> Entry | None:
+    """Tell the newest version of a table by its entry in the log; None where there is no table."""
+    newest = head(path)
+    return None if newest is None else entry_of(path, newest)
+
+
+def opened(path: str, version: int | None) -> DeltaTable:
+    """Open a table for the one who asks, and nobody else; otherwise as `open_table` does."""
+    from deltalake import DeltaTable
+
+    try:
+        return DeltaTable(path, version=version)
+    except Exception as error:
+        raise EngineError(f"{path} can't be read at version {version}: {error}") from error
+
+
+def head(path: str) -> int | None:
+    """Tell the newest version of a table; None where there is no table. The log's names say it, none is opened."""
+    try:
+        names = [file.name for file in (Path(path) / "_delta_log").iterdir()]
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return max((int(found[1]) for name in names if (found := COMMIT.fullmatch(name))), default=None)
+
+
+def create(table: TableSpec, properties: Mapping[str, str] = PROPERTIES) -> None:
+    """Make the empty table as version 0; nothing if it is there."""
+    from deltalake import DeltaTable, Schema
+
+    if head(table.path) is not None:
+        return
+    schema = Schema.from_json(json.dumps(struct_of(table.columns)))
+    with explained(f"{table.name} can't be made"):
+        DeltaTable.create(
+            table.path,
+            schema=schema,
+            mode="ignore",
+            partition_by=list(table.partition_by) or None,
+            configuration=dict(properties),
+            commit_properties=ours("book"),
+        )
+
+
+@contextmanager
+def explained(what: str) -> Iterator[None]:
+    """Turn an error of delta-rs or of the disk into one line that says what could not be done."""
+    from deltalake.exceptions import DeltaError
+
+    try:
+        yield
+    except (DeltaError, OSError) as error:
+        raise EngineError(f"{what}: {first_line(error)}") from error
+
+
+def struct_of(columns: Iterable[StoredColumn]) -> dict[str, object]:
+    """Describe columns as Delta's schema JSON (Delta protocol, "Schema Serialization Format")."""
+    fields = [
+        {"name": c.name, "type": _delta_type(types.parse(c.type)), "nullable": True, "metadata": {}} for c in columns
+    ]
+    return {"type": "struct", "fields": fields}
+
+
+def _delta_type(kind: exp.DataType | None) -> object:
+    assert kind is not None
+    match kind.this:
+        case exp.DataType.Type.ARRAY | exp.DataType.Type.LIST:
+            return {"type": "array", "elementType": _delta_type(kind.expressions[0]), "containsNull": True}
+        case exp.DataType.Type.MAP:
+            key, value = kind.expressions
+            return {
+                "type": "map",
+                "keyType": _delta_type(key),
+                "valueType": _delta_type(value),
+                "valueContainsNull": True,
+            }
+        case exp.DataType.Type.STRUCT:
+            parts = [StoredColumn(f.name, types.text(f.args["kind"])) for f in kind.expressions]
+            return struct_of(parts)
+        case _:
+            names = {"int": "integer", "bigint": "long", "smallint": "short", "tinyint": "byte"}
+            text = types.text(kind).replace(" ", "")
+            return names.get(text, "decimal(10,0)" if text == "decimal" else text)
+
+
+def commit(app_id: str, tick: int, metadata: Mapping[str, str]) -> CommitProperties:
+    """Carry the transaction id and the metadata in a commit; a commit that comes between is a conflict."""
+    from deltalake import CommitProperties, Transaction
+
+    return CommitProperties(
+        custom_metadata={**metadata, "sqlrun.tick": str(tick)},
+        max_commit_retries=0,
+        app_transactions=[Transaction(app_id, tick)],
+    )
+
+
+def hooks() -> PostCommitHookProperties:
+    """Keep the log: what is cleaned up is decided by maintenance, not by a commit."""
+    from deltalake import PostCommitHookProperties
+
+    return PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
+
+
+def ours(how: str) -> CommitProperties:
+    """Say in a commit without a tick's number that it is sqlrun's, and what it is for."""
+    from deltalake import CommitProperties
+
+    return CommitProperties(custom_metadata={foreign_commits.BY: how})
+
+
+def append_rows(table: DeltaTable, rows: list[dict[str, Any]], commit: CommitProperties | None = None) -> None:
+    """Append a few rows to an open table in one commit."""
+    from deltalake import write_deltalake
+
+    data = arrow_rows.made(rows, table.schema().to_arrow())
+    commit = commit or ours("book")
+    write_deltalake(table, data, mode="append", commit_properties=commit, post_commithook_properties=hooks())
+
+
+def restore(path: str, version: int, head: int | None = None) -> None:
+    """Make `version` the content of the table again, as a new commit; with `head`, only where it is the newest."""
+    from deltalake import CommitProperties
+
+    table = open_table(path)
+    require_head(path, head, table)
+    if table.version() != version:
+        once = CommitProperties(custom_metadata={foreign_commits.BY: "recovery"}, max_commit_retries=0)
+        table.restore(version, commit_properties=once, post_commithook_properties=hooks())
+
+
+def require_head(path: str, head: int | None, table: DeltaTable | None = None) -> None:
+    """Make sure that a table is at a version still, where one is given."""
+    if head is not None and (found := (table or open_table(path)).version()) != head:
+        raise EngineError(f"{path} is at version {found}, this tick found it at {head}: another writer was here")
+
+
+def actions(path: str, version: int) -> list[dict[str, Any]]:
+    """Read one commit's actions from the log; they are for reading alone, as others may be given the same ones."""
+    entry = entry_of(path, version)
+    if entry is None or entry[-1] > SMALL:
+        return _actions(path, version)
+    return _read.get(entry, lambda: _actions(path, version))
+
+
+def _actions(path: str, version: int) -> list[dict[str, Any]]:
+    file = Path(path) / "_delta_log" / f"{version:020d}.json"
+    try:
+        found = log_faults.actions_of(file.read_text())
+    except FileNotFoundError as error:
+        raise EngineError(f"commit {version} of {path} is gone from its log") from error
+    except ValueError as error:
+        raise EngineError(f"commit {version} of {path} is cut off; `sqlrun doctor` tells what to do") from error
+    if not found:
+        # Read as a commit that did nothing, its rows would vanish without a word.
+        raise EngineError(f"commit {version} of {path} is of zero length; `sqlrun doctor` tells what to do")
+    return found
+
+
+def changed_files(path: str, version: int) -> dict[str, list[dict[str, Any]]]:
+    """List the files that make up a commit's change (Delta protocol, "Change Data Files"): feed, added, removed.
+
+    A commit's change files, where it has any, are its whole change; else its added files came and its removed ones
+    left.
+    """
+    done = actions(path, version)
+    feed = [action["cdc"] for action in done if "cdc" in action]
+    if feed:
+        return {"feed": feed, "added": [], "removed": []}
+    added = [a["add"] for a in done if "add" in a and a["add"].get("dataChange")]
+    removed = [a["remove"] for a in done if "remove" in a and a["remove"].get("dataChange")]
+    return {"feed": [], "added": added, "removed": removed}
+
+
+def files_at(table: DeltaTable, columns: Iterable[str] = ()) -> list[dict[str, Any]]:
+    """List a table's files: path, size, number of rows that count and partition values (`partition.x`).
+
+    With the least and greatest value of `columns` (`min.x`, `max.x`) where there are statistics. They are for reading
+    alone, as others may be given the same ones.
+    """
+    asked = frozenset(columns)
+    return list(table_facts.once(table, ("files", asked), lambda: _files(table, asked)))
+
+
+def entries(table: DeltaTable) -> Any:
+    """Give the log's entries of an open table's files, as delta-rs flattens them into an Arrow table."""
+    return table_facts.once(table, "adds", lambda: table.get_add_actions(flatten=True))
+
+
+def _files(table: DeltaTable, columns: frozenset[str]) -> list[dict[str, Any]]:
+    held = entries(table)
+    # Statistics of all columns as Python values take thirty times as long as the few that are asked for.
+    asked = {"path", "size_bytes", "num_records"} | {f"{end}.{name}" for name in columns for end in ("min", "max")}
+    names = [name for name in held.column_names if name in asked or name.startswith("partition.")]
+    found = arrow_rows.plain(held.select(names))
+    if gone := deletion_vectors.deleted(table):
+        root = local_path(table)
+        for file in found:
+            dead = gone.get(f"{root}/{unquote(file['path'])}")
+            if dead is not None and file.get("num_records") is not None:
+                file["num_records"] -= len(dead)
+    return found
+
+
+def local_path(table: DeltaTable) -> str:
+    """Tell an open table's folder."""
+    return str(unquote(table.table_uri.removeprefix("file://"))).rstrip("/")
+
+
+# Commits after which a table has the same rows as before.
+UPKEEP = {"OPTIMIZE", "VACUUM START", "VACUUM END"}
+
+
+def effective_commits(path: str, after: int, until: int) -> tuple[int, ...]:
+    """List the commits that lead from one version to a later one: those that a RESTORE undid are left out, with it.
+
+    Commits of another writer that were taken back are left out, with the commit that did so.
+
+    Raises: EngineError if `until` was not made from `after`: the table was restored to before it.
+    """
+    kept: list[int] = []
+    version, gone = until, set[int]()
+    # Backwards: a RESTORE goes on from its own version, whatever other restores undid in between.
+    while version > after:
+        done = actions(path, version)
+        back, to = foreign_commits.undone(done), foreign_commits.restored(done)
+        gone |= back
+        if to is not None and version not in gone:
+            version = to
+            continue
+        if not back and version not in gone and foreign_commits.info_of(done).get("operation") not in UPKEEP:
+            kept.append(version)
+        version -= 1
+    if early := [each for each in gone if each <= after]:
+        raise EngineError(f"{path}: version {min(early)}, which a tick has read, was taken back since")
+    if version < after:
+        raise EngineError(f"{path} was restored to version {version}, before version {after} that a tick has read")
+    return tuple(reversed(kept))
+
+
+def landings(path: str, commits: Iterable[int]) -> tuple[int, ...]:
+    """Leave out the commits of a landing table that brought no new lines: a replay is the only one that merges."""
+
+    def operation(version: int) -> object:
+        return next((a["commitInfo"].get("operation") for a in actions(path, version) if "commitInfo" in a), None)
+
+    return tuple(version for version in commits if operation(version) != "MERGE")
+
+
+# How the metrics of a commit name the rows that came and went, as Spark and as delta-rs spell them.
+MERGED = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
+CAME = ("numOutputRows", "num_added_rows")
+
+
+def rows_changed(path: str, commits: Iterable[int]) -> int:
+    """Count the rows that commits inserted, updated or deleted, by their metrics or their files' statistics."""
+    count = 0
+    for version in commits:
+        done = actions(path, version)
+        metrics = next((a["commitInfo"].get("operationMetrics") or {} for a in done if "commitInfo" in a), {})
+        merged = [metrics.get(name, metrics.get(_snake(name))) for name in MERGED]
+        if any(value is not None for value in merged):
+            count += sum(int(value or 0) for value in merged)
+            continue
+        came = next((int(metrics[name]) for name in CAME if name in metrics), None)
+        if came is None:
+            added = (a["add"] for a in done if "add" in a and a["add"].get("dataChange"))
+            came = sum(json.loads(add.get("stats") or "{}").get("numRecords", 0) for add in added)
+        count += came
+    return count
+
+
+def _snake(name: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
+
+
+def rows_at(path: str, version: int) -> int:
+    """Count a table's rows by its files' statistics and deletion vectors."""
+    return sum(int(file.get("num_records") or 0) for file in files_at(open_table(path, version)))
+
+
+def columns_at(path: str, version: int) -> tuple[StoredColumn, ...]:
+    """List a table's columns in Spark SQL's words."""
+    schema = json.loads(open_table(path, version).schema().to_json())
+    return tuple(StoredColumn(field["name"], _spark_type(field["type"])) for field in schema["fields"])
+
+
+def _spark_type(kind: Any) -> str:
+    """Write a type of Delta's schema JSON as Spark SQL (Delta protocol, "Schema Serialization Format")."""
+    if isinstance(kind, str):
+        return {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint"}.get(kind, kind)
+    match kind["type"]:
+        case "array":
+            return f"array<{_spark_type(kind['elementType'])}>"
+        case "map":
+            return f"map<{_spark_type(kind['keyType'])},{_spark_type(kind['valueType'])}>"
+        case _:
+            fields = (f"{identifier(f['name'], 'spark')}:{_spark_type(f['type'])}" for f in kind["fields"])
+            return f"struct<{','.join(fields)}>"
+
+
+def change_feed(path: str, commits: tuple[int, ...], columns: list[str] | None) -> list[pa.Table]:
+    """Read the change feed of the listed commits, with `_change_type`; runs of commits are read together.
+
+    `columns` None: all of them.
+    """
+    import pyarrow as pa
+
+    table = open_table(path)
+    tables = []
+    wanted = [*columns, "_change_type"] if columns is not None else None
+    for first, last in runs(commits):
+        feed = table.load_cdf(starting_version=first, ending_version=last, columns=wanted)
+        tables.append(pa.table(feed.read_all()))
+    return tables
+
+
+def runs(commits: tuple[int, ...]) -> list[tuple[int, int]]:
+    """Part versions into runs without a gap: (first, last).
+
+    >>> runs((3, 4, 7))
+    [(3, 4), (7, 7)]
+    """
+    found: list[tuple[int, int]] = []
+    for version in sorted(commits):
+        if found and found[-1][1] == version - 1:
+            found[-1] = (found[-1][0], version)
+        else:
+            found.append((version, version))
+    return found
+
+
+def compact(path: str, head: int | None = None) -> tuple[int, int]:
+    """Put a table's small files together; its rows stay. Give how many files there were, and how many they became.
+
+    With `head`, only where that is the newest version; a commit that comes while it is at work delta-rs doesn't mind.
+    Raises: EngineError where there was another writer.
+    """
+    table = open_table(path)
+    require_head(path, head, table)
+    metrics = table.optimize.compact(commit_properties=ours("upkeep"), post_commithook_properties=hooks())
+    return int(metrics["numFilesRemoved"]), int(metrics["numFilesAdded"])
+
+
+def committed_at(path: str, version: int) -> datetime | None:
+    """Tell when a version was committed, as the commit itself says; None where its log entry is gone."""
+    try:
+        info: dict[str, Any] = next((a["commitInfo"] for a in actions(path, version) if "commitInfo" in a), {})
+    except EngineError:
+        return None
+    moment = info.get("timestamp")
+    return None if moment is None else datetime.fromtimestamp(int(moment) / 1000, timezone.utc)
+
+
+def delete_rows(path: str, predicate: str) -> None:
+    """Delete the rows of a condition; no commit where there is none."""
+    import pyarrow as pa
+
+    table = open_table(path)
+    if pa.table(table.scan(predicate=predicate, columns=[table.schema().fields[0].name]).read_all()).num_rows:
+        table.delete(predicate, commit_properties=ours("upkeep"), post_commithook_properties=hooks())
+
+
+def update_rows(path: str, predicate: str, values: Mapping[str, str]) -> None:
+    """Set columns of the rows of a condition to SQL expressions; no commit where there is none."""
+    told = ours("book")
+    open_table(path).update(
+        dict(values), predicate=predicate, commit_properties=told, post_commithook_properties=hooks()
+    )

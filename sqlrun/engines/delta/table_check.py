@@ -1,0 +1,262 @@
+"""A table's log and data files, examined: which of them are not whole, and may they go? Shell: files.
+
+Versions up to `kept` were published, so they were synced; what is newer may be torn in any file, in any order. A build
+looks at what is newer and at the newest one that was published; `deep` looks at all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from urllib.parse import unquote
+
+from sqlrun.engines.delta import foreign_commits as foreign
+from sqlrun.engines.delta import log_faults
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.engines.delta.foreign_commits import Foreign, Whose
+from sqlrun.engines.delta.log_faults import Finding, Log, commit_name
+from sqlrun.errors import EngineError
+from sqlrun.runtime.lru import Recent
+from sqlrun.runtime.text_lines import text_lines
+
+NEWEST = 20
+# The first and last bytes of so many files that were looked at last.
+_ends: Recent[tuple[str, int, int, int], tuple[bytes, bytes]] = Recent(1024)
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A table to examine. `path` is relative to the warehouse.
+
+    `shown` is the version that readers see, `kept` the newest one that they ever saw; -1: none.
+    `stays`: rows newer than that stay, so their files count too. `transaction`: its writes carry an id. `project`: the
+    one whose table it is.
+    """
+
+    name: str
+    path: str
+    shown: int = -1
+    kept: int = -1
+    stays: bool = False
+    transaction: bool = True
+    advice: str = ""
+    project: str = ""
+
+    @property
+    def seen(self) -> int:
+        """Tell the newest version that readers see or ever saw."""
+        return max(self.shown, self.kept)
+
+
+@dataclass(slots=True)
+class Found:
+    """What was found. `first`: the first version that is not whole; it and all after it may go (None: all are whole).
+
+    `moves` are files to set aside, relative to the warehouse, in that order. `foreign` are commits of another writer
+    that change what the table says and were not taken back; of those that readers see `deep` alone tells.
+    """
+
+    log: Log
+    subject: Subject
+    first: int | None = None
+    findings: list[Finding] = field(default_factory=list)
+    moves: list[str] = field(default_factory=list)
+    texts: dict[int, str] = field(default_factory=dict)
+    foreign: list[Foreign] = field(default_factory=list)
+
+    @property
+    def refused(self) -> list[Finding]:
+        """List what can't be set aside."""
+        return [finding for finding in self.findings if not finding.aside]
+
+
+class Table:
+    """One table under examination."""
+
+    def __init__(self, warehouse: str, subject: Subject, *, deep: bool) -> None:
+        self.warehouse, self.subject, self.deep = Path(warehouse), subject, deep
+        self.folder = self.warehouse / subject.path / "_delta_log"
+        names = [file.name for file in self.folder.iterdir()] if self.folder.is_dir() else []
+        self.found = Found(log_faults.listed(names), subject)
+
+    def examine(self) -> Found:
+        """Look at commits, checkpoints, checksums and data files."""
+        found, log, kept = self.found, self.found.log, self.subject.kept
+        torn = self._torn_checkpoints()
+        missing = log_faults.gap(log, [version for version in log.checkpoints if version not in torn])
+        if log.head < kept:
+            self._damaged(log.head + 1, commit_name(log.head + 1), "is missing")
+        elif missing is not None:
+            self._damaged(missing, commit_name(missing), "is missing")
+        for version in self._versions():
+            self._commit(version)
+        self._look_for_others()
+        self._data()
+        if found.first is not None:
+            self._move_since(found.first)
+        loose = [*log_faults.orphans(log), *(name for names in torn.values() for name in names)]
+        loose += [name for name in log.names if self._bad_checksum(name)]
+        loose += self._last_checkpoint(set(torn))
+        for name in loose:
+            self._aside(name, "is left over, or not whole")
+        return found
+
+    def _versions(self) -> list[int]:
+        """Choose the commits to read: all that are newer than what was published, and the newest that was."""
+        commits, shown = self.found.log.commits, self.subject.shown
+        if self.deep:
+            return list(commits)
+        newest = commits[-NEWEST:] if self.subject.stays and shown < 0 else commits
+        return [version for version in newest if version >= shown]
+
+    def _commit(self, version: int) -> None:
+        data = (self.folder / commit_name(version)).read_bytes()
+        text = data.decode("utf-8", "replace")
+        fault = log_faults.commit_fault(text, transaction=self.subject.transaction, known=self._whose.wrote)
+        if not fault and version > self.subject.kept and not self._fits(commit_name(version), data):
+            fault = "is not what its checksum says"
+        if fault:
+            self._damaged(version, commit_name(version), fault)
+        else:
+            self.found.texts[version] = text
+
+    @cached_property
+    def _whose(self) -> Whose:
+        """Tell whose commits are the table's own, as it and its checkpoint remember their stream."""
+        place = self.warehouse / "_sqlrun/checkpoints" / self.subject.path / "metadata"
+        found = set[str]()
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            found.add(str(json.loads(place.read_text())["id"]))
+        with suppress(OSError):
+            found.add((self.folder.parent / "_sqlrun_checkpoint").read_text().strip())
+        return Whose(self.subject.project, frozenset(found) or None)
+
+    def _look_for_others(self) -> None:
+        """Find the commits of other writers among those that are whole."""
+        texts, since, first = self.found.texts, -1 if self.deep else self.subject.shown, self.found.first
+        commits = {v: log_faults.actions_of(text) for v, text in texts.items() if first is None or v < first}
+        if self.subject.stays and self.subject.path.startswith("_sqlrun/"):
+            # Older books don't say whose their rows are: from the first that does on, all do.
+            marked = [version for version, actions in commits.items() if foreign.is_marked(actions)]
+            since = min(marked, default=self.found.log.head)
+        restores = -1 if self.subject.stays else self.subject.seen
+        self.found.foreign = foreign.among(commits, max(commits, default=-1), since, self._whose, restores)
+
+    def _data(self) -> None:
+        """Look at the files that whole commits have added: of what was published, and of newer rows that stay."""
+        later: set[str] = set()
+        for version in sorted(self.found.texts, reverse=True):
+            text = self.found.texts[version]
+            if version == self.subject.shown or (self.subject.stays and version > self.subject.kept):
+                for path, size in log_faults.files_added([text]).items():
+                    fault = "" if path in later else self._data_fault(path, size)
+                    if fault:
+                        self._damaged(version, path, fault)
+            later |= {a["remove"]["path"] for a in log_faults.actions_of(text) if "remove" in a}
+        if self.deep and self.subject.shown >= 0 and not self.found.refused:
+            self._all_data()
+
+    def _all_data(self) -> None:
+        shown = self.subject.shown
+        try:
+            files = delta_table.files_at(delta_table.open_table(str(self.folder.parent), shown))
+        except EngineError as error:
+            self._damaged(shown, commit_name(shown), f"can't be read: {text_lines(str(error))[0][:200]}")
+            return
+        for file in files:
+            fault = self._data_fault(file["path"], file["size_bytes"])
+            if fault:
+                self._damaged(shown, file["path"], fault)
+
+    def _data_fault(self, path: str, size: int) -> str:
+        file = self.folder.parent / unquote(path)
+        return "" if "://" in path else parquet_fault(file, size)
+
+    def _torn_checkpoints(self) -> dict[int, tuple[str, ...]]:
+        """Find checkpoints that are not whole, with their files; old ones are looked at by `deep` alone."""
+        log = self.found.log
+        newest = max(log.checkpoints, default=-1)
+        torn = {}
+        for version, names in log.checkpoints.items():
+            if version > self.subject.kept or version == newest or self.deep:
+                files = [self.folder / name for name in names if name.endswith(".parquet")]
+                if version > log.head or any(parquet_fault(file, None) for file in files):
+                    torn[version] = names
+        return torn
+
+    def _bad_checksum(self, name: str) -> bool:
+        """Tell whether a version's checksum, newer than what was published, can't be read."""
+        match = log_faults.CHECKSUM.fullmatch(name)
+        if not match or int(match[1]) <= self.subject.kept:
+            return False
+        try:
+            return not isinstance(json.loads((self.folder / name).read_text("utf-8", "replace")), dict)
+        except ValueError:
+            return True
+
+    def _last_checkpoint(self, torn: set[int]) -> list[str]:
+        """Name the pointer to the newest checkpoint where it points to none; without it the folder is listed."""
+        file = self.folder / "_last_checkpoint"
+        if file.name not in self.found.log.names:
+            return []
+        data = file.read_bytes()
+        try:
+            version = int(json.loads(data)["version"])
+        except (ValueError, KeyError, TypeError):
+            version = -1
+        known = version in self.found.log.checkpoints and version not in torn
+        gone = self.found.first is not None and version >= self.found.first
+        if known and not gone and self._fits(file.name, data):
+            return []
+        return [name for name in (file.name, f".{file.name}.crc") if name in self.found.log.names]
+
+    def _fits(self, name: str, data: bytes) -> bool:
+        """Tell whether a file is what Hadoop's checksum beside it says, where there is one."""
+        checksum = f".{name}.crc"
+        if checksum not in self.found.log.names:
+            return True
+        return log_faults.checksum_fits(data, (self.folder / checksum).read_bytes())
+
+    def _damaged(self, version: int, name: str, what: str) -> None:
+        aside = version > self.subject.kept
+        file = name if name.endswith(".parquet") else f"_delta_log/{name}"
+        advice = "" if aside else self.subject.advice
+        shown = Path(self.subject.path) / unquote(file)
+        self.found.findings.append(Finding(self.subject.name, shown.as_posix(), what, aside, advice))
+        if aside:
+            self.found.first = version if self.found.first is None else min(version, self.found.first)
+
+    def _move_since(self, version: int) -> None:
+        if version == 0:
+            self.found.moves.append(self.subject.path)
+            return
+        for name in log_faults.since(self.found.log, version):
+            self.found.moves.append(f"{self.subject.path}/_delta_log/{name}")
+
+    def _aside(self, name: str, what: str) -> None:
+        path = f"{self.subject.path}/_delta_log/{name}"
+        if path not in self.found.moves and self.subject.path not in self.found.moves:
+            self.found.findings.append(Finding(self.subject.name, path, what, True))
+            self.found.moves.append(path)
+
+
+def parquet_fault(file: Path, size: int | None) -> str:
+    """Say what is wrong with a Parquet file, by its size and its ends; it is opened once while it is the same."""
+    try:
+        found = file.stat()
+        same = (str(file), found.st_ino, found.st_mtime_ns, found.st_size)
+        ends = _ends.get(same, lambda: _ends_of(file))
+    except FileNotFoundError:
+        return "is missing"
+    return log_faults.parquet_fault(found.st_size, size, ends)
+
+
+def _ends_of(file: Path) -> tuple[bytes, bytes]:
+    with file.open("rb") as data:
+        first = data.read(4)
+        data.seek(max(0, data.seek(0, os.SEEK_END) - 4))
+        return first, data.read(4)

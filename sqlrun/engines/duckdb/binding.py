@@ -1,0 +1,208 @@
+"""Whether DuckDB takes a compiled model at all: bound to empty tables of the contracts' types. Shell: DuckDB."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from typing import Any
+
+from sqlrun.engine_api import Append, Merge, Overwrite, Replace, Statement
+from sqlrun.engines.duckdb.memory import LONGEST, connect, failures, relation
+from sqlrun.errors import Problem
+from sqlrun.incremental.compile import Compiled, whole_query
+from sqlrun.incremental.script import WEIGHT, Moment
+from sqlrun.incremental.statements import Tick, prepare
+from sqlrun.parse import spark_only
+from sqlrun.parse.parse import Query, schema_of
+from sqlrun.parse.source_map import source_place
+from sqlrun.project import Project
+from sqlrun.runtime.disk_cache import Cache, digest
+from sqlrun.runtime.stopping import limited
+from sqlrun.transpile.writer import cast, identifier, type_name
+
+BEFORE, NOW = datetime(2026, 1, 1, tzinfo=timezone.utc), datetime(2026, 1, 1, 0, 5, tzinfo=timezone.utc)
+# A comment that `spark_alone.marked` puts behind each column, so that a place in DuckDB's SQL leads back to the query.
+MARK = re.compile(r"/\* (\d+):(\d+) \*/")
+Columns = tuple[tuple[str, str], ...]
+
+
+class Fit:
+    """Tells which models of a project DuckDB answers as Spark does; what was told before is in `cache`."""
+
+    def __init__(self, nouns: Project, models: Iterable[Compiled], cache: Cache | None = None) -> None:
+        self._nouns, self._cache = nouns, cache or Cache(None)
+        self._models = {model.name: model for model in models}
+        self._bench: _Bench | None = None
+        self._tables = schema_of(nouns)
+        self._shapes: dict[str, str] = {}
+
+    def fits(self, name: str) -> bool:
+        """Tell whether DuckDB would answer a model as Spark does, and can keep it."""
+        model, functions = self._models[name], self._nouns.functions
+        source = [model.query.canonical, functions, [self._shape(n) for n in (name, *_read(model.query))]]
+        return bool(self._cache.kept("duckdb", source, bool, lambda: None if self.problems(name) else True))
+
+    def problems(self, name: str, advice: str = spark_only.ADVICE) -> tuple[Problem, ...]:
+        """List what of a model DuckDB can't do as Spark does (SR310), in the analyst's own file.
+
+        What a view says is told of the view alone, not of its readers again.
+        """
+        model = self._models[name]
+        found = spark_only.problems([model.query], self._nouns.functions, advice)
+        found = found or spark_only.mixed_problems(model.query, self._tables, advice)
+        if found or any(self.problems(view) for view in self._views(model)):
+            return found
+        if self._bench is None:
+            self._bench = _Bench(self._nouns, self._models)
+        failure = self._bench.failure(model)
+        return () if failure is None else (_problem(model.query, failure, advice),)
+
+    def _views(self, model: Compiled) -> list[str]:
+        return [ref for ref in model.query.rendered.refs if ref in self._models and self._models[ref].is_view]
+
+    def _shape(self, name: str) -> str:
+        """Hash what readers see of a relation: its columns, and of a view its query too."""
+        if name not in self._shapes:
+            model = self._models.get(name)
+            inside = [model.query.canonical, *map(self._shape, _read(model.query))] if model and model.is_view else []
+            keyed = [list(model.query.rendered.model.grain), model.query.rendered.config.materialized] if model else []
+            self._shapes[name] = digest([_columns(self._nouns, name), keyed, inside])
+        return self._shapes[name]
+
+
+def _read(query: Query) -> tuple[str, ...]:
+    return (*query.rendered.refs, *query.rendered.sources)
+
+
+def _columns(nouns: Project, name: str) -> Columns:
+    """List the columns of a model, a seed or a source with their types."""
+    known = {model.name: model.columns for model in nouns.models} | {seed.name: seed.columns for seed in nouns.seeds}
+    known |= {source.table: source.columns for source in nouns.sources}
+    return tuple((column.name, column.type) for column in known.get(name, ()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """What DuckDB says, and where in the rendered SQL; line 0 where that isn't known."""
+
+    why: str
+    line: int = 0
+    column: int = 0
+
+
+class _Bench:
+    """Empty tables in memory, made as they are asked for."""
+
+    def __init__(self, nouns: Project, models: Mapping[str, Compiled]) -> None:
+        self._nouns, self._models = nouns, models
+        self._queries = {name: model.query for name, model in models.items()}
+        self._views = tuple(name for name, model in models.items() if model.is_view)
+        self._connection = connect(errors_as_json=True)
+        self._held: set[str] = set()
+
+    def failure(self, model: Compiled) -> _Failure | None:
+        """Find why DuckDB doesn't take a model's query, or one of the statements that keep it."""
+        with limited(self._connection.interrupt, LONGEST):
+            return self._of_query(model) or self._of_statements(model)
+
+    def _of_query(self, model: Compiled) -> _Failure | None:
+        try:
+            for name in self._inputs(model.query):
+                self._hold(name, _columns(self._nouns, name))
+        except failures() as error:
+            return _Failure(_said(error)[0])
+        found = self._refused(self._whole(model.query))
+        if found is None:
+            return None
+        marked = self._refused(self._whole(replace(model.query, tree=spark_only.marked(model.query.tree))))
+        line, column = _marked(*(marked or found))
+        return _Failure(found[1][0], line, column)
+
+    def _whole(self, query: Query) -> str:
+        """Write a model's whole query, its columns cast as the contract wants them."""
+        text = whole_query({**self._queries, query.name: query}, query.name, self._views, Moment(NOW, None), "duckdb")
+        kinds = {c.name: c.type for c in query.rendered.model.columns}
+        names = [identifier(name, "duckdb") for name in query.columns]
+        items = ", ".join(cast(n, kinds[c], "duckdb") for n, c in zip(names, query.columns, strict=True))
+        return f"select {items} from ({text})"
+
+    def _inputs(self, query: Query) -> Iterable[str]:
+        for name in _read(query):
+            if name in self._views:
+                yield from self._inputs(self._queries[name])
+            else:
+                yield name
+
+    def _of_statements(self, model: Compiled) -> _Failure | None:
+        for stage in model.stages if model.source is None else ():
+            self._hold(stage.name, tuple((c.name, c.type) for c in stage.columns))
+            tick = Tick(Moment(NOW, BEFORE), frozenset(stage.inputs), fresh=False)
+            whole = ""
+            if stage.method == "full" and stage.node is None:
+                whole = whole_query(self._queries, model.name, self._views, Moment(NOW, None), "duckdb")
+            made = prepare(stage, tick, "duckdb", whole)
+            for text in _selects(made.statement) if made is not None else ():
+                found = self._refused(text)
+                if found is not None:
+                    return _Failure(f"the statement that keeps it: {found[1][0]}")
+        return None
+
+    def _hold(self, name: str, columns: Columns) -> None:
+        if name in self._held:
+            return
+        shape = ", ".join(f"{identifier(n, 'duckdb')} {type_name(kind, 'duckdb')}" for n, kind in columns)
+        for flavour in ("new", "old", "changes"):
+            more = f", {WEIGHT} bigint" if flavour == "changes" else ""
+            self._connection.execute(f"create temp table {relation(name, flavour)} ({shape}{more})")
+        self._held.add(name)
+
+    def _refused(self, text: str) -> tuple[str, tuple[str, int]] | None:
+        """Give a text that DuckDB doesn't take, what it says and at which character."""
+        asked = f"explain {text}"
+        try:
+            self._connection.execute(asked).fetchall()
+        except failures() as error:
+            return asked, _said(error)
+        return None
+
+
+def _selects(statement: Statement) -> Iterable[str]:
+    match statement:
+        case Merge(delta=text) | Append(sql=text) | Replace(sql=text):
+            yield text
+        case Overwrite(sql=text, touched=touched):
+            yield from (text, touched)
+
+
+def _said(error: Exception) -> tuple[str, int]:
+    """Read what DuckDB says without its lists of candidates, and the character that it points at."""
+    kind, _, body = str(error).partition(": ")
+    try:
+        told: Any = json.loads(body)
+        text, position = str(told["exception_message"]), int(told.get("position", "0"))
+    except (ValueError, KeyError, TypeError):
+        text, position = body or kind, -1
+    first = text.split("\n")[0].split(" You might need to add")[0].removeprefix("explain ").rstrip(". ")
+    return first if first[1:2].isupper() else first[:1].lower() + first[1:], position
+
+
+def _marked(text: str, said: tuple[str, int]) -> tuple[int, int]:
+    """Find the place in the query that stands behind a place in DuckDB's SQL: of the nearest column after it."""
+    found = MARK.search(text, max(said[1], 0)) if said[1] >= 0 else None
+    return (int(found[1]), int(found[2])) if found is not None else (0, 0)
+
+
+def _problem(query: Query, failure: _Failure, advice: str) -> Problem:
+    place, excerpt = source_place(query.rendered, failure.line or 1, failure.column or 1)
+    if not failure.line:
+        place = replace(place, exact=False)
+    hint = "Cast what it is made of to the types that it takes."
+    return Problem("SR310", place, f"DuckDB can't run this query: {failure.why}", f"{hint} {advice}", excerpt)
+
+
+def problems(fit: Fit, names: Collection[str], advice: str = spark_only.ADVICE) -> tuple[Problem, ...]:
+    """List what of these models DuckDB can't do as Spark does (SR310)."""
+    return tuple(dict.fromkeys(p for name in names if not fit.fits(name) for p in fit.problems(name, advice)))

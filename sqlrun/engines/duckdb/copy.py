@@ -1,0 +1,127 @@
+"""Files of a partition that DuckDB writes: rows that come with rows that stay, and change rows. Shell: DuckDB, files.
+
+Both are read from the session's table `_hits`, a row for each one that changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from sqlrun.engine_api import StoredColumn, Write
+from sqlrun.engines.delta import deletion_vectors
+from sqlrun.engines.delta import stats as delta_stats
+from sqlrun.engines.delta.commit import File
+from sqlrun.engines.duckdb import scan as duckdb_scan
+from sqlrun.engines.duckdb.scan import listed
+from sqlrun.transpile.writer import identifier, names, string, type_name
+
+# Columns of `_hits` beside the table's: what to do with a row, and where it lies.
+OP, FILE, ROW = '"_sqlrun.op"', '"_sqlrun.file"', '"_sqlrun.row"'
+# Two threads share a file by its row groups, and readers skip what is outside of a range of them.
+LAYOUT = "format parquet, compression snappy, row_group_size 40960, return_stats, overwrite_or_ignore"
+LARGEST = "file_size_bytes 134217728"
+# So many rows go to several partitions by one statement, which holds them in memory, where values have one spelling.
+MOST_AT_ONCE = 100_000
+
+
+def old(name: str) -> str:
+    """Name the column of `_hits` that holds what a column was before."""
+    return identifier(f"_sqlrun.old.{name}", "duckdb")
+
+
+def at_once(write: Write, partitions: Collection[tuple[str | None, ...]], count: int) -> bool:
+    """Tell whether so many rows of several partitions can be written by one statement."""
+    types = {column.name: column.type for column in write.table.columns}
+    kinds = [types[name] for name in write.table.partition_by]
+    alike = all(
+        delta_stats.is_spelled_alike(kind, text)
+        for partition in partitions
+        for kind, text in zip(kinds, partition, strict=True)
+    )
+    return len(partitions) > 1 and count <= MOST_AT_ONCE and alike
+
+
+def rows(
+    session: Any,
+    write: Write,
+    files: duckdb_scan.Values,
+    gone: deletion_vectors.Deleted,
+    new: str,
+    whole: bool = False,
+) -> str:
+    """Write the rows of a partition's new files: those that come, and those of `files`, with their values, that stay.
+
+    `whole`: of several partitions, with the columns that files don't hold.
+    """
+    columns = write.table.columns if whole else _stored(write)
+    listing = duckdb_scan.names(columns)
+    came = f"select {listing} from _hits where {OP} <> 'd' and {new}"
+    if not files:
+        return came
+    items = ", ".join(_typed(identifier(c.name, "duckdb"), c) for c in columns)
+    hit = f"select {FILE}, {ROW} from _hits where {FILE} in ({listed(files)})"
+    where = f"h.{ROW} = t.file_row_number" + (f" and h.{FILE} = t.filename" if len(files) > 1 else "")
+    values = files if whole else {}
+    sources = duckdb_scan.live(session, list(files), values, write.table.columns, gone, "_copied", places=True)
+    kept = (f"select {items} from {source} anti join ({hit}) as h on {where}" for source in sources)
+    return " union all ".join([*kept, came])
+
+
+def changes(write: Write, files: list[str], new: str, whole: bool = False) -> str:
+    """Write the change rows of a partition in whose `files` rows leave, or of a merge.
+
+    `whole`: of all partitions, with the columns that files don't hold.
+    """
+    columns = write.table.columns if whole else _stored(write)
+    listing = duckdb_scan.names(columns)
+    olds = ", ".join(f"{_typed(old(c.name), c)}" for c in columns)
+    came = (
+        f"select {listing}, case {OP} when 'i' then 'insert' else 'update_postimage' end as _change_type "
+        f"from _hits where {OP} <> 'd' and {new}"
+    )
+    if not files:
+        return came
+    # To plan a list of paths takes longer than to read the rows.
+    left = f"{FILE} is not null" if whole else f"{FILE} in ({listed(files)})"
+    return (
+        f"{came} union all select {olds}, case {OP} when 'd' then 'delete' else 'update_preimage' end "
+        f"from _hits where {left}"
+    )
+
+
+def _stored(write: Write) -> tuple[StoredColumn, ...]:
+    """List the columns that files hold: those of partitions are told by the log."""
+    return tuple(c for c in write.table.columns if c.name not in write.table.partition_by)
+
+
+def _typed(name: str, column: Any) -> str:
+    return f"cast({name} as {type_name(column.type, 'duckdb')}) as {identifier(column.name, 'duckdb')}"
+
+
+def copied(
+    session: Any, write: Write, sql: str, below: str, values: Mapping[str, str | None] | None, done: list[str]
+) -> list[File]:
+    """Write rows to a partition's folder; a file without rows is none.
+
+    `values` None: whole rows of several partitions, each to its own folder (see `at_once`).
+    """
+    root = Path(write.table.path)
+    folder = root / below / delta_stats.folder(values or {})
+    folder.mkdir(parents=True, exist_ok=True)
+    target = string(str(folder), "duckdb")
+    name = "cdc" if below else "part"
+    how = f"partition_by ({names(write.table.partition_by, 'duckdb')})" if values is None else LARGEST
+    settings = f"{LAYOUT}, {how}, filename_pattern '{name}-{{uuid}}'"
+    files = []
+    for file, rows, size, _, found, keys, *_ in session.execute(f"copy ({sql}) to {target} ({settings})").fetchall():
+        done.append(file)
+        if not rows:
+            Path(file).unlink()
+            continue
+        told = "" if below else delta_stats.stats(rows, found, write.table.columns)
+        files.append(
+            File(Path(file).relative_to(root).as_posix(), keys if values is None else values, size, rows, told)
+        )
+    return files

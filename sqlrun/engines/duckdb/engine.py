@@ -1,0 +1,302 @@
+"""The engine without a JVM: DuckDB computes, delta-rs or sqlrun commits. Shell: DuckDB and Delta files."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from sqlrun.engine_api import (
+    NONE_GIVEN,
+    Append,
+    Dialect,
+    Landing,
+    Load,
+    Merge,
+    Overwrite,
+    Receipt,
+    Relation,
+    Replace,
+    TableSpec,
+    Write,
+    Written,
+)
+from sqlrun.engines import landed_elsewhere
+from sqlrun.engines.delta import create as delta_create
+from sqlrun.engines.delta import features as delta_features
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.engines.delta import table_pool
+from sqlrun.engines.duckdb import landing as duckdb_landing
+from sqlrun.engines.duckdb import scan as duckdb_scan
+from sqlrun.engines.duckdb import write as duckdb_write
+from sqlrun.errors import EngineError, UnsuitedError, first_line
+from sqlrun.runtime.stopping import limited, out_of_time
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+
+# The engine reads Parquet and landed files, which stay open to it; nothing is fetched, and no Python value read.
+CLOSED: dict[str, str | bool] = {
+    "python_enable_replacements": False,
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "allow_community_extensions": False,
+}
+# DuckDB holds about 1 KB of each COPY until its database is closed: after so many sessions it is opened anew.
+SESSIONS = 2000
+
+
+def refusal(settings: dict[str, str]) -> str:
+    """Say what DuckDB has against settings; "" where it takes them."""
+    import duckdb
+
+    try:
+        duckdb.connect(config={**CLOSED, **settings}).close()
+    except duckdb.Error as error:
+        return first_line(error)
+    return ""
+
+
+class DuckDBEngine:
+    """Runs change queries in DuckDB over the tables' Parquet files and commits what came of them."""
+
+    name = "duckdb"
+    dialect: Dialect = "duckdb"
+
+    def __init__(self, settings: dict[str, str] | None = None) -> None:
+        self._settings = dict(settings or {})
+        self._root: duckdb.DuckDBPyConnection | None = None
+        self._lock = threading.RLock()
+        self._numbers = itertools.count(1)
+        # Sessions that this database has given, and those at work: one that was forgotten may end inside of the lock.
+        self._given, self._busy = 0, 0
+
+    def start(self) -> None:
+        """Open the in-memory database; calling it again does nothing.
+
+        Raises: EngineError if DuckDB doesn't take the profile's settings.
+        """
+        with self._lock:
+            self._opened()
+
+    def _opened(self) -> duckdb.DuckDBPyConnection:
+        import duckdb
+
+        if self._root is None:
+            try:
+                self._root = duckdb.connect(config={**CLOSED, **self._settings})
+            except duckdb.Error as error:
+                given = ", ".join(sorted(self._settings))
+                told = f"DuckDB doesn't take the profile's settings ({given}): {first_line(error)}"
+                raise EngineError(told) from error
+            self._root.execute("set TimeZone = 'UTC'")
+            self._root.execute("set preserve_insertion_order = false")
+            self._root.execute("set lock_configuration = true")
+        return self._root
+
+    @contextmanager
+    def _session(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Lend a session of the database, which is opened anew where it has given many and none is at work."""
+        with self._lock:
+            if self._given >= SESSIONS and not self._busy:
+                self._let_go()
+            session = self._opened().cursor()
+            self._given += 1
+            self._busy += 1
+        try:
+            yield session
+        finally:
+            session.close()
+            with self._lock:
+                self._busy -= 1
+
+    @contextmanager
+    def lent(self, name: str, statement: str = "") -> Iterator[duckdb.DuckDBPyConnection]:
+        """Lend a session for one statement, which may take as long as statements may."""
+        with self._session() as session, self._limited(session.interrupt, name, statement):
+            yield session
+
+    @contextmanager
+    def _limited(self, interrupt: Callable[[], object], name: str, statement: str) -> Iterator[None]:
+        """Explain what goes wrong in a statement, and stop it when its time is over."""
+        with limited(interrupt) as limit:
+            try:
+                yield
+            except self._errors() as error:
+                if limit.over:
+                    raise EngineError(out_of_time(limit), model=name, statement=statement) from error
+                raise self._wrapped(error, name, statement) from error
+
+    def create(self, table: TableSpec) -> None:
+        """Make the empty table as version 0; nothing if it is there."""
+        delta_create.create(table)
+
+    def head(self, path: str) -> int | None:
+        """Tell the newest version of a table; None where there is no table."""
+        return delta_table.head(path)
+
+    def restore(self, path: str, version: int, head: int | None = None) -> None:
+        """Make `version` the content of the table again, as a new commit; with `head`, only where it is the newest."""
+        self._require_written(delta_table.open_table(path), path)
+        try:
+            delta_table.restore(path, version, head)
+        except self._errors() as error:
+            raise self._wrapped(error, "", "restore") from error
+
+    def land(self, landing: Landing) -> Written:
+        """Land the files that no batch holds yet; a batch that was planned and not committed is replayed."""
+        started = time.perf_counter()
+        if landed_elsewhere.nothing_waits(landing, self.name):
+            return Written(delta_table.head(landing.table.path) or 0, Receipt(time.perf_counter() - started))
+        sessions: list[duckdb.DuckDBPyConnection] = []
+
+        def interrupt() -> None:
+            for each in sessions:
+                each.interrupt()
+
+        with ExitStack() as lent, self._limited(interrupt, landing.table.name, landing.sql):
+
+            def session() -> duckdb.DuckDBPyConnection:
+                sessions.extend([] if sessions else [lent.enter_context(self._session())])
+                return sessions[0]
+
+            rows, notes = duckdb_landing.land(session, landing)
+        version = delta_table.head(landing.table.path)
+        assert version is not None
+        seconds = time.perf_counter() - started
+        return Written(version, Receipt(seconds, rows_written=rows, commits=1 if rows else 0), notes)
+
+    def write(self, write: Write) -> Written:
+        """Carry out one statement and assert that its commit is the one after `base`."""
+        with table_pool.writing(write.table.path) as table:
+            return self._written(table, write)
+
+    def _written(self, table: Any, write: Write) -> Written:
+        started = time.perf_counter()
+        if table.version() != write.base:
+            raise EngineError(
+                f"{write.table.name} is at version {table.version()}, this tick began at {write.base}: "
+                "another writer was here",
+                model=write.table.name,
+            )
+        self._require_written(table, write.table.name)
+        reads = duckdb_scan.Reads()
+        with self.lent(write.table.name, _text(write)) as session:
+            written = self._carry_out(session, table, _over(session, write, reads), reads)
+        version = delta_table.newest(write.table.path, table)
+        if version != write.base + (1 if written else 0):
+            raise EngineError(
+                f"{write.table.name} is at version {version} after the write, expected {write.base + 1}",
+                model=write.table.name,
+            )
+        receipt = Receipt(
+            time.perf_counter() - started,
+            rows_read=reads.rows,
+            bytes_read=reads.bytes,
+            files_read=reads.files,
+            rows_written=written,
+            commits=1 if written else 0,
+        )
+        return Written(version, receipt)
+
+    def _carry_out(self, session: Any, table: Any, write: Write, reads: duckdb_scan.Reads) -> int:
+        """Run the statement; give the number of rows written, 0 for no commit."""
+        commit = delta_table.commit(write.app_id, write.tick, write.metadata)
+        if not isinstance(write.statement, Merge):
+            write.may_commit()  # delta-rs commits what it has written at once
+        match write.statement:
+            case Append(sql=sql):
+                return duckdb_write.append(session, table, sql, commit)
+            case Replace(sql=sql):
+                return duckdb_write.replace(session, table, sql, commit)
+            case Overwrite():
+                partitions = write.table.partition_by
+                return duckdb_write.overwrite(session, table, write.statement, partitions, commit)
+            case Load(rows=rows):
+                return duckdb_write.load(table, rows, commit)
+            case Merge():
+                return duckdb_write.merge(session, table, write, write.statement, commit, reads)
+
+    def query(self, sql: str, relations: tuple[Relation, ...], given: Mapping[str, pa.Table] = NONE_GIVEN) -> pa.Table:
+        """Run a SELECT over the relations, and over rows that are given, and return its rows."""
+        with self.lent("", sql) as session:
+            whole = duckdb_scan.over(session, relations, duckdb_scan.Reads(), sql)
+            for name, rows in given.items():
+                session.register(name, rows)
+            return session.sql(whole).to_arrow_table()
+
+    def parts(self, sql: str, relations: tuple[Relation, ...], rows: int) -> Iterator[pa.Table]:
+        """Run a SELECT over the relations and return its rows, so many at a time; only those are in memory."""
+        import pyarrow as pa
+
+        with self._session() as session:
+            with self._limited(session.interrupt, "", sql):
+                duckdb_scan.register(session, relations, duckdb_scan.Reads())
+                batches = iter(session.sql(sql).to_arrow_reader(rows))
+            while True:
+                with self._limited(session.interrupt, "", sql):
+                    batch = next(batches, None)
+                if batch is None:
+                    return
+                yield pa.Table.from_batches([batch])
+
+    def close(self) -> None:
+        """Let go of the database."""
+        with self._lock:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        if self._root is not None:
+            self._root.close()
+            self._root, self._given = None, 0
+
+    def _require_written(self, table: Any, name: str) -> None:
+        """Refuse a table with features that delta-rs can't write, before anything is computed."""
+        foreign = delta_features.foreign(table)
+        if foreign:
+            raise UnsuitedError(f"{name} uses {', '.join(foreign)} of Delta, which delta-rs can't write", model=name)
+
+    def _errors(self) -> tuple[type[Exception], ...]:
+        import duckdb
+        from deltalake.exceptions import DeltaError
+
+        return (duckdb.Error, DeltaError, OSError)
+
+    def _wrapped(self, error: Exception, model: str, statement: str) -> EngineError:
+        import duckdb
+
+        told = f"{type(error).__name__}: {first_line(error)}"
+        if isinstance(error, duckdb.OutOfMemoryException) or "Resources exhausted" in str(error):
+            # The settings lead here alone, as DuckDB takes most of the memory that there is by itself.
+            hint = (
+                "; `memory_limit` in the profile's settings leaves too little"
+                if "memory_limit" in self._settings
+                else ""
+            )
+            return UnsuitedError(told + hint, model=model, statement=statement)
+        return EngineError(told, model=model, statement=statement)
+
+
+def _over(session: Any, write: Write, reads: duckdb_scan.Reads) -> Write:
+    """Give a write's statement what it reads."""
+    match write.statement:
+        case Merge(delta=sql) as merge:
+            delta = duckdb_scan.over(session, write.relations, reads, sql)
+            return replace(write, statement=replace(merge, delta=delta))
+        case _:
+            duckdb_scan.register(session, write.relations, reads)
+            return write
+
+
+def _text(write: Write) -> str:
+    match write.statement:
+        case Merge(delta=sql) | Append(sql=sql) | Replace(sql=sql) | Overwrite(sql=sql):
+            return sql
+        case Load():
+            return ""

@@ -1,0 +1,397 @@
+"""A MERGE whose files DuckDB writes: what changes is found once, and only once read. Shell: DuckDB, Delta files.
+
+Rows that are replaced are marked as deleted where they lie, or their file is written anew: `file_layout` says which.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from sqlrun.engine_api import Merge, Write
+from sqlrun.engines.delta import (
+    commit as delta_commit,
+)
+from sqlrun.engines.delta import (
+    deletion_vectors,
+    file_layout,
+    log_entries,
+)
+from sqlrun.engines.delta import (
+    stats as delta_stats,
+)
+from sqlrun.engines.delta import (
+    table as delta_table,
+)
+from sqlrun.engines.delta.commit import Change, File, Gone, Marked
+from sqlrun.engines.delta.file_layout import Standing
+from sqlrun.engines.delta.merge_sql import operation, same
+from sqlrun.engines.duckdb import scan as duckdb_scan
+from sqlrun.engines.duckdb.copy import FILE, MOST_AT_ONCE, OP, ROW, at_once, changes, copied, old, rows
+from sqlrun.engines.duckdb.scan import listed
+from sqlrun.errors import EngineError
+from sqlrun.transpile.writer import identifier, string, type_name
+
+# A statement for each partition's rows and one for its changes: from so many on, delta-rs writes all at once. It holds
+# what it merges in memory, so that only few rows for each partition go there.
+MOST_PARTITIONS = 24
+FEW_ROWS = 10_000
+Partition = tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a merge does: rows by kind; the files that it writes anew and those in which it marks rows; partitions.
+
+    `hits`: how many rows of each file change; `places`: which ones, where they are few, else nothing. `partitions` are
+    those that rows come to, each with its condition. `fits`: few partitions, each of a value that can be written, so
+    that `carry_out` may write it.
+    """
+
+    counts: Mapping[str, int]
+    hits: Mapping[str, int]
+    places: Mapping[str, list[int]]
+    partitions: Mapping[Partition, str]
+    fits: bool
+    rewritten: tuple[Held, ...] = ()
+    marked: tuple[Held, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A file of the target: where it lies, how the log names it, its partition, its size, its rows and those deleted.
+
+    `entry`: what the log says of it, where it has been looked up.
+    """
+
+    file: str
+    path: str
+    values: Mapping[str, str | None]
+    size: int
+    rows: int | None
+    gone: int = 0
+    entry: Mapping[str, Any] | None = None
+
+    @property
+    def partition(self) -> Partition:
+        """Give the partition's values alone."""
+        return tuple(self.values.values())
+
+    @property
+    def vector(self) -> Mapping[str, Any] | None:
+        """Give the vector of its deleted rows."""
+        return self.entry.get("deletionVector") if self.entry else None
+
+
+def prepare(session: Any, table: Any, write: Write, statement: Merge, files: list[dict[str, Any]]) -> Plan | None:
+    """Find what a MERGE changes whose delta is the table `s`, as the table `_hits`; nothing is written yet.
+
+    `files` are those that may hold a matched row. None, where the table is left to delta-rs.
+    """
+    if not delta_commit.ours(table, write):
+        return None
+    gone = deletion_vectors.deleted(table)
+    try:
+        held = {file.file: file for file in _held(table, write, files, gone)}
+    except ValueError:
+        return None
+    target = _target(session, write, {file.file: file.values for file in held.values()}, gone)
+    made = session.execute(f"create or replace temp table _hits as {_hits(write, statement, target)}").fetchall()
+    return _found(session, table, write, held, MOST_PARTITIONS, few=made[0][0] <= MOST_AT_ONCE)
+
+
+def planned(session: Any, table: Any, write: Write, files: list[dict[str, Any]], most: int) -> Plan | None:
+    """Plan what a MERGE does whose rows another engine has found, which are the table `_hits`.
+
+    `most`: so many partitions are written one by one. None, where a partition's value can't be written.
+    """
+    try:
+        held = {file.file: file for file in _held(table, write, files, deletion_vectors.deleted(table))}
+    except ValueError:
+        return None
+    return _found(session, table, write, held, most, few=False)
+
+
+def carry_out(session: Any, table: Any, write: Write, statement: Merge, plan: Plan) -> int:
+    """Write the files of a plan and commit them; give the number of rows that changed.
+
+    Raises: EngineError if two rows of the delta, or two of the target, have one key.
+    """
+    started = time.perf_counter()
+    if not plan.counts:
+        return 0
+    delta_stats.require_days(write.table, plan.partitions)
+    _require_single(session, write, statement, plan)
+    gone = deletion_vectors.deleted(table)
+    dead = _dead(session, plan, gone)
+    with _written() as done:
+        added, feed = _files(session, write, plan, gone, done)
+        _require_all(write, plan, sum(file.rows for file in added))
+        write.may_commit()
+    delta_commit.commit(table, write, _told(statement, plan, added, feed, dead, started))
+    left = {file.file for file in plan.rewritten}
+    stay = {file: rows for file, rows in gone.items() if file not in left}
+    deletion_vectors.keep(table, stay | dead, write.base + 1)
+    return sum(plan.counts.values())
+
+
+def _held(table: Any, write: Write, files: list[dict[str, Any]], gone: deletion_vectors.Deleted) -> Iterator[Held]:
+    """List files with their partitions; ValueError where a partition's value can't be written."""
+    # Where they really lie: so their deleted rows are listed.
+    root = delta_table.local_path(table)
+    for row in files:
+        values = duckdb_scan.values_of(row, write.table.partition_by)
+        file = f"{root}/{unquote(row['path'])}"
+        dead, live = len(gone.get(file, ())), row.get("num_records")
+        yield Held(file, row["path"], values, row["size_bytes"], None if live is None else live + dead, dead)
+
+
+def _hits(write: Write, statement: Merge, target: str) -> str:
+    """Write each row that changes: its new values, what to do, where it lies, and the values that it has there."""
+    updates, inserts = dict(statement.update), dict(statement.insert)
+    items = []
+    for column in write.table.columns:
+        name = identifier(column.name, "duckdb")
+        kept = f"t.{name}" if column.name not in statement.key else f"s.{name}"
+        came, stays = inserts.get(column.name, "null"), updates.get(column.name, kept)
+        new = came if came == stays else f"case when t.{FILE} is null then {came} else {stays} end"
+        items.append(f"cast({new} as {type_name(column.type, 'duckdb')}) as {name}")
+    items += [f"t.{identifier(c.name, 'duckdb')} as {old(c.name)}" for c in write.table.columns]
+    op = operation(statement, f"t.{FILE} is null")
+    on = " and ".join(same(statement))
+    joined = f"from s left join ({target}) as t on {on}"
+    once = "distinct " if statement.repeats else ""
+    places = f"{op} as {OP}, t.{FILE}, t.{ROW}"
+    return f"select {once}* from (select {', '.join(items)}, {places} {joined}) where {OP} is not null"
+
+
+def applied(write: Write, statement: Merge) -> str:
+    """Write the rows that change, with what to do in `_op`, for delta-rs to merge."""
+    once = "distinct " if statement.repeats else ""
+    return f"select {once}{duckdb_scan.names(write.table.columns)}, {OP} as _op from _hits"
+
+
+def _target(session: Any, write: Write, values: duckdb_scan.Values, gone: deletion_vectors.Deleted) -> str:
+    columns = write.table.columns
+    if not values:
+        return f"select *, null::varchar as {FILE}, null::bigint as {ROW} from ({duckdb_scan.empty(columns)})"
+    sources = duckdb_scan.live(session, list(values), values, columns, gone, "_target", places=True)
+    items = f"{duckdb_scan.names(columns)}, filename as {FILE}, file_row_number as {ROW}"
+    return " union all ".join(f"select {items} from {source}" for source in sources)
+
+
+def _found(session: Any, table: Any, write: Write, held: Mapping[str, Held], most: int, *, few: bool) -> Plan:
+    """Count what changes, and say what becomes of the files; `few`: note also where each row lies."""
+    names = [identifier(name, "duckdb") for name in write.table.partition_by]
+    grouped = ", ".join([OP, FILE, *names])
+    counts: dict[str, int] = {}
+    hits: dict[str, int] = {}
+    places: dict[str, list[int]] = {}
+    news: dict[Partition, int] = {}
+    fits = True
+    listing = f"list({ROW}) filter ({FILE} is not null)" if few else "null"
+    sql = f"select {grouped}, count(*), {listing} from _hits group by all"
+    for op, file, *values, count, numbers in session.execute(sql).fetchall():
+        counts[op] = counts.get(op, 0) + count
+        if file is not None:
+            hits[file] = hits.get(file, 0) + count
+            if few:
+                places.setdefault(file, []).extend(numbers)
+        if op != "d":
+            try:
+                texts = tuple(map(delta_stats.partition_text, values))
+            except ValueError:
+                fits = False
+                continue
+            news[texts] = news.get(texts, 0) + count
+    partitions = {
+        texts: " and ".join(_is(write, n, t) for n, t in zip(names, texts, strict=True)) or "true" for texts in news
+    }
+    anew, marked, known = _laid_out(table, write, held, hits, news)
+    copies = sum(counts.values()) + sum(file.rows or 0 for file in anew)
+    most = max(most, copies // FEW_ROWS)
+    touched = {*partitions, *(held[file].partition for file in hits), *(file.partition for file in anew)}
+    return Plan(counts, hits, places, partitions, fits and known and len(touched) <= most, anew, marked)
+
+
+def _laid_out(
+    table: Any, write: Write, held: Mapping[str, Held], hits: Mapping[str, int], news: Mapping[Partition, int]
+) -> tuple[tuple[Held, ...], tuple[Held, ...], bool]:
+    """Say which files are written anew, in which rows are marked, and whether the log tells what that takes."""
+    anew = set(hits)
+    if delta_commit.marks(table):
+        # One of which nobody has counted the rows can't be marked.
+        anew = {file for file in hits if held[file].rows is None}
+        for partition in {*news, *(held[file].partition for file in hits)}:
+            inside = [file for file in held.values() if file.partition == partition and file.rows is not None]
+            standings = [Standing(f.file, f.rows or 0, f.gone, hits.get(f.file, 0)) for f in inside]
+            anew |= file_layout.rewritten(standings, news.get(partition, 0))
+    marked = set(hits) - anew
+    asked = {held[file].path for file in marked | {file for file in anew if held[file].gone}}
+    entries = log_entries.of_files(write.table.path, write.base, asked)
+    known = {file: replace(held[file], entry=entries.get(held[file].path)) for file in (*anew, *marked)}
+    blank = {file for file in marked if not (known[file].entry or {}).get("stats")}
+    return (
+        tuple(known[file] for file in held if file in anew or file in blank),
+        tuple(known[file] for file in held if file in marked - blank),
+        asked == entries.keys(),
+    )
+
+
+def _is(write: Write, name: str, text: str | None) -> str:
+    """Write that a partition column has a value."""
+    if text is None:
+        return f"{name} is null"
+    kinds = {identifier(c.name, "duckdb"): c.type for c in write.table.columns}
+    zone = "+00" if kinds[name] == "timestamp" else ""
+    return f"{name} = cast({string(text + zone, 'duckdb')} as {type_name(kinds[name], 'duckdb')})"
+
+
+def _require_single(session: Any, write: Write, statement: Merge, plan: Plan) -> None:
+    """Refuse two changes of one row: which of them stays would be chance."""
+    matched = sum(plan.hits.values())
+    if not matched:
+        return
+    keys = [FILE, ROW] if statement.repeats else [identifier(key, "duckdb") for key in statement.key]
+    each = f"select count(*) from (select distinct {', '.join(keys)} from _hits where {FILE} is not null)"
+    if session.execute(each).fetchall()[0][0] != matched:
+        raise EngineError(
+            f"rows of {write.table.name} match several source rows by {', '.join(statement.key)}: "
+            "a grain that is not unique",
+            model=write.table.name,
+        )
+
+
+def _dead(session: Any, plan: Plan, gone: deletion_vectors.Deleted) -> dict[str, Any]:
+    """List the deleted rows of each file that is marked: those that were, and those that this merge changes."""
+    import pyarrow as pa
+
+    if not plan.marked:
+        return {}
+    places = plan.places
+    if not places:
+        where = f"where {FILE} in ({listed(file.file for file in plan.marked)})"
+        places = dict(session.execute(f"select {FILE}, list({ROW}) from _hits {where} group by all").fetchall())
+    before = {file.file: gone[file.file].to_pylist() if file.file in gone else [] for file in plan.marked}
+    return {file: pa.array(sorted([*numbers, *places[file]]), pa.int64()) for file, numbers in before.items()}
+
+
+@contextmanager
+def _written() -> Iterator[list[str]]:
+    """Collect the files that are written; where the rest fails they go again."""
+    done: list[str] = []
+    try:
+        yield done
+    except BaseException:
+        for file in done:
+            Path(file).unlink(missing_ok=True)
+        raise
+
+
+def _files(
+    session: Any, write: Write, plan: Plan, gone: deletion_vectors.Deleted, done: list[str]
+) -> tuple[list[File], list[File]]:
+    """Write the files: rows that stay with rows that come, then what has changed.
+
+    One statement writes the rows of several partitions, and one all changes, where that can be; otherwise each
+    partition has its own.
+    """
+    leaving = (*plan.rewritten, *plan.marked)
+    touched = list(dict.fromkeys([*plan.partitions, *(file.partition for file in leaving)]))
+    together = at_once(write, touched, sum(plan.counts.values()))
+    added = _rows_written(session, write, plan, gone, done, together=together)
+    feed: list[File] = []
+    if leaving and together:
+        feed = copied(session, write, changes(write, list(plan.hits), "true", whole=True), "_change_data", None, done)
+    elif leaving:
+        for partition in touched:
+            hit = [file.file for file in leaving if file.partition == partition and file.file in plan.hits]
+            sql = changes(write, hit, plan.partitions.get(partition, "false"))
+            feed += copied(session, write, sql, "_change_data", _values(write, partition), done)
+    return added, feed
+
+
+def _rows_written(
+    session: Any, write: Write, plan: Plan, gone: deletion_vectors.Deleted, done: list[str], *, together: bool
+) -> list[File]:
+    """Write the rows that come, with those that stay of files that are written anew."""
+    added: list[File] = []
+    remade = dict.fromkeys(file.partition for file in plan.rewritten)
+    alone = {**plan.partitions, **remade}
+    if together:
+        stay = _staying(plan)
+        few = stay is not None and stay + sum(plan.counts.values()) <= MOST_AT_ONCE
+        alone = {} if few else remade
+    for partition in alone:
+        anew = {file.file: file.values for file in plan.rewritten if file.partition == partition}
+        sql = rows(session, write, anew, gone, plan.partitions.get(partition, "false"))
+        added += copied(session, write, sql, "", _values(write, partition), done)
+    rest = [f"({where})" for partition, where in plan.partitions.items() if partition not in alone]
+    anew = {file.file: file.values for file in plan.rewritten if file.partition not in alone}
+    if together and (rest or anew):
+        sql = rows(session, write, anew, gone, f"({' or '.join(rest) or 'false'})", whole=True)
+        added += copied(session, write, sql, "", None, done)
+    return added
+
+
+def _values(write: Write, partition: Partition) -> dict[str, str | None]:
+    return dict(zip(write.table.partition_by, partition, strict=True))
+
+
+def _staying(plan: Plan) -> int | None:
+    """Count the rows that stay of files that are written anew; None where nobody has counted those of one."""
+    if any(file.rows is None for file in plan.rewritten):
+        return None
+    return sum((file.rows or 0) - file.gone - plan.hits.get(file.file, 0) for file in plan.rewritten)
+
+
+def _require_all(write: Write, plan: Plan, rows: int) -> None:
+    """Make sure that no row of a rewritten file got lost, and none came twice."""
+    stay = _staying(plan)
+    if stay is None:
+        return
+    left = stay + plan.counts.get("i", 0) + plan.counts.get("u", 0)
+    if rows != left:
+        raise EngineError(
+            f"{write.table.name}: {rows:,} rows were written where {left:,} were to be; nothing is committed",
+            model=write.table.name,
+        )
+
+
+def _told(
+    statement: Merge,
+    plan: Plan,
+    added: Iterable[File],
+    feed: Iterable[File],
+    dead: Mapping[str, Any],
+    started: float,
+) -> Change:
+    """Say what a commit does, in the words that delta-rs has for it."""
+    counts, added = plan.counts, tuple(added)
+    rows = sum(file.rows for file in added)
+    spent = {"execution_time_ms": int((time.perf_counter() - started) * 1000)}
+    if not plan.rewritten and not plan.marked:
+        brief = {"num_added_files": len(added), "num_removed_files": 0, "num_added_rows": rows}
+        return Change("WRITE", {"mode": "Append"}, brief | spent, added)
+    metrics = {
+        "num_source_rows": sum(counts.values()),
+        "num_target_rows_inserted": counts.get("i", 0),
+        "num_target_rows_updated": counts.get("u", 0),
+        "num_target_rows_deleted": counts.get("d", 0),
+        "num_target_rows_copied": rows - counts.get("i", 0) - counts.get("u", 0),
+        "num_output_rows": rows,
+        "num_target_files_added": len(added),
+        "num_target_files_removed": len(plan.rewritten),
+        "num_target_deletion_vectors_updated": len(plan.marked),
+    }
+    parameters = {"mergePredicate": " AND ".join(same(statement))}
+    removed = tuple(Gone(file.path, file.values, file.size, file.vector) for file in plan.rewritten)
+    marked = tuple(
+        Marked(file.entry or {}, deletion_vectors.descriptor(dead[file.file].to_pylist())) for file in plan.marked
+    )
+    return Change("MERGE", parameters, metrics | spent, added, removed, marked, tuple(feed))

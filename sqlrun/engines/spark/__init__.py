@@ -1,0 +1,4 @@
+"""The Spark engine: the session, views of tables, writes, merges and landings.
+
+Entry point: `engine.SparkEngine`.
+"""

@@ -1,0 +1,298 @@
+"""The default engine: Spark computes and commits, on one machine or a cluster. Shell: Spark."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import queue
+import secrets
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from sqlrun.engine_api import (
+    NONE_GIVEN,
+    Append,
+    Dialect,
+    Landing,
+    Load,
+    Merge,
+    Overwrite,
+    Receipt,
+    Relation,
+    Replace,
+    TableSpec,
+    Write,
+    Written,
+)
+from sqlrun.engines import landed_elsewhere
+from sqlrun.engines.delta import create as delta_create
+from sqlrun.engines.delta import foreign_commits, table_pool
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.engines.duckdb import write as duckdb_write
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.engines.spark import (
+    conf as spark_conf,
+)
+from sqlrun.engines.spark import (
+    landing as spark_landing,
+)
+from sqlrun.engines.spark import (
+    metrics as spark_metrics,
+)
+from sqlrun.engines.spark import (
+    parts as spark_parts,
+)
+from sqlrun.engines.spark import (
+    views as spark_views,
+)
+from sqlrun.engines.spark import (
+    write as spark_write,
+)
+from sqlrun.engines.spark.cancellation import Cancel
+from sqlrun.errors import EngineError
+from sqlrun.runtime.stopping import limited, out_of_time
+from sqlrun.runtime.text_lines import text_lines
+from sqlrun.transpile.writer import identifier
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+APP_ID = "spark.databricks.delta.write.txnAppId"
+APP_VERSION = "spark.databricks.delta.write.txnVersion"
+ANSI = "spark.sql.ansi.enabled"
+METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+
+
+class SparkEngine:
+    """Runs change queries as Spark SQL over Delta tables at pinned versions."""
+
+    name = "spark"
+    dialect: Dialect = "spark"
+
+    def __init__(self, settings: dict[str, str] | None = None) -> None:
+        self._settings = dict(settings or {})
+        self._spark: SparkSession | None = None
+        self._lock = threading.Lock()
+        self._idle: queue.SimpleQueue[SparkSession] = queue.SimpleQueue()
+        self._numbers = itertools.count(1)
+        # Rows that a MERGE changes become files there.
+        self._files = DuckDBEngine()
+        # Its own: a JVM that is lent remembers the jobs of those who had it before.
+        self._group = f"sqlrun-{secrets.token_hex(4)}"
+
+    @property
+    def is_up(self) -> bool:
+        """Tell whether the JVM runs."""
+        return self._spark is not None
+
+    def start(self) -> None:
+        """Start the JVM; calling it again does nothing."""
+        with self._lock:
+            if self._spark is None:
+                from sqlrun.engines.spark.session import session_of
+
+                self._spark = session_of(self._settings)
+
+    @contextmanager
+    def _session(self) -> Iterator[SparkSession]:
+        """Lend a session of its own: settings and temporary views are per session, and writes run in threads."""
+        self.start()
+        assert self._spark is not None
+        try:
+            session = self._idle.get_nowait()
+        except queue.Empty:
+            session = self._spark.newSession()
+        try:
+            yield session
+        finally:
+            self._idle.put(session)
+
+    def create(self, table: TableSpec) -> None:
+        """Make the empty table as version 0; nothing if it is there. No job of Spark's is needed for that."""
+        delta_create.create(table)
+
+    def head(self, path: str) -> int | None:
+        """Tell the newest version of a table; None where there is no table."""
+        return delta_table.head(path)
+
+    def restore(self, path: str, version: int, head: int | None = None) -> None:
+        """Make `version` the content of the table again, as a new commit; with `head`, only where it is the newest."""
+        delta_table.require_head(path, head)
+        with self._session() as session, self._limited(session, "", "restore"):
+            session.conf.set(METADATA, json.dumps({foreign_commits.BY: "recovery"}))
+            try:
+                session.sql(f"restore table {table_name(path)} to version as of {int(version)}")
+            finally:
+                session.conf.unset(METADATA)
+
+    def land(self, landing: Landing) -> Written:
+        """Land what is new with Structured Streaming, `availableNow`."""
+        started = time.perf_counter()
+        before = delta_table.head(landing.table.path)
+        assert before is not None
+        if landed_elsewhere.nothing_waits(landing, self.name):
+            return Written(before, Receipt(time.perf_counter() - started))
+        spark_landing.require_own(landing)
+        known = spark_landing.look(landing)
+        spark_landing.require_files(landing, known)
+        notes = spark_landing.notes(known)
+        if spark_landing.nothing_new(landing, known):
+            return Written(before, Receipt(time.perf_counter() - started), notes)
+        with self._session() as session, self._limited(session, landing.table.name, landing.sql) as (_, cancel):
+            spark_landing.stream(session, landing, known, cancel)
+        after = delta_table.head(landing.table.path)
+        assert after is not None
+        return Written(after, Receipt(time.perf_counter() - started, commits=after - before), notes)
+
+    def write(self, write: Write) -> Written:
+        """Carry out one statement and assert that its commit is the one after `base`."""
+        write.may_commit()  # Spark commits what it has written at once
+        with table_pool.writing(write.table.path) as table:
+            return self._written(table, write)
+
+    def _written(self, table: Any, write: Write) -> Written:
+        started = time.perf_counter()
+        if table.version() != write.base:
+            raise EngineError(
+                f"{write.table.name} is at version {table.version()}, this tick began at {write.base}: "
+                "another writer was here",
+                model=write.table.name,
+            )
+        used = table.transaction_version(write.app_id)
+        if used is not None and used >= write.tick:
+            raise EngineError(f"tick {write.tick} was used before on {write.table.name}", model=write.table.name)
+        if isinstance(write.statement, Load):
+            return _load(table, write, write.statement, started)
+        name, text = write.table.name, spark_write.text_of(write)
+        with self._session() as session, self._limited(session, name, text) as (group, _):
+            with _views(session, write.relations), _transaction(session, write):
+                self._carry_out(session, table, write)
+            costs = spark_metrics.costs(session, group)
+        delta_table.follow(write.table.path, table)
+        if table.version() not in (write.base, write.base + 1):
+            raise EngineError(
+                f"{write.table.name} is at version {table.version()} after the write, expected {write.base + 1}",
+                model=write.table.name,
+            )
+        seconds = time.perf_counter() - started
+        return Written(table.version(), spark_metrics.receipt(seconds, costs, write, table.version()))
+
+    def _carry_out(self, session: SparkSession, table: Any, write: Write) -> None:
+        match write.statement:
+            case Append(sql=sql):
+                frame = spark_parts.frame(session, sql)
+                if not frame.isEmpty():
+                    frame.write.format("delta").mode("append").save(write.table.path)
+            case Replace(sql=sql):
+                frame = spark_parts.frame(session, sql)
+                frame.write.format("delta").mode("overwrite").save(write.table.path)
+            case Overwrite():
+                spark_write.overwrite(session, write, write.statement)
+            case Load():
+                raise AssertionError("rows of Python values are written without Spark")
+            case Merge():
+                spark_write.merge(session, self._files.lent, table, write, write.statement)
+
+    def query(self, sql: str, relations: tuple[Relation, ...], given: Mapping[str, pa.Table] = NONE_GIVEN) -> pa.Table:
+        """Run a SELECT over the relations, and over rows that are given, and return its rows."""
+        with self._session() as session, self._limited(session, "", sql), _views(session, relations, given):
+            return spark_views.arrow(spark_parts.frame(session, sql))
+
+    def parts(self, sql: str, relations: tuple[Relation, ...], rows: int) -> Iterator[pa.Table]:
+        """Run a SELECT over the relations and return its rows, so many at a time; all of them are in memory."""
+        found = self.query(sql, relations)
+        for start in range(0, found.num_rows, rows):
+            yield found.slice(start, rows)
+
+    def close(self) -> None:
+        """Stop Spark and its JVM; one that is lent goes on."""
+        with self._lock:
+            if self._spark is not None:
+                from sqlrun.engines.spark.session import end
+
+                end(self._spark)
+                self._spark = None
+                self._idle = queue.SimpleQueue()
+        self._files.close()
+
+    @contextmanager
+    def _limited(self, session: SparkSession, model: str, statement: str) -> Iterator[tuple[str, Cancel]]:
+        """Run a statement's jobs as a group, explain what goes wrong in them, and stop them when their time is over."""
+        context, group = session.sparkContext, f"{self._group}-{next(self._numbers)}"
+        context.setJobGroup(group, model, interruptOnCancel=True)
+        cancel = Cancel(context, group)
+        with limited(cancel) as limit:
+            try:
+                with self._explained(model, statement):
+                    yield group, cancel
+            except EngineError as error:
+                if limit.over:
+                    raise EngineError(out_of_time(limit), model=model, statement=statement) from error
+                raise
+
+    @contextmanager
+    def _explained(self, model: str, statement: str) -> Iterator[None]:
+        """Turn Spark's and Java's errors into one short line; the stack stays in `__cause__`."""
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        try:
+            yield
+        except (PySparkException, Py4JError) as error:
+            raise EngineError(_first_line(error), model=model, statement=statement) from error
+
+
+def _load(table: Any, write: Write, statement: Load, started: float) -> Written:
+    """Write a seed's few rows without a job: a cold Spark takes ten seconds for its first one."""
+    commit = delta_table.commit(write.app_id, write.tick, write.metadata)
+    rows = duckdb_write.load(table, statement.rows, commit)
+    delta_table.follow(write.table.path, table)
+    receipt = Receipt(time.perf_counter() - started, rows_written=rows, jobs=0, commits=1)
+    return Written(table.version(), receipt)
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error).strip()
+    lines = [line.strip() for line in text_lines(text) if line.strip()]
+    told = [line for line in lines if not line.startswith(("at ", "An error occurred while calling", "Suppressed"))]
+    first = (told or lines or [type(error).__name__])[0].removeprefix(": ")
+    # `org.apache.spark.SomeException: [ERROR_CLASS] what happened`: the class and the rest say it all.
+    return first[first.index("[") :][:500] if "[" in first else first[:500]
+
+
+def table_name(path: str) -> str:
+    """Write a table by its path."""
+    return f"delta.{identifier(path, 'spark')}"
+
+
+@contextmanager
+def _views(session: Any, relations: tuple[Relation, ...], given: Mapping[str, pa.Table] = NONE_GIVEN) -> Iterator[None]:
+    """Register relations and given rows for one statement, and set the session up for one of that size."""
+    names = (*(relation.name for relation in relations), *given)
+    try:
+        spark_conf.choose(session, spark_views.register(session, relations))
+        spark_views.give(session, given)
+        yield
+    finally:
+        spark_views.forget(session, names)
+
+
+@contextmanager
+def _transaction(session: Any, write: Write) -> Iterator[None]:
+    """Set the transaction id and metadata for one write, and take them back: they would leak to the next."""
+    session.conf.set(APP_ID, write.app_id)
+    session.conf.set(APP_VERSION, str(write.tick))
+    session.conf.set(METADATA, json.dumps({**write.metadata, "sqlrun.tick": str(write.tick)}))
+    if write.lenient:
+        session.conf.set(ANSI, "false")
+    try:
+        yield
+    finally:
+        if write.lenient:
+            session.conf.unset(ANSI)
+        for key in (APP_ID, APP_VERSION, METADATA):
+            session.conf.unset(key)

@@ -1,0 +1,200 @@
+"""A MERGE on Spark as two jobs: the delta is collected, then what becomes of it. Shell: Spark, DuckDB, Delta files.
+
+Delta's own MERGE takes seven jobs a table and replays the table's log in each of them. Here the files that can hold a
+row of the delta come from the log as delta-rs has read it, Spark finds there what the delta replaces and computes the
+new values, and the rows that change, few as they are, are written and committed as on the DuckDB engine
+(`duckdb_rewrite`). What is large, or not a table that sqlrun has made, is left to Delta's MERGE.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from sqlrun.engine_api import Merge, Prune, StoredColumn, Write
+from sqlrun.engines.delta import commit as delta_commit
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.engines.delta.merge_sql import operation, same
+from sqlrun.engines.duckdb import merge as duckdb_merge
+from sqlrun.engines.duckdb import scan as duckdb_scan
+from sqlrun.engines.spark import conf as spark_conf
+from sqlrun.engines.spark import views as spark_views
+from sqlrun.runtime import arrow_rows
+from sqlrun.runtime.far_times import ordered
+from sqlrun.transpile.writer import identifier, type_name
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# A delta of more rows, or a target, is left to Delta's MERGE: it takes any size, in bounded memory.
+MOST_DELTA = 200_000
+MOST_TARGET = 5_000_000
+# So many partitions are written one by one; Delta's MERGE writes any number of them.
+MOST_PARTITIONS = 400
+# So many rows of the target are looked through by one task: a second one costs more than it saves.
+ONE_TASK = 300_000
+# Columns of what is found: what to do with a row, and where it lies.
+OP, NEW, OLD, FILE, ROW = "_sqlrun.op", "_sqlrun.new.", "_sqlrun.old.", spark_views.FILE, spark_views.ROW
+
+# A column of the target in an expression.
+NAMED = re.compile(r"\bt\.(?:`((?:[^`]|``)+)`|(\w+))")
+
+# Lends a session of DuckDB, in which rows become files.
+Lend = Callable[[str], AbstractContextManager[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The files that a delta can touch, as delta-rs lists them, and their rows."""
+
+    files: tuple[dict[str, Any], ...]
+    rows: int
+
+
+def merge(session: Any, lend: Lend, table: Any, write: Write, statement: Merge, frame: Any) -> bool:
+    """Carry out a MERGE into the open table; False, and nothing done, where it is one for Delta's own."""
+    import pyarrow.compute as pc
+
+    if not delta_commit.ours(table, write):
+        return False
+    delta = spark_views.arrow(frame.limit(MOST_DELTA + 1))
+    if delta.num_rows > MOST_DELTA:
+        return False
+    if not delta.num_rows:
+        return True
+    target = _target(table, statement.prune, delta)
+    files = [unquote(file["path"]) for file in target.files]
+    if target.rows > MOST_TARGET or not spark_views.direct(table, target.files):
+        return False
+    spark_conf.choose(session, target.rows + delta.num_rows)
+    source = session.createDataFrame(delta, schema=frame.schema)
+    read = _read(write, statement)
+    old = spark_views.live(session, table, files, places=True)
+    names = [identifier(name, "spark") for name in (*read, FILE, ROW)]
+    found = _placed(_hits(session, write, statement, source, old.select(*names), read, target.rows))
+    if not found.num_rows:
+        return True
+    with lend(write.table.name) as writer:
+        writer.register("_found", found)
+        touched = [path for path in pc.unique(found[FILE]).to_pylist() if path is not None]
+        writer.execute(f"create or replace temp table _hits as {_typed(write, statement, read, touched)}")
+        plan = duckdb_merge.planned(writer, table, write, list(target.files), MOST_PARTITIONS)
+        if plan is None or not plan.fits:
+            return False
+        duckdb_merge.carry_out(writer, table, _noted(write), statement, plan)
+    return True
+
+
+def _target(table: Any, prune: Prune, delta: pa.Table) -> Target:
+    """List the files that can hold a row of the delta, by their partitions and statistics."""
+    import pyarrow.compute as pc
+
+    parts = set(table.metadata().partition_columns)
+    touched = {
+        name: {ordered(value) for value in arrow_rows.values(pc.unique(delta[name]))}
+        for name in prune.partitions
+        if name in parts
+    }
+    ranges = [(key, low, high) for key, group in prune.ranges for low, high in _ranges(delta, key, group)]
+    near = duckdb_scan.overlapping(ranges) if ranges and all(low is not None for _, low, _ in ranges) else None
+
+    def keep(file: Mapping[str, Any]) -> bool:
+        if any(ordered(file.get(f"partition.{name}")) not in touched[name] for name in touched):
+            return False
+        return near is None or near(dict(file))
+
+    files = tuple(filter(keep, delta_table.files_at(table, {key for key, _, _ in ranges})))
+    return Target(files, spark_conf.rows_in(files))
+
+
+def _ranges(delta: pa.Table, key: str, group: str) -> Iterator[tuple[Any, Any]]:
+    """Bound a key in each group of the delta."""
+    held = delta.select([key]).append_column("_group", delta[group])
+    found = held.group_by("_group").aggregate([(key, "min"), (key, "max")])
+    return zip(arrow_rows.values(found[f"{key}_min"]), arrow_rows.values(found[f"{key}_max"]), strict=True)
+
+
+def _read(write: Write, statement: Merge) -> list[str]:
+    """List the columns of the target that decide what happens; the others are looked up for the rows that change."""
+    columns, updates = [c.name for c in write.table.columns], dict(statement.update)
+    texts = [statement.delete_when, statement.update_when, statement.insert_when]
+    texts += [*updates.values(), *dict(statement.insert).values()]
+    found = {(quoted.replace("``", "`") or plain).lower() for text in texts for quoted, plain in NAMED.findall(text)}
+    asked = {*found, *(name.lower() for name in (*statement.key, *write.table.partition_by))}
+    return [name for name in columns if name.lower() in asked or name not in updates]
+
+
+def _hits(session: Any, write: Write, statement: Merge, source: Any, old: Any, read: list[str], rows: int) -> pa.Table:
+    """Give each row that changes: what to do with it, its new values, those of before, and where it lies."""
+    if rows > ONE_TASK:
+        on = " and ".join(same(statement, "spark"))
+        # Each task keeps of its files what the delta matches; that little meets the delta in one place.
+        source.hint("broadcast").createOrReplaceTempView("_delta")
+        old.createOrReplaceTempView("_old")
+        old = session.sql(f"select t.* from _old as t left semi join _delta as s on {on}").repartition(1)
+    old.coalesce(1).createOrReplaceTempView("_old")
+    # The delta is what is hashed, so that neither side is sorted or sent anywhere.
+    source.coalesce(1).hint("shuffle_hash").createOrReplaceTempView("_delta")
+    try:
+        return spark_views.arrow(session.sql(_text(write.table.columns, statement, read)))
+    finally:
+        session.catalog.dropTempView("_old")
+        session.catalog.dropTempView("_delta")
+
+
+def _text(columns: tuple[StoredColumn, ...], statement: Merge, read: list[str]) -> str:
+    """Write what a MERGE does to each row that it changes."""
+    updates = {name: text for name, text in statement.update if name not in statement.key}
+    inserts = dict(statement.insert)
+    op, file, row = (identifier(name, "spark") for name in (OP, FILE, ROW))
+    # Rows that are deleted keep their key.
+    items = [f"{operation(statement, f't.{file} is null')} as {op}"]
+    for column in columns:
+        name = identifier(column.name, "spark")
+        inserted, updated = inserts.get(column.name, "null"), updates.get(column.name, f"t.{name}")
+        stays = f"else t.{name}" if column.name in statement.key else f"when 'u' then cast({updated} as {column.type})"
+        new = identifier(NEW + column.name, "spark")
+        items.append(f"case {op} when 'i' then cast({inserted} as {column.type}) {stays} end as {new}")
+        if column.name in read:
+            items.append(f"t.{name} as {identifier(OLD + column.name, 'spark')}")
+    joined = f"from _delta as s left join _old as t on {' and '.join(same(statement, 'spark'))}"
+    return f"select * from (select {', '.join(items)}, t.{file}, t.{row} {joined}) where {op} is not null"
+
+
+def _placed(found: pa.Table) -> pa.Table:
+    """Name files by their paths instead of Spark's URIs."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    uris = found[FILE].combine_chunks()
+    known = pc.unique(uris).drop_null()
+    paths = pa.array([spark_views.path_of(uri) for uri in known.to_pylist()], pa.string())
+    return found.set_column(found.schema.get_field_index(FILE), FILE, paths.take(pc.index_in(uris, known)))
+
+
+def _typed(write: Write, statement: Merge, read: list[str], files: list[str]) -> str:
+    """Write the rows that change with the types that files of DuckDB's have, and what Spark hasn't read of them."""
+    items = [f"_found.{identifier(name, 'duckdb')}" for name in (OP, FILE, ROW)]
+    for column in write.table.columns:
+        name = identifier(column.name, "duckdb")
+        new, old = (f"_found.{identifier(there + column.name, 'duckdb')}" for there in (NEW, OLD))
+        kind, before = type_name(column.type, "duckdb"), identifier(OLD + column.name, "duckdb")
+        was = old if column.name in read else f"t.{name}" if files else "null"
+        items += [f"cast({new} as {kind}) as {name}", f"cast({was} as {kind}) as {before}"]
+    joined = "_found"
+    if files and len(read) < len(write.table.columns):
+        file, row = identifier(FILE, "duckdb"), identifier(ROW, "duckdb")
+        on = f"t.filename = _found.{file} and t.file_row_number = _found.{row}"
+        joined += f" left join {duckdb_scan.parquet(files, {}, write.table.columns)} as t on {on}"
+    return f"select {'distinct ' if statement.repeats else ''}{', '.join(items)} from {joined}"
+
+
+def _noted(write: Write) -> Write:
+    """Put the metadata where Spark's own commits have it, and its DESCRIBE HISTORY shows it."""
+    told = json.dumps({**write.metadata, "sqlrun.tick": str(write.tick)})
+    return replace(write, metadata={**write.metadata, "userMetadata": told})

@@ -1,0 +1,208 @@
+"""Relations of a statement as Spark views at pinned versions. Shell: Spark, Delta files.
+
+A relation whose files are known from the log is read as those Parquet files: the log is parsed once, by delta-rs, where
+Delta's own reader would run Spark jobs for each version and each scan to find the same files. Tables with very many
+files or deleted rows, or a path that is not local, go through Delta's reader.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+from sqlrun.engine_api import Relation
+from sqlrun.engines.delta import deletion_vectors
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.engines.delta.stats import NO_VALUE
+from sqlrun.engines.duckdb.scan import entered, overlapping, values_of
+from sqlrun.engines.spark.conf import rows_in
+from sqlrun.transpile.writer import identifier
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MOST_FILES = 2000
+# More deleted rows than these are too many to be handed to Spark for a statement.
+MOST_DELETED = 500_000
+# Values that nobody escapes: days, whole numbers, booleans, names of hidden columns.
+PLAIN = re.compile(r"[A-Za-z0-9-]+")
+# Where a row of a table lies: its file as Spark names it, and its number there.
+FILE, ROW = "_sqlrun.file", "_sqlrun.row"
+PLACES = (f"_metadata.file_path as `{FILE}`", f"_metadata.row_index as `{ROW}`")
+WEIGHT = "cast(if(_change_type in ('insert', 'update_postimage'), 1, -1) as bigint) as _weight"
+
+
+def register(session: Any, relations: tuple[Relation, ...]) -> int:
+    """Make each relation a temporary view of its name; estimate the rows of their files."""
+    total = 0
+    for relation in relations:
+        frame, size = _changes(session, relation) if relation.flavour == "changes" else _rows(session, relation)
+        frame.createOrReplaceTempView(identifier(relation.name, "spark"))
+        total += size
+    return total
+
+
+def give(session: Any, given: Mapping[str, pa.Table]) -> None:
+    """Make rows that somebody holds temporary views."""
+    for name, rows in given.items():
+        session.createDataFrame(rows).createOrReplaceTempView(identifier(name, "spark"))
+
+
+def arrow(frame: Any) -> pa.Table:
+    """Return the rows of a query.
+
+    A struct that is NULL and whose fields never are has no form in Arrow: its fields are said to be NULL at times.
+    """
+    schema = frame.schema.json()
+    loose = re.sub(r'"(nullable|containsNull|valueContainsNull)":false', r'"\1":true', schema)
+    if schema.count('"type":"struct"') > 1 and loose != schema:  # the row itself is one
+        frame = frame.to(type(frame.schema).fromJson(json.loads(loose)))
+    return frame.toArrow()
+
+
+def forget(session: Any, names: Iterable[str]) -> None:
+    """Drop the views: a name that a later statement lacks must not find an older one's rows."""
+    for name in names:
+        session.catalog.dropTempView(identifier(name, "spark"))
+
+
+def _names(relation: Relation) -> list[str]:
+    return [identifier(c.name, "spark") for c in relation.columns]
+
+
+def _rows(session: Any, relation: Relation) -> tuple[Any, int]:
+    table = delta_table.open_table(relation.path, relation.version)
+    files = delta_table.files_at(table, {column for column, _, _ in relation.ranges})
+    if relation.ranges:
+        files = list(filter(overlapping(relation.ranges), files))
+    paths = [unquote(file["path"]) for file in files]
+    if direct(table, files):
+        frame = live(session, table, paths)
+    else:
+        frame = session.read.format("delta").option("versionAsOf", relation.version).load(relation.path)
+    if relation.where:
+        frame = frame.where(relation.where)
+    return frame.select(*_names(relation)), rows_in(files)
+
+
+def direct(table: Any, files: Iterable[Mapping[str, Any]]) -> bool:
+    """Tell whether some files of an open table, as `files_at` lists them, may be read without Delta's reader."""
+    listed, partition_by = list(files), table.metadata().partition_columns
+    if len(listed) > MOST_FILES or not table.table_uri.startswith(("file://", "/")):
+        return False
+    if partition_by and not all(spelled(unquote(f["path"]), values_of(f, partition_by)) for f in listed):
+        return False
+    return sum(len(rows) for rows in _deleted(table, [unquote(f["path"]) for f in listed]).values()) <= MOST_DELETED
+
+
+def spelled(path: str, values: Mapping[str, str | None]) -> bool:
+    """Tell whether a file's folders say, letter by letter, what the log has of its partition: Spark reads the folders.
+
+    Each writer escapes in a way of its own, and names an empty text as it names NULL.
+
+    >>> spelled("day=2026-01-02/a.parquet", {"day": "2026-01-02"}), spelled("n=__x/a.parquet", {"n": "__x"})
+    (True, False)
+    """
+    folders = path.removeprefix("_change_data/").split("/")[:-1]
+    told = [f"{name}={NO_VALUE if text is None else text}" for name, text in values.items()]
+    return folders == told and all(text is None or PLAIN.fullmatch(text) for text in values.values())
+
+
+def _deleted(table: Any, files: list[str]) -> dict[str, Any]:
+    """Give the deleted rows of those of a table's files that have any."""
+    gone, root = deletion_vectors.deleted(table), delta_table.local_path(table)
+    return {file: gone[f"{root}/{file}"] for file in files if f"{root}/{file}" in gone} if gone else {}
+
+
+def live(session: Any, table: Any, files: list[str], *, places: bool = False) -> Any:
+    """Read the rows of a table's files that are not deleted; with `places`, where each of them lies."""
+    root, gone = delta_table.local_path(table), _deleted(table, files)
+    whole = [file for file in files if file not in gone]
+    frames = []
+    if whole or not gone:
+        frame = parquet(session, root, table, whole)
+        none = (f"cast(null as string) as `{FILE}`", f"cast(null as bigint) as `{ROW}`")
+        frames.append(frame.selectExpr("*", *(PLACES if whole else none)) if places else frame)
+    if gone:
+        marked = parquet(session, root, table, list(gone)).selectExpr("*", *PLACES)
+        kept = marked.join(_places(session, root, gone).hint("broadcast"), [FILE, ROW], "left_anti")
+        frames.append(kept if places else kept.drop(FILE, ROW))
+    return reduce(lambda a, b: a.unionByName(b), frames)
+
+
+def _places(session: Any, root: str, gone: Mapping[str, Any]) -> Any:
+    """Make a frame of deleted rows."""
+    import pyarrow as pa
+
+    uris = [pa.repeat(pa.scalar(uri_of(session, f"{root}/{file}")), len(rows)) for file, rows in gone.items()]
+    return session.createDataFrame(pa.table({FILE: pa.concat_arrays(uris), ROW: pa.concat_arrays(list(gone.values()))}))
+
+
+def uri_of(session: Any, path: str) -> str:
+    """Name a file as Spark's scans do."""
+    jvm = session.sparkContext._jvm
+    return str(jvm.org.apache.hadoop.fs.Path(jvm.java.io.File(path).toURI()).toUri().toString())
+
+
+def path_of(uri: str) -> str:
+    """Tell the path of a file that Spark's scans name.
+
+    >>> path_of("file:///tmp/a%2520b")
+    '/tmp/a%20b'
+    """
+    return unquote(urlsplit(uri).path)
+
+
+def parquet(session: Any, root: str, table: Any, files: list[str], feed: bool = False) -> Any:
+    """Read files of a table by its schema; partition columns come from the folders' names."""
+    from pyspark.sql.types import StringType, StructType
+
+    schema = StructType.fromJson(json.loads(table.schema().to_json()))
+    base = f"{root}/_change_data" if feed else root
+    if feed:
+        schema = schema.add("_change_type", StringType())
+    if not files:
+        return session.createDataFrame([], schema)
+    # These are names, not patterns: a folder may have brackets in its name.
+    reader = session.read.schema(schema).option("basePath", base).option("__globPaths__", "false")
+    return reader.parquet(*[f"{root}/{file}" for file in files])
+
+
+def _changes(session: Any, relation: Relation) -> tuple[Any, int]:
+    names = _names(relation)
+    table = delta_table.open_table(relation.path)
+    files: dict[str, list[dict[str, Any]]] = {"feed": [], "added": [], "removed": []}
+    for version in relation.commits:
+        for kind, found in delta_table.changed_files(relation.path, version).items():
+            files[kind].extend(found)
+    every = [file for found in files.values() for file in found]
+    size = rows_in(every)
+    told = entered(relation, [unquote(file["path"]) for file in every], every)
+    plain = relation.path.startswith("/") and all(spelled(path, values) for path, values in told.items())
+    if len(every) > MOST_FILES or not plain or any("deletionVector" in file for file in every):
+        frames = [_filtered(frame, relation).selectExpr(*names, WEIGHT) for frame in _fed(session, relation)]
+        return reduce(lambda a, b: a.unionAll(b), frames), size
+    frames = []
+    for kind, weight in (("feed", WEIGHT), ("added", "1L as _weight"), ("removed", "-1L as _weight")):
+        paths = [unquote(file["path"]) for file in files[kind]]
+        if paths or (kind == "added" and not every):
+            frame = parquet(session, relation.path, table, paths, feed=kind == "feed")
+            frames.append(_filtered(frame, relation).selectExpr(*names, weight))
+    return reduce(lambda a, b: a.unionAll(b), frames), size
+
+
+def _filtered(frame: Any, relation: Relation) -> Any:
+    return frame.where(relation.where) if relation.where else frame
+
+
+def _fed(session: Any, relation: Relation) -> list[Any]:
+    """Read the change feed through Delta."""
+    frames = []
+    for first, last in delta_table.runs(relation.commits):
+        reader = session.read.format("delta").option("readChangeFeed", "true")
+        frames.append(reader.option("startingVersion", first).option("endingVersion", last).load(relation.path))
+    return frames

@@ -1,0 +1,162 @@
+"""Arguments of expectations by type: what each may hold, so that nothing else reaches Great Expectations. Pure."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+from sqlrun.errors import first_line
+from sqlrun.expectations.json_schemas import SchemaError, require_closed
+from sqlrun.expectations.values import parameter
+from sqlrun.project import Value
+
+MOST_ITEMS = 10_000
+LONGEST_TEXT = 10_000
+LONGEST_QUERY = 100_000
+# The C library pads to a width that a format names, which may be all of the memory.
+FORMAT = re.compile(r"(?:[^%]|%[a-zA-Z%])*")
+# What is written with more digits in front of or behind the point is no bound of any column.
+MOST_DIGITS = 400
+
+
+def mistakes(kwargs: Mapping[str, Value]) -> Iterator[tuple[str, str]]:
+    """Say of each argument that isn't of its type what it has to be, and why it isn't.
+
+    >>> list(mistakes({"column": "a", "strict_min": "yes"}))
+    [('strict_min', 'has to be true or false')]
+    """
+    for name, value in kwargs.items():
+        check = TYPES.get(name)
+        if value is None or parameter(value) is not None:
+            continue
+        wrong = "has no type that is known here" if check is None else check(value)
+        if wrong:
+            yield name, wrong
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        return False
+    return _is_bounded(value)
+
+
+def _is_bounded(value: Any) -> bool:
+    """Return whether a number is one that a computer may write out: `1e999999999` would take all of its memory."""
+    try:
+        number = Decimal(str(value).strip()) if isinstance(value, str) else Decimal(value)
+    except (ArithmeticError, ValueError):
+        return isinstance(value, str)
+    return number.is_finite() and abs(number.adjusted()) <= MOST_DIGITS
+
+
+def _number(value: Any) -> str:
+    return "" if _is_number(value) else "has to be a finite number"
+
+
+def _whole(value: Any) -> str:
+    return "" if isinstance(value, int) and _is_number(value) else "has to be a whole number"
+
+
+def _flag(value: Any) -> str:
+    return "" if isinstance(value, bool) else "has to be true or false"
+
+
+def _query(value: Any) -> str:
+    return "" if isinstance(value, str) and len(value) <= LONGEST_QUERY else "has to be a query"
+
+
+def _text(value: Any) -> str:
+    sound = isinstance(value, str) and len(value) <= LONGEST_TEXT
+    return "" if sound else f"has to be a text of at most {LONGEST_TEXT:,} characters"
+
+
+def _scalar(value: Any) -> str:
+    """Take a value that a column may be compared with; texts may be numbers of the column's type."""
+    if parameter(value) is not None or isinstance(value, bool | date | datetime) or _is_number(value):
+        return ""
+    if isinstance(value, str) and _is_bounded(value):
+        return _text(value)
+    return "has to be a text, a finite number, a date or a time"
+
+
+def _listed(each: Callable[[Any], str]) -> Callable[[Any], str]:
+    def check(value: Any) -> str:
+        if not isinstance(value, list) or len(value) > MOST_ITEMS:
+            return f"has to be a list of at most {MOST_ITEMS:,} values"
+        return next((f"has a value that {wrong}" for wrong in map(each, value) if wrong), "")
+
+    return check
+
+
+def _maybe(each: Callable[[Any], str]) -> Callable[[Any], str]:
+    return lambda value: "" if value is None else each(value)
+
+
+def _pair(value: Any) -> str:
+    if not isinstance(value, list) or len(value) != 2:
+        return "has to be a pair"
+    return next((wrong for wrong in map(_maybe(_scalar), value) if wrong), "")
+
+
+def _named(**parts: Callable[[Any], str]) -> Callable[[Any], str]:
+    """Take a mapping with some of these parts and no others."""
+
+    def check(value: Any) -> str:
+        if not isinstance(value, Mapping) or not set(value) <= set(parts):
+            return f"has to be a mapping of {', '.join(parts)}"
+        return next((f"has `{key}` that {wrong}" for key in value if (wrong := parts[key](value[key]))), "")
+
+    return check
+
+
+def _choice(*words: str) -> Callable[[Any], str]:
+    return lambda value: "" if isinstance(value, str) and value in words else f"has to be {' or '.join(words)}"
+
+
+def _json_schema(value: Any) -> str:
+    if not isinstance(value, Mapping):
+        return "has to be a mapping"
+    try:
+        require_closed(value)
+    except SchemaError as error:
+        return f"can't be used: {error}"
+    return ""
+
+
+def _time_format(value: Any) -> str:
+    """Take a format that Python's own `strptime` reads."""
+    if not isinstance(value, str) or len(value) > 200 or not FORMAT.fullmatch(value):
+        return "has to be a text of directives such as %Y-%m-%d, without flags or widths"
+    try:
+        datetime.strptime("", value)
+    except ValueError as error:
+        if "does not match" not in str(error):
+            return f"can't be read: {first_line(error)}"
+    return ""
+
+
+def _share(value: Any) -> str:
+    return "" if _is_number(value) and 0 <= value <= 1 and not math.isnan(value) else "has to be a share from 0 to 1"
+
+
+_NUMBERS = _listed(_number)
+TYPES: Mapping[str, Callable[[Any], str]] = {
+    "column": _text, "column_A": _text, "column_B": _text, "column_list": _listed(_text), "column_set": _listed(_text),
+    "column_index": _whole, "mostly": lambda _: "", "row_condition": _query, "condition_parser": _text,
+    "min_value": _scalar, "max_value": _scalar, "strict_min": _flag, "strict_max": _flag,
+    "value": _number, "value_set": _listed(_maybe(_scalar)), "value_pairs_set": _listed(_pair), "sum_total": _number,
+    "regex": _text, "regex_list": _listed(_text), "match_on": _choice("any", "all"),
+    "json_schema": _json_schema, "strftime_format": _time_format,
+    "method": _choice("iqr", "std"), "multiplier": _number, "threshold": _number, "double_sided": _flag,
+    "ignore_row_if": _text, "or_equal": _flag, "ties_okay": _flag, "exact_match": _flag, "strictly": _flag,
+    "quantile_ranges": _named(quantiles=_listed(_share), value_ranges=_listed(_listed(_maybe(_number)))),
+    "allow_relative_error": _flag,
+    "partition_object": _named(bins=_NUMBERS, values=_listed(_scalar), weights=_NUMBERS, tail_weights=_NUMBERS),
+    "internal_weight_holdout": _share, "tail_weight_holdout": _share, "bucketize_data": _flag,
+    "unexpected_rows_query": _query,
+    "min_ratio": lambda _: "", "max_ratio": lambda _: "", "weeks": lambda _: "",
+}  # fmt: skip

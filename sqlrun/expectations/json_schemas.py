@@ -1,0 +1,174 @@
+"""JSON schemas of checks: the keywords that may stand in one, none of which leads out of it. Pure.
+
+A validator fetches a `$ref` from wherever it points, and a `$id` moves where that is. So the keywords are a closed
+list, and a `$ref` names a part of the same schema: one that is read as a schema, and not by way of itself alone.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlrun.expectations.regex_cost import may_run_away
+
+# Keywords whose value is a schema, a list of them, schemas by name, and no schema at all.
+ONE = (
+    "additionalItems", "additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then",
+    "unevaluatedItems", "unevaluatedProperties",
+)  # fmt: skip
+MANY = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
+NAMED = ("$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties")
+PLAIN = (
+    "$comment", "$schema", "const", "contentEncoding", "contentMediaType", "default", "dependentRequired",
+    "deprecated", "description", "enum", "examples", "exclusiveMaximum", "exclusiveMinimum", "format", "maxContains",
+    "maximum", "maxItems", "maxLength", "maxProperties", "minContains", "minimum", "minItems", "minLength",
+    "minProperties", "multipleOf", "pattern", "readOnly", "required", "title", "type", "uniqueItems", "writeOnly",
+)  # fmt: skip
+KEYWORDS = frozenset({*ONE, *MANY, *NAMED, *PLAIN, "$ref"})
+# These ask the same value again, so a circle of them never ends.
+SAME_VALUE = ("allOf", "anyOf", "oneOf", "if", "then", "else", "not", "dependencies", "dependentSchemas")
+DRAFTS = re.compile(r"https?://json-schema\.org/(draft-0[4-7]|draft/20(19-09|20-12))/schema#?")
+MOST_DEPTH = 60
+MOST_SCHEMAS = 2_000
+# Schemas that one value may be asked of, each as often as references repeat it.
+MOST_ASKED = 10_000
+# Letters of a text that a pattern has to get through without trying for ever; longer ones are known at the tick.
+LONGEST_TEXT = 200
+
+
+class SchemaError(ValueError):
+    """A schema that no check may use; the text says where in it and why."""
+
+
+@dataclass(slots=True)
+class _Schemas:
+    """The schemas within one, by pointer, and those that each asks about the same value."""
+
+    found: dict[str, Any] = field(default_factory=dict)
+    asks: dict[str, list[str]] = field(default_factory=dict)
+    refs: list[tuple[str, str]] = field(default_factory=list)
+
+
+def require_closed(schema: Any) -> None:
+    """Refuse a JSON schema that leads out of itself, that isn't known to end, or that isn't one. Raises: SchemaError.
+
+    >>> require_closed({"properties": {"a": {"$ref": "#/$defs/a"}}, "$defs": {"a": {"type": "string"}}})
+    >>> require_closed({"$ref": "file:///etc/passwd"})
+    Traceback (most recent call last):
+    ...
+    sqlrun.expectations.json_schemas.SchemaError: `$ref: file:///etc/passwd` at `#` leads out of the schema; write `#/...`
+    """
+    schemas = _Schemas()
+    _walk(schemas, schema, "#", 0)
+    for place, target in schemas.refs:
+        if target not in schemas.found:
+            raise SchemaError(f"`$ref: {target}` at `{place}` names no schema within this one")
+    counted: dict[str, int] = {}
+    for place in schemas.found:
+        _asked(schemas, place, counted, ())
+
+
+def patterns(schema: Any) -> list[str]:
+    """Return the regular expressions that a schema searches texts by.
+
+    >>> patterns({"properties": {"a": {"pattern": "^b"}}, "patternProperties": {"c$": True}})
+    ['^b', 'c$']
+    """
+    schemas = _Schemas()
+    _walk(schemas, schema, "#", 0)
+    found: list[str] = []
+    for each in schemas.found.values():
+        if isinstance(each, Mapping):
+            found += [str(each["pattern"])] if "pattern" in each else []
+            found += map(str, each.get("patternProperties", ()))
+    return sorted(found)
+
+
+def _walk(schemas: _Schemas, schema: Any, place: str, depth: int) -> None:
+    """Look at a schema and all those within it."""
+    if depth > MOST_DEPTH or len(schemas.found) >= MOST_SCHEMAS:
+        raise SchemaError(f"it is nested more than {MOST_DEPTH} deep, or is made of more than {MOST_SCHEMAS:,} schemas")
+    schemas.found[place] = schema
+    asks = schemas.asks.setdefault(place, [])
+    if isinstance(schema, bool):
+        return
+    if not isinstance(schema, Mapping):
+        raise SchemaError(f"`{place}` is no schema: a mapping, true or false")
+    for keyword, value in schema.items():
+        _keyword(schemas, str(keyword), value, place)
+        for inner, where in _within(str(keyword), value, f"{place}/{_escaped(str(keyword))}"):
+            if keyword in SAME_VALUE:
+                asks.append(where)
+            _walk(schemas, inner, where, depth + 1)
+
+
+def _within(keyword: str, value: Any, place: str) -> Iterator[tuple[Any, str]]:
+    """Give the schemas of a keyword, with their pointers."""
+    if keyword in MANY and isinstance(value, list):
+        yield from ((each, f"{place}/{number}") for number, each in enumerate(value))
+    elif keyword in NAMED and isinstance(value, Mapping):
+        named = ((str(name), each) for name, each in value.items())
+        # `dependencies` also takes lists of names.
+        yield from (
+            (each, f"{place}/{_escaped(name)}")
+            for name, each in named
+            if keyword != "dependencies" or not isinstance(each, list)
+        )
+    elif keyword in ONE:
+        yield value, place
+    elif keyword in MANY or keyword in NAMED:
+        raise SchemaError(f"`{place}` has to be a {'list' if keyword in MANY else 'mapping'}")
+
+
+def _keyword(schemas: _Schemas, keyword: str, value: Any, place: str) -> None:
+    """Look at one keyword and its value."""
+    if keyword not in KEYWORDS:
+        raise SchemaError(f"`{keyword}` at `{place}` is no keyword that a check's schema may have")
+    if keyword == "$schema" and not (isinstance(value, str) and DRAFTS.fullmatch(value)):
+        raise SchemaError(f"`$schema: {value}` is no draft of JSON Schema that is known here")
+    if keyword == "$ref":
+        target = str(value)
+        if not isinstance(value, str) or not (target == "#" or target.startswith("#/")):
+            raise SchemaError(f"`$ref: {target[:200]}` at `{place}` leads out of the schema; write `#/...`")
+        schemas.refs.append((place, target))
+        schemas.asks[place].append(target)
+    if keyword == "pattern":
+        _pattern(value, place)
+    if keyword == "patternProperties" and isinstance(value, Mapping):
+        for pattern in value:
+            _pattern(pattern, place)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise SchemaError(f"`{keyword}: {value}` at `{place}` is no number")
+
+
+def _pattern(pattern: Any, place: str) -> None:
+    """Refuse what is no regular expression, and one that could search for ever: nothing stops Python's search."""
+    try:
+        re.compile(pattern)
+        runs_away = may_run_away(pattern, LONGEST_TEXT, 1)
+    except (re.error, TypeError, OverflowError, RecursionError) as error:
+        raise SchemaError(f"`{str(pattern)[:200]}` at `{place}` is no regular expression: {error}") from None
+    if runs_away:
+        raise SchemaError(f"the pattern `{pattern[:200]}` at `{place}` could search a text for ever")
+
+
+def _asked(schemas: _Schemas, place: str, known: dict[str, int], above: tuple[str, ...]) -> int:
+    """Count the schemas that a value is asked of by way of one; each is looked at once."""
+    if place in above:
+        raise SchemaError(f"`$ref: {place}` leads back to itself without a step into the value")
+    if place not in known:
+        if len(above) > MOST_DEPTH:
+            raise SchemaError(f"references follow each other more than {MOST_DEPTH} times")
+        asks = schemas.asks.get(place, [])
+        known[place] = min(MOST_ASKED + 1, 1 + sum(_asked(schemas, each, known, (*above, place)) for each in asks))
+    if known[place] > MOST_ASKED:
+        raise SchemaError(f"references repeat more than {MOST_ASKED:,} schemas for one value")
+    return known[place]
+
+
+def _escaped(name: str) -> str:
+    """Write a name as a step of a JSON pointer."""
+    return name.replace("~", "~0").replace("/", "~1")

@@ -1,0 +1,117 @@
+"""Columns whose values have to be another table's, and what contracts promise besides: mistakes, and SQL. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from sqlrun.engine_api import Dialect
+from sqlrun.errors import Problem
+from sqlrun.expectations import validate
+from sqlrun.expectations.values import family_of
+from sqlrun.graph.graph import Graph
+from sqlrun.load.constraints import RELATIONSHIPS
+from sqlrun.load.yaml_reader import did_you_mean, listed
+from sqlrun.project import Column, Expectation, Model, Project, Seed
+from sqlrun.transpile.writer import identifier
+
+
+def of(model: Model) -> tuple[Expectation, ...]:
+    """List the relationships that a contract promises."""
+    return tuple(one for column in model.columns for one in column.promises if one.type == RELATIONSHIPS)
+
+
+def target(expectation: Expectation) -> str:
+    """Name the table whose keys a relationship's values have to be."""
+    return str(expectation.kwargs["to"])
+
+
+def problems(nouns: Project, graph: Graph, views: tuple[str, ...]) -> tuple[Problem, ...]:
+    """Find the promises that can't be held: unknown tables and columns, views, other types, tables further below."""
+    nodes: list[Model | Seed] = [*nouns.models, *nouns.seeds]
+    known = {node.name: {column.name: column for column in node.columns} for node in nodes}
+    found: list[Problem] = []
+    for model in nouns.models:
+        promised = [(column, one) for column in model.columns for one in column.promises]
+        below = _below(graph, model.name) if promised else set()
+        for column, one in promised:
+            if one.type != RELATIONSHIPS:
+                found.extend(validate.promised_problems(one, model))
+            else:
+                found.extend(_related(one, column, known, views, below))
+    return tuple(found)
+
+
+def _related(
+    one: Expectation,
+    column: Column,
+    known: Mapping[str, Mapping[str, Column]],
+    views: tuple[str, ...],
+    below: set[str],
+) -> Iterator[Problem]:
+    to, field = target(one), str(one.kwargs["field"])
+    if to not in known:
+        hint = f"There are: {listed(sorted(known))}.{did_you_mean(to, known)}"
+        yield Problem("SR202", one.place, f"unknown ref `{to}`", hint)
+    elif to in views:
+        yield Problem("SR715", one.place, f"{to} is a view", "Name a seed, or a model that is kept as a table.")
+    elif to in below:
+        hint = "The check would have to wait for a table that waits for this one: put it on that table."
+        yield Problem("SR715", one.place, f"{to} is made of this model", hint)
+    elif field not in known[to]:
+        yield Problem("SR705", one.place, f"{to} has no column `{field}`", did_you_mean(field, known[to]).strip())
+    elif family_of(column.type) != family_of(known[to][field].type):
+        message = f"`{column.name}` is {column.type}, `{field}` of {to} is {known[to][field].type}"
+        yield Problem("SR713", one.place, message, "Compare columns of one type: cast in the model.")
+
+
+def _below(graph: Graph, name: str) -> set[str]:
+    found: set[str] = set()
+    waiting = [name]
+    while waiting:
+        for child in graph.children.get(waiting.pop(), ()):
+            if child not in found:
+                found.add(child)
+                waiting.append(child)
+    return found
+
+
+def orphans(one: Expectation, rows: str, dialect: Dialect, *, but_gone: bool = False) -> str:
+    """Write the query of those of `rows` that have no partner in the relation `target`; NULL needs none.
+
+    `but_gone` leaves out those whose partner was there before (`gone`).
+
+    >>> from sqlrun.errors import Place
+    >>> keys = {"column": "a", "to": "t", "field": "b"}
+    >>> one = Expectation(RELATIONSHIPS, keys, "critical", "fail", "", Place("m.yml"))
+    >>> orphans(one, "feed", "duckdb")
+    'select r.* from feed as r anti join target as t on r."a" = t."b" where r."a" is not null'
+    """
+    column, field = _names(one, dialect)
+    text = f"select r.* from {rows} as r {_anti(dialect)} target as t on r.{column} = t.{field}"
+    if but_gone:
+        text += f" {_anti(dialect)} ({gone(one, dialect)}) as g on r.{column} = g.{field}"
+    return f"{text} where r.{column} is not null"
+
+
+def gone(one: Expectation, dialect: Dialect) -> str:
+    """Write the query of the keys that are in the relation `was` and not in `target`."""
+    _, field = _names(one, dialect)
+    return (
+        f"select w.{field} from was as w {_anti(dialect)} target as t on w.{field} = t.{field} "
+        f"where w.{field} is not null"
+    )
+
+
+def rows_of_gone(one: Expectation, rows: str, dialect: Dialect) -> str:
+    """Write the query of those of `rows` whose key is gone."""
+    column, field = _names(one, dialect)
+    word = "left semi join" if dialect == "spark" else "semi join"
+    return f"select r.* from {rows} as r {word} ({gone(one, dialect)}) as g on r.{column} = g.{field}"
+
+
+def _anti(dialect: Dialect) -> str:
+    return "left anti join" if dialect == "spark" else "anti join"
+
+
+def _names(one: Expectation, dialect: Dialect) -> tuple[str, str]:
+    return identifier(str(one.kwargs["column"]), dialect), identifier(str(one.kwargs["field"]), dialect)

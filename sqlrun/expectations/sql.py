@@ -1,0 +1,261 @@
+"""Expectations as Spark SQL: the predicate of a good row, and the queries over `{batch}`. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime, timezone
+from decimal import Decimal
+from typing import cast
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from sqlrun.expectations.catalogue import QUERY
+from sqlrun.expectations.values import Family, families, parameter, typed
+from sqlrun.parse.functions import refusal, unlike
+from sqlrun.project import Column, Expectation, Value
+from sqlrun.runtime.text_lines import text_lines
+from sqlrun.transpile.dialect import DIALECT as _DIALECT
+
+BATCH = "batch"
+# What braces may say, from the left; one that stands alone is an error.
+BRACES = re.compile(r"\{\{|\}\}|\{batch\}|[{}]")
+
+
+def passes(expectation: Expectation, columns: tuple[Column, ...] = ()) -> str | None:
+    """Write the Spark SQL predicate of a row that satisfies the expectation; None where there is none.
+
+    It is never NULL, and means what Great Expectations means: NULL values are fine but for the null checks,
+    `mostly` plays no part. `columns` (the contract's) give literals the columns' types; without them a
+    literal has the type that YAML gave it. `{"$PARAMETER": "as_of"}` becomes CURRENT_TIMESTAMP().
+
+    >>> from sqlrun.errors import Place
+    >>> kwargs = {"column": "amount", "min_value": 0}
+    >>> passes(Expectation("expect_column_values_to_be_between", kwargs, "critical", "fail", "", Place("x")))
+    '`amount` IS NULL OR `amount` >= 0'
+    """
+    tree = _tree(expectation, families(columns))
+    return None if tree is None else tree.sql(dialect=_DIALECT)
+
+
+def _tree(expectation: Expectation, types: Mapping[str, Family]) -> exp.Expr | None:
+    write = _WRITERS.get(expectation.type)
+    if write is None:
+        return None
+    tree = write(expectation.kwargs, types)
+    condition = expectation.kwargs.get("row_condition")
+    if tree is None or condition is None:
+        return tree
+    # Rows outside the condition, and those for which it is unknown, aren't looked at.
+    held = exp.Coalesce(this=condition_tree(str(condition)), expressions=[exp.false()])
+    return exp.or_(exp.not_(held), tree)
+
+
+def condition_tree(text: str) -> exp.Expr:
+    """Parse a `row_condition`: one boolean expression over the row's own columns. Raises: ValueError."""
+    tree = _one(f"SELECT * FROM {BATCH} WHERE {text}")
+    if not isinstance(tree, exp.Select) or _condition(tree) is None:
+        raise ValueError("a condition is one boolean expression over the row's own columns")
+    return tree.args["where"].this  # type: ignore[no-any-return]
+
+
+def batch_query(text: str) -> exp.Query:
+    """Parse an unexpected_rows_query; the batch is the table `batch`. Raises: ValueError with a sentence."""
+    return _one(batch_text(text))
+
+
+def batch_text(text: str) -> str:
+    """Put the table's name into a query over `{batch}`. Raises: ValueError with a sentence.
+
+    Braces are doubled as in Great Expectations, which puts the table's name in by `str.format`. Here `{batch}` is all
+    that is put in: a format could ask for a text of any length, or for an attribute.
+    """
+    found = [piece[0] for piece in BRACES.finditer(text)]
+    if any(piece in ("{", "}") for piece in found):
+        raise ValueError("only {batch} may stand in braces; double other braces: {{3}}")
+    if "{batch}" not in found:
+        raise ValueError("the query has to read {batch}")
+    written = {"{{": "{", "}}": "}", "{batch}": BATCH}
+    return BRACES.sub(lambda piece: written[piece[0]], text)
+
+
+def _one(query: str) -> exp.Query:
+    try:
+        trees = sqlglot.parse(query, dialect=_DIALECT)
+    except SqlglotError as error:
+        raise ValueError(f"not SQL: {text_lines(str(error))[0]}") from None
+    tree = trees[0] if len(trees) == 1 else None
+    if not isinstance(tree, exp.Query) or tree.find(exp.Into, exp.Command, exp.DML, exp.DDL):
+        raise ValueError("it has to be one SELECT")
+    names = {cte.alias for cte in tree.find_all(exp.CTE)}
+    if BATCH in names:
+        raise ValueError("a CTE may not hide {batch}")
+    for table in tree.find_all(exp.Table):
+        plain = isinstance(table.this, exp.Identifier) and not table.args.get("db")
+        if not plain or table.name not in {BATCH, *names}:
+            raise ValueError(f"it may read {{batch}} alone, not {table.sql(dialect=_DIALECT)}")
+    for function in tree.find_all(exp.Func):
+        refused = refusal(function)
+        if refused:
+            raise ValueError(refused[1])
+    for _, why, _ in unlike(tree):
+        raise ValueError(f"{why}; checks run on DuckDB")
+    return tree
+
+
+def row_predicate(tree: exp.Query) -> exp.Expr | None:
+    """Give P of `SELECT <columns> FROM batch WHERE P`, columns unqualified; None where the query is any more."""
+    if not isinstance(tree, exp.Select):
+        return None
+    plain = all(
+        isinstance(item, exp.Star) or (isinstance(item, exp.Column) and not isinstance(item.this, exp.Dot))
+        for item in tree.expressions
+    )
+    return _condition(tree) if plain else None
+
+
+def _condition(tree: exp.Select) -> exp.Expr | None:
+    given = {name for name, value in tree.args.items() if value}
+    where = tree.args.get("where")
+    if where is None or not given <= {"kind", "expressions", "from_", "from", "where"}:
+        return None
+    if where.find(exp.AggFunc, exp.Window, exp.Query, exp.Explode):
+        return None
+    table = tree.find(exp.Table)
+    if table is None or {name for name, value in table.args.items() if value} - {"this", "alias"}:
+        return None
+    qualifiers = {BATCH, table.alias_or_name}
+    predicate: exp.Expr = where.this.copy()
+    for column in list(predicate.find_all(exp.Column)):
+        if column.table in qualifiers:
+            column.set("table", None)
+    return predicate
+
+
+def _column(name: Value) -> exp.Expr:
+    return exp.column(exp.to_identifier(str(name), quoted=True))
+
+
+def literal(value: Value, family: Family) -> exp.Expr:
+    """Write a value as a Spark SQL literal: text escaped, decimals exact, timestamps with their offset."""
+    if parameter(value) == "as_of":
+        return exp.CurrentDate() if family == "date" else exp.CurrentTimestamp()
+    if isinstance(value, bool):
+        return exp.true() if value else exp.false()
+    if isinstance(value, (int, float, Decimal)):
+        return exp.Literal.number(format(Decimal(str(value)), "f"))
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            return exp.cast(exp.Literal.string(value.isoformat(" ")), "TIMESTAMPNTZ")
+        text = value.astimezone(timezone.utc).isoformat(" ")
+        return exp.cast(exp.Literal.string(text), "TIMESTAMPTZ")
+    if isinstance(value, date):
+        return exp.cast(exp.Literal.string(value.isoformat()), "DATE")
+    return exp.Literal.string(str(value))
+
+
+def _family(kwargs: Mapping[str, Value], types: Mapping[str, Family]) -> Family:
+    return types.get(str(kwargs["column"]), "other")
+
+
+def _or_null(kwargs: Mapping[str, Value], tree: exp.Expr) -> exp.Expr:
+    return exp.or_(_column(kwargs["column"]).is_(exp.null()), tree)
+
+
+def _bounds(kwargs: Mapping[str, Value], side: exp.Expr, family: Family) -> exp.Expr:
+    low, high = (typed(kwargs.get(name), family) for name in ("min_value", "max_value"))
+    parts: list[exp.Expr] = []
+    if low is not None:
+        above = exp.GT if kwargs.get("strict_min") else exp.GTE
+        parts.append(above(this=side.copy(), expression=literal(low, family)))
+    if high is not None:
+        below = exp.LT if kwargs.get("strict_max") else exp.LTE
+        parts.append(below(this=side.copy(), expression=literal(high, family)))
+    if family == "float":
+        # Spark sorts NaN above every number; a range that has no upper end would take it.
+        parts.append(exp.not_(exp.IsNan(this=side.copy())))
+    return exp.and_(*parts)
+
+
+def _between(kwargs: Mapping[str, Value], types: Mapping[str, Family]) -> exp.Expr:
+    return _or_null(kwargs, _bounds(kwargs, _column(kwargs["column"]), _family(kwargs, types)))
+
+
+def _lengths(kwargs: Mapping[str, Value], types: Mapping[str, Family]) -> exp.Expr:
+    length = exp.Length(this=_column(kwargs["column"]))
+    if "value" in kwargs:
+        return _or_null(kwargs, length.eq(literal(typed(kwargs["value"], "integer"), "integer")))
+    return _or_null(kwargs, _bounds(kwargs, length, "integer"))
+
+
+def _inside(kwargs: Mapping[str, Value], types: Mapping[str, Family]) -> exp.Expr:
+    family = _family(kwargs, types)
+    given = cast(Sequence[Value], kwargs["value_set"])
+    values = [typed(value, family) for value in given if value is not None]
+    if not values:
+        return exp.false()
+    return _column(kwargs["column"]).isin(*[literal(value, family) for value in values])
+
+
+def _in_set(kwargs: Mapping[str, Value], types: Mapping[str, Family]) -> exp.Expr:
+    return _or_null(kwargs, _inside(kwargs, types))
+
+
+def _not_in_set(kwargs: Mapping[str, Value], types: Mapping[str, Family]) -> exp.Expr:
+    return _or_null(kwargs, exp.not_(_inside(kwargs, types)))
+
+
+def _regex(kwargs: Mapping[str, Value], types: Mapping[str, Family]) -> exp.Expr:
+    pattern = exp.Literal.string(str(kwargs["regex"]))
+    return _or_null(kwargs, exp.RegexpLike(this=_column(kwargs["column"]), expression=pattern))
+
+
+def _not_regex(kwargs: Mapping[str, Value], types: Mapping[str, Family]) -> exp.Expr:
+    pattern = exp.Literal.string(str(kwargs["regex"]))
+    match = exp.RegexpLike(this=_column(kwargs["column"]), expression=pattern)
+    return _or_null(kwargs, exp.not_(match))
+
+
+def _pair(kwargs: Mapping[str, Value], compare: type[exp.Binary]) -> exp.Expr:
+    first, second = _column(kwargs["column_A"]), _column(kwargs["column_B"])
+    test = compare(this=first, expression=second)
+    held = exp.Coalesce(this=test, expressions=[exp.false()])
+    missing = [side.copy().is_(exp.null()) for side in (first, second)]
+    ignored = str(kwargs.get("ignore_row_if", "both_values_are_missing"))
+    if ignored == "neither":
+        return held
+    return exp.or_(exp.and_(*missing) if ignored.startswith("both") else exp.or_(*missing), held)
+
+
+def _greater(kwargs: Mapping[str, Value], types: Mapping[str, Family]) -> exp.Expr:
+    return _pair(kwargs, exp.GTE if kwargs.get("or_equal") else exp.GT)
+
+
+def _equal(kwargs: Mapping[str, Value], types: Mapping[str, Family]) -> exp.Expr:
+    return _pair(kwargs, exp.EQ)
+
+
+def _query(kwargs: Mapping[str, Value], types: Mapping[str, Family]) -> exp.Expr | None:
+    predicate = row_predicate(batch_query(str(kwargs["unexpected_rows_query"])))
+    if predicate is None:
+        return None
+    return exp.not_(exp.Coalesce(this=predicate, expressions=[exp.false()]))
+
+
+_Writer = Callable[[Mapping[str, Value], Mapping[str, Family]], exp.Expr | None]
+_WRITERS: Mapping[str, _Writer] = {
+    "expect_column_values_to_not_be_null": lambda kwargs, types: exp.not_(_column(kwargs["column"]).is_(exp.null())),
+    "expect_column_values_to_be_null": lambda kwargs, types: _column(kwargs["column"]).is_(exp.null()),
+    "expect_column_values_to_be_between": _between,
+    "expect_column_values_to_be_in_set": _in_set,
+    "expect_column_values_to_not_be_in_set": _not_in_set,
+    "expect_column_values_to_match_regex": _regex,
+    "expect_column_values_to_not_match_regex": _not_regex,
+    "expect_column_value_lengths_to_be_between": _lengths,
+    "expect_column_value_lengths_to_equal": _lengths,
+    "expect_column_pair_values_a_to_be_greater_than_b": _greater,
+    "expect_column_pair_values_to_be_equal": _equal,
+    QUERY: _query,
+}

@@ -1,0 +1,118 @@
+"""Checks that an analyst writes as a query: a file under expectations/ that returns the rows that are wrong. Pure.
+
+Such a file is rendered and read as a model is, with the same messages, and becomes an `unexpected_rows_expectation` of
+the one model that it reads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+from sqlglot import exp
+
+from sqlrun.errors import Place, Problem, ProjectError
+from sqlrun.expectations.catalogue import QUERY
+from sqlrun.expectations.sql import batch_query
+from sqlrun.incremental.algebra import place_of
+from sqlrun.parse import parse
+from sqlrun.parse.functions import unlike
+from sqlrun.parse.source_map import source_place
+from sqlrun.project import Config, Expectation, Model, Project, Rendered
+from sqlrun.render import render
+from sqlrun.transpile.dialect import DIALECT
+
+ONE = "Read one model by {{ ref('model') }}; what needs two tables is compared in a model, and its rows are checked."
+
+
+@dataclass(frozen=True, slots=True)
+class SqlCheck:
+    """A check and the model that it is of."""
+
+    model: str
+    expectation: Expectation
+
+
+def read(nouns: Project, name: str, file: str, text: str) -> SqlCheck | None:
+    """Read a check; None where it can't be known because what it reads is wrong, which is told there.
+
+    Raises: ProjectError with all that is wrong with it.
+    """
+    pseudo = Model(name, file, text, "", "", (), False, (), Config(), ())
+    rendered, config = render.check(nouns, pseudo)
+    model = _model(nouns, rendered)
+    if not model.columns:
+        return None
+    tree = parse.check(rendered, parse.schema_of(nouns), nouns.functions)
+    problems = [_elsewhere(rendered, node, why, instead) for node, why, instead in unlike(tree)]
+    if problems:
+        raise ProjectError(problems)
+    query = _over_batch(tree, text)
+    place = Place(file)
+    try:
+        batch_query(query)
+    except ValueError as error:
+        raise ProjectError(
+            [Problem("SR711", place, str(error), "A check is one SELECT of rows of its model.")]
+        ) from None
+    severity = str(config.get("severity", "critical"))
+    on_fail = str(config.get("on_fail", "fail" if severity == "critical" else "warn"))
+    description = str(config.get("description", "")) or _comment(text)
+    kwargs = {"unexpected_rows_query": query}
+    return SqlCheck(model.name, Expectation(QUERY, kwargs, severity, on_fail, description, place, name))
+
+
+def _model(nouns: Project, rendered: Rendered) -> Model:
+    """Find the model that a check is of."""
+    models = {model.name: model for model in nouns.models}
+    file, lines = rendered.model.file, rendered.model.sql.split("\n")
+    read = [*rendered.refs, *rendered.sources]
+    if len(read) == 1 and read[0] in models:
+        return models[read[0]]
+    wrong = next((name for name in read if name not in models), read[1] if len(read) > 1 else "")
+    if not read:
+        message = "a check reads the model that it is of, and this one reads none"
+    elif wrong in models:
+        message = f"a check is of one model, and this one reads {' and '.join(read)}"
+    else:
+        message = f"a check is of a model, and `{wrong}` is none"
+    word = wrong.rpartition("__")[2]
+    line = next((n for n, text in enumerate(lines, 1) if word and word in text and "{{" in text), 1)
+    column = lines[line - 1].find(word) + 1 if word else 1
+    place = Place(file, line, max(1, column))
+    raise ProjectError([Problem("SR718", place, message, ONE, lines[line - 1] if word else "")])
+
+
+def _elsewhere(rendered: Rendered, node: exp.Expr, why: str, instead: str) -> Problem:
+    line, column = place_of(cast(exp.Expression, node))
+    place, excerpt = source_place(rendered, line or 1, column or 1)
+    return Problem("SR711", place, f"{why}; checks run on DuckDB", instead, excerpt)
+
+
+def _over_batch(tree: exp.Query, text: str) -> str:
+    """Write the query over `{batch}`, as it would stand in a suite; other braces are doubled."""
+    mark = "sqlrun_batch"
+    while mark in text:
+        mark += "_"
+    for table in list(tree.find_all(exp.Table)):
+        if table.db == parse.REF:
+            alias = table.alias or table.name
+            table.set("db", None)
+            table.set("this", exp.to_identifier(mark))
+            table.set("alias", exp.TableAlias(this=exp.to_identifier(alias)))
+    written = tree.sql(DIALECT, comments=False)
+    return written.replace("{", "{{").replace("}", "}}").replace(mark, "{batch}")
+
+
+def _comment(text: str) -> str:
+    r"""Take the comment that a file begins with.
+
+    >>> _comment("-- No order\n--   is free.\nselect 1 -- one")
+    'No order is free.'
+    """
+    words: list[str] = []
+    for line in text.split("\n"):
+        if line.strip() and not line.strip().startswith("--"):
+            break
+        words += line.strip().lstrip("-").split()
+    return " ".join(words)

@@ -1,0 +1,305 @@
+"""Suites of expectations: their mistakes, what a contract implies, which rows each has to see. Pure."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+
+from sqlrun.errors import Place, Problem
+from sqlrun.expectations.arguments import mistakes
+from sqlrun.expectations.catalogue import CATALOGUE, QUERY, VOLUME, Kind, Scope, near
+from sqlrun.expectations.sql import batch_query, condition_tree, passes, row_predicate
+from sqlrun.expectations.values import PARAMETERS, columns_of, families, parameter, typed
+from sqlrun.project import Expectation, Model, Suite, Value
+from sqlrun.system_tables.anomalies import WEEKS
+
+__all__ = ["from_contract", "of_model", "passes", "problems", "scope", "split"]
+
+SEVERITIES = ("critical", "warning", "info")
+ON_FAIL = ("fail", "warn", "quarantine")
+_IGNORE = {
+    "expect_compound_columns_to_be_unique": "all",
+    "expect_select_column_values_to_be_unique_within_record": "all",
+    "expect_multicolumn_sum_to_equal": "all",
+    "expect_multicolumn_values_to_be_equal": "all",
+}
+_TEXT_ONLY = re.compile("regex|value_lengths|strftime|dateutil|json")
+
+
+def scope(expectation: Expectation) -> Scope:
+    """Say which rows an expectation has to see: changed rows, rows that share their keys, the table, or none."""
+    if expectation.type != QUERY:
+        return CATALOGUE[expectation.type].scope
+    return _query_scope(str(expectation.kwargs["unexpected_rows_query"]))
+
+
+@lru_cache(1024)  # each tick asks several times of each check
+def _query_scope(query: str) -> Scope:
+    return "table" if row_predicate(batch_query(query)) is None else "row"
+
+
+def split(
+    expectations: Sequence[Expectation],
+) -> tuple[tuple[Expectation, ...], tuple[Expectation, ...]]:
+    """Part the quarantine rules (rows that break them leave at landing) from the checks of a tick."""
+    rules = tuple(item for item in expectations if item.on_fail == "quarantine")
+    return rules, tuple(item for item in expectations if item.on_fail != "quarantine")
+
+
+def from_contract(model: Model) -> tuple[Expectation, ...]:
+    """Write the checks that a contract implies: not-null columns, the grain unless rows repeat, dbt's `data_tests`."""
+    found = [
+        Expectation(
+            "expect_column_values_to_not_be_null",
+            {"column": column.name},
+            "critical",
+            "fail",
+            f"the contract says that {column.name} is never null",
+            column.place,
+        )
+        for column in model.columns
+        if not column.nullable
+    ]
+    if model.grain and not model.repeats:
+        found.append(_unique(model))
+    found.extend(one for column in model.columns for one in column.promises)
+    return tuple(found)
+
+
+def of_model(model: Model, suite: Suite | None) -> tuple[Expectation, ...]:
+    """List what is expected of a model: its contract's keys and nulls, then its suite."""
+    return (*from_contract(model), *(suite.expectations if suite else ()))
+
+
+def _unique(model: Model) -> Expectation:
+    compound = len(model.grain) > 1
+    kind = "compound_columns" if compound else "column_values"
+    kwargs: Mapping[str, Value] = {"column_list": list(model.grain)} if compound else {"column": model.grain[0]}
+    first = model.column(model.grain[0])
+    return Expectation(
+        f"expect_{kind}_to_be_unique",
+        kwargs,
+        "critical",
+        "fail",
+        "the contract's grain: " + ", ".join(model.grain),
+        first.place if first else Place(model.contract_file),
+    )
+
+
+def problems(suite: Suite, model: Model, *, lands: bool, is_view: bool = False) -> tuple[Problem, ...]:
+    """Find the mistakes of a suite (SR7xx), which Great Expectations itself would partly pass over in silence.
+
+    Of a view nothing is stored; its checks would never run. `lands` says that the model reads a source, so that rows
+    can be quarantined before they become part of it.
+    """
+    if is_view and suite.expectations:
+        hint = "Check the models that read it, or materialize it as a table."
+        message = f"{model.name} is a view: nothing of it is stored, so nothing can be checked"
+        return (Problem("SR719", suite.expectations[0].place, message, hint),)
+    found = [problem for expectation in suite.expectations for problem in _problems(expectation, model, lands)]
+    if suite.max_quarantined is not None and not lands:
+        message = f"{model.name} reads no source, so none of its rows can be quarantined"
+        hint = "Put max_quarantined into the suite of the model that lands the source."
+        found.append(Problem("SR708", suite.max_quarantined.place, message, hint))
+    return tuple(sorted(found, key=lambda problem: (problem.place, problem.code)))
+
+
+def promised_problems(expectation: Expectation, model: Model) -> tuple[Problem, ...]:
+    """Find the mistakes of one check that a contract asks for."""
+    return tuple(_problems(expectation, model, False))
+
+
+def _problems(expectation: Expectation, model: Model, lands: bool) -> list[Problem]:
+    place = expectation.place
+    found = [Problem(*said[:1], place, *said[1:]) for said in _words(expectation)]
+    kind = CATALOGUE.get(expectation.type)
+    if kind is None:
+        hint = near(expectation.type, tuple(CATALOGUE))
+        message = f"there is no expectation `{expectation.type}`"
+        return [*found, Problem("SR701", place, message, hint)]
+    if kind.refused:
+        message = f"sqlrun does not run `{kind.name}`"
+        return [*found, Problem("SR702", place, message, f"Why: {kind.refused}.")]
+    named = [*_arguments(expectation, kind)] or [*_named_columns(expectation, kind, model)]
+    # Values and SQL only make sense once the arguments and columns exist.
+    deeper = named or [*_values(expectation, kind, model)]
+    deeper = deeper or [*_quarantine(expectation, model, lands)] or [*_volume(expectation, model, lands)]
+    return found + [Problem(code, place, message, hint) for code, message, hint in deeper]
+
+
+_Said = tuple[str, str, str]  # code, message, hint
+
+
+def _words(expectation: Expectation) -> Iterator[_Said]:
+    if expectation.severity not in SEVERITIES:
+        message = f"`{expectation.type}`: no severity `{expectation.severity}`"
+        yield "SR706", message, near(expectation.severity, SEVERITIES)
+    if expectation.on_fail not in ON_FAIL:
+        message = f"`{expectation.type}`: on_fail can't be `{expectation.on_fail}`"
+        yield "SR707", message, near(expectation.on_fail, ON_FAIL)
+
+
+def _arguments(expectation: Expectation, kind: Kind) -> Iterator[_Said]:
+    for name in expectation.kwargs:
+        if name not in kind.allowed:
+            yield "SR703", f"`{kind.name}` has no argument `{name}`", near(name, kind.allowed)
+    for name in kind.columns + kind.required:
+        if expectation.kwargs.get(name) is None:
+            yield "SR704", f"`{kind.name}` needs the argument `{name}`", ""
+    for bounds in (("min_value", "max_value"), ("min_ratio", "max_ratio")):
+        bounded = set(bounds) <= set(kind.allowed) and "threshold" not in kind.allowed
+        if bounded and all(expectation.kwargs.get(name) is None for name in bounds):
+            yield "SR704", f"`{kind.name}` needs {' or '.join(bounds)}", ""
+
+
+def _named_columns(expectation: Expectation, kind: Kind, model: Model) -> Iterator[_Said]:
+    names = tuple(column.name for column in model.columns)
+    for name in columns_of(expectation, kind.columns):
+        if name not in names:
+            yield "SR705", f"{model.name} has no column `{name}`", near(name, names)
+    listed = expectation.kwargs.get("column_list")
+    if "column_list" in kind.columns and (not isinstance(listed, list) or len(listed) < 2):
+        yield "SR713", "column_list has to be a list of two columns or more", ""
+
+
+def _values(expectation: Expectation, kind: Kind, model: Model) -> Iterator[_Said]:
+    kwargs = expectation.kwargs
+    yield from _parameters(kwargs)
+    mistaken = [*mistakes(kwargs)]
+    yield from (("SR713", f"`{kind.name}`: {name} {wrong}", "") for name, wrong in mistaken)
+    if mistaken:
+        return
+    yield from _mostly(kwargs, kind)
+    yield from _regexes(kwargs)
+    yield from _condition(kwargs)
+    if kind.name == QUERY:
+        try:
+            batch_query(str(kwargs["unexpected_rows_query"]))
+        except ValueError as error:
+            yield "SR711", f"unexpected_rows_query: {error}", "Write `select * from {batch} where …`."
+    ignored = kwargs.get("ignore_row_if")
+    if ignored is not None:
+        word = _IGNORE.get(kind.name, "both")
+        choices = (f"{word}_values_are_missing", _any_missing(word), _never(word))
+        if ignored not in choices:
+            yield "SR713", f"ignore_row_if can't be `{ignored}`", near(str(ignored), choices)
+    try:
+        yield from _typed(expectation, kind, model)
+    except ValueError as error:
+        yield "SR713", f"`{kind.name}`: {error}", ""
+
+
+def _any_missing(word: str) -> str:
+    return "either_value_is_missing" if word == "both" else "any_value_is_missing"
+
+
+def _never(word: str) -> str:
+    return "neither" if word == "both" else "never"
+
+
+def _parameters(kwargs: Mapping[str, Value]) -> Iterator[_Said]:
+    for given in kwargs.values():
+        for value in given if isinstance(given, list) else [given]:
+            name = parameter(value)
+            if name is not None and name not in PARAMETERS:
+                yield "SR712", f"there is no parameter `{name}`", near(name, PARAMETERS)
+
+
+def _mostly(kwargs: Mapping[str, Value], kind: Kind) -> Iterator[_Said]:
+    mostly = kwargs.get("mostly")
+    if mostly is None:
+        return
+    wrong = isinstance(mostly, bool) or not isinstance(mostly, (int, float))
+    if wrong or not 0 < float(mostly) <= 1:  # type: ignore[arg-type]
+        message = f"`{kind.name}`: mostly is {mostly!r}"
+        yield "SR710", message, "It is the share of rows that have to be good: above 0, up to 1."
+
+
+def _regexes(kwargs: Mapping[str, Value]) -> Iterator[_Said]:
+    listed = kwargs.get("regex_list")
+    patterns = [kwargs["regex"]] if "regex" in kwargs else listed
+    if listed is not None and not isinstance(listed, list):
+        yield "SR713", "regex_list has to be a list", ""
+        return
+    for pattern in patterns if isinstance(patterns, list) else []:
+        try:
+            re.compile(str(pattern))
+        except re.error as error:
+            yield "SR709", f"`{pattern}` is not a regular expression: {error}", ""
+
+
+def _condition(kwargs: Mapping[str, Value]) -> Iterator[_Said]:
+    if kwargs.get("condition_parser", "spark") != "spark":
+        yield "SR713", "condition_parser can only be `spark`", "row_condition is Spark SQL here."
+    if kwargs.get("row_condition") is not None:
+        try:
+            condition_tree(str(kwargs["row_condition"]))
+        except ValueError as error:
+            yield "SR711", f"row_condition: {error}", ""
+
+
+def _typed(expectation: Expectation, kind: Kind, model: Model) -> Iterator[_Said]:
+    kwargs, types = expectation.kwargs, families(model.columns)
+    family = types.get(str(kwargs.get("column")), "other")
+    if _TEXT_ONLY.search(kind.name) and family not in ("text", "other"):
+        message = f"`{kind.name}` reads text, and `{kwargs['column']}` is {family}"
+        yield "SR714", message, "Compare values, or cast in the model."
+        return
+    if "value_set" in kwargs:
+        values = kwargs["value_set"]
+        if not isinstance(values, list):
+            yield "SR713", f"`{kind.name}`: value_set has to be a list", ""
+            return
+        for value in values:
+            typed(value, family)
+    if kind.name.startswith("expect_column_values_to_be_between"):
+        yield from _ordered([typed(kwargs.get(end), family) for end in ("min_value", "max_value")])
+    elif "min_value" in kind.allowed:
+        kept = kind.name.startswith(("expect_column_min_", "expect_column_max_"))
+        kept_family = family if kept else "decimal"
+        yield from _ordered([typed(kwargs.get(end), kept_family) for end in ("min_value", "max_value")])
+    for name in ("value", "sum_total"):
+        typed(kwargs.get(name), "decimal")
+
+
+def _ordered(ends: list[Value], what: str = "value") -> Iterator[_Said]:
+    low, high = ends
+    if parameter(low) or parameter(high) or low is None or high is None:
+        return
+    if low > high:  # type: ignore[operator]
+        yield "SR713", f"min_{what} {low} is above max_{what} {high}", ""
+
+
+def _quarantine(expectation: Expectation, model: Model, lands: bool) -> Iterator[_Said]:
+    if expectation.on_fail != "quarantine":
+        return
+    if not lands:
+        message = f"{model.name} reads no source, so none of its rows can be quarantined"
+        yield "SR708", message, "Put the rule on the model that lands the source, or on_fail: fail."
+    elif passes(expectation, model.columns) is None:
+        message = f"`{expectation.type}` does not say of one row that it is bad"
+        yield "SR708", message, "Quarantine takes rows out one by one; use on_fail: fail or warn."
+    elif expectation.kwargs.get("mostly", 1) != 1:
+        message = "`mostly` says how many bad rows are fine; quarantine takes out each one"
+        yield "SR708", message, "Leave one of the two out."
+
+
+def _volume(expectation: Expectation, model: Model, lands: bool) -> Iterator[_Said]:
+    if expectation.type != VOLUME:
+        return
+    if not lands:
+        message = f"{model.name} reads no source, so nothing lands in it"
+        yield "SR720", message, "Put the check into the suite of the model that lands the source."
+    ends = [expectation.kwargs.get(name) for name in ("min_ratio", "max_ratio")]
+    for name, value in zip(("min_ratio", "max_ratio"), ends, strict=True):
+        if value is not None and (
+            isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf
+        ):
+            yield "SR713", f"{name} can't be {value!r}", "It is a share of what is usual, as in 0.5; 1 is the same."
+            return
+    yield from _ordered(ends, "ratio")
+    weeks = expectation.kwargs.get("weeks", 1)
+    if isinstance(weeks, bool) or not isinstance(weeks, int) or not 1 <= weeks <= WEEKS:
+        yield "SR713", f"weeks can't be {weeks!r}", f"Measures of 1 to {WEEKS} weeks are compared."

@@ -1,0 +1,270 @@
+"""What sqlrun would do with a model, as text: strategy, reason, tables, change query. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+import sqlglot
+
+from sqlrun.engine_api import Append, Dialect, Merge, Overwrite, Replace, Statement
+from sqlrun.explain import explain_checks
+from sqlrun.graph.graph import Graph
+from sqlrun.incremental import pruning
+from sqlrun.incremental.algebra import Reason
+from sqlrun.incremental.compile import Compiled, whole_query
+from sqlrun.incremental.landing import query as landing_query
+from sqlrun.incremental.script import Moment
+from sqlrun.incremental.stages import Stage
+from sqlrun.incremental.statements import Tick, prepare
+from sqlrun.parse.source_map import source_place
+from sqlrun.plan import strategy_cost
+from sqlrun.plan.plan import PUBLIC_ROWS, Workspace
+from sqlrun.project import Profile
+from sqlrun.runtime.text_lines import text_lines
+from sqlrun.transpile.writer import identifier
+
+METHODS = {
+    "land": "rows of new files are added",
+    "append": "new rows are added",
+    "additive": "the change of each group is added to its stored sums and counts",
+    "newest": "the newest version of each key replaces an older one",
+    "rows": "changed rows are replaced, found by their key",
+    "keys": "touched keys are computed again from their inputs",
+    "partitions": "touched partitions are computed again and replaced",
+    "full": "the whole query is run again",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a warehouse tells: rows of each table, and rows read for each changed one by table; empty before a build.
+
+    `engines`: what is to be said of each table's engine, where there is a choice.
+    """
+
+    rows: Mapping[str, int]
+    rates: Mapping[str, float]
+    engines: Mapping[str, str] = field(default_factory=dict)
+
+
+# The change that predicted costs are told for.
+EXAMPLE = 1_000
+
+
+def described(space: Workspace, model: Compiled, dialect: Dialect, now: datetime, known: Known) -> dict[str, Any]:
+    """Describe a model as plain values: how it is kept and why, what else is legal, its tables and their statements."""
+    contract = model.query.rendered.model
+    about: dict[str, Any] = {
+        "model": model.name,
+        "file": contract.file,
+        "description": contract.description,
+        "is_view": model.is_view,
+    }
+    if model.is_view:
+        return about
+    config = model.query.rendered.config
+    return about | {
+        "strategy": model.own.strategy,
+        "method": model.own.method,
+        "reason": _reason(model, model.own.reason),
+        "at_worst": config.at_worst,
+        "max_read_amplification": config.max_read_amplification,
+        "meaning": space.prints[model.name],
+        "tables": [_table(space, model, stage, dialect, now, known) for stage in model.stages],
+        "checks": explain_checks.listed(space, model, known.rows.get(model.name)),
+    }
+
+
+def _reason(model: Compiled, reason: Reason) -> dict[str, Any]:
+    found: dict[str, Any] = {"code": reason.code, "why": reason.why, "instead": reason.instead, "place": None}
+    if reason.line:
+        place, excerpt = source_place(model.query.rendered, reason.line, reason.column)
+        found |= {"place": str(place), "excerpt": excerpt}
+    return found
+
+
+def _table(
+    space: Workspace, model: Compiled, stage: Stage, dialect: Dialect, now: datetime, known: Known
+) -> dict[str, Any]:
+    moment = Moment(now, now - timedelta(minutes=5))
+    return {
+        "table": stage.name,
+        "hidden": stage.is_hidden,
+        "strategy": stage.strategy,
+        "method": stage.method,
+        "what": METHODS[stage.method],
+        "reason": _reason(model, stage.reason),
+        "reads": list(stage.inputs),
+        "key": list(stage.key),
+        "partition_by": list(stage.partition_by),
+        "state": [c.name for c in stage.columns if c not in stage.public],
+        "ways": _ways(stage, known),
+        "engine": known.engines.get(stage.name),
+        "opens": _opens(pruning.needed(stage, moment, fresh=False)),
+        "statement": statement_text(space, model, stage, dialect, now),
+    }
+
+
+def _ways(stage: Stage, known: Known) -> list[dict[str, Any]]:
+    """List the legal ways to keep a table, the chosen one first, with the rows that each would read."""
+    inputs = [known.rows.get(name) for name in (*stage.inputs, stage.name)]
+    whole = None if None in inputs else sum(rows or 0 for rows in inputs)
+    if not strategy_cost.has_choice(stage):
+        rows = whole if stage.method == "full" else EXAMPLE
+        return [{"strategy": stage.strategy, "rows": rows}]
+    rate = known.rates.get(stage.name, strategy_cost.USUAL[stage.method])
+    change = whole if stage.strategy == "full" else round(EXAMPLE * max(rate, 1.0))
+    ways: list[dict[str, Any]] = [{"strategy": stage.strategy, "rows": change}]
+    return ways if stage.strategy == "full" else [*ways, {"strategy": "full", "rows": whole}]
+
+
+def _opens(needed: Mapping[tuple[str, str], tuple[pruning.Range, ...]]) -> list[str]:
+    opened = (
+        f"{table} ({flavour}): {one.column} from {one.low:%Y-%m-%d %H:%M} to {one.high:%Y-%m-%d %H:%M}"
+        for (table, flavour), found in sorted(needed.items())
+        for one in found
+    )
+    return list(dict.fromkeys(opened))
+
+
+def explained(about: Mapping[str, Any]) -> list[str]:
+    """Write a description as text."""
+    lines = [f"{about['model']}  ({about['file']})", f"  {about['description']}", ""]
+    if about["is_view"]:
+        return [*lines, "A view: its query is written into the models that read it; nothing is stored."]
+    lines.append(f"strategy   {about['strategy']}: {METHODS[about['method']]}")
+    lines += _reason_lines(about["reason"])
+    limit = about["max_read_amplification"]
+    lines.append(f"at worst   {about['at_worst']}" + (f", {limit:g} rows read for each that moves" if limit else ""))
+    lines.append(f"meaning    {about['meaning']}")
+    for table in about["tables"]:
+        lines += ["", *_table_lines(table, about), "", *_indented(table["statement"])]
+    return [*lines, "", *explain_checks.written(about["checks"])]
+
+
+def _reason_lines(reason: Mapping[str, Any]) -> list[str]:
+    lines = [f"reason     {reason['code']} {reason['why']}"]
+    if reason["place"]:
+        lines.append(f"at         {reason['place']}: {reason['excerpt'].strip()}")
+    if reason["instead"]:
+        lines.append(f"instead    {reason['instead']}")
+    return lines
+
+
+def _table_lines(table: Mapping[str, Any], about: Mapping[str, Any]) -> list[str]:
+    hidden = " (hidden: an inner result)" if table["hidden"] else ""
+    lines = [f"table      {table['table']}{hidden}: {table['strategy']}, {table['what']}"]
+    if table["reason"]["code"] != about["reason"]["code"]:
+        lines += _reason_lines(table["reason"])
+    lines.append(f"reads      {', '.join(table['reads']) or 'nothing'}")
+    for word, values in (("key", table["key"]), ("partition", table["partition_by"]), ("state", table["state"])):
+        if values:
+            lines.append(f"{word:10} {', '.join(values)}")
+    ways = [f"{way['strategy']} {_rows(way['rows'])}" for way in table["ways"]]
+    lines.append(f"cost       {EXAMPLE:,} changed rows: {', or '.join(ways)}")
+    lines += [f"engine     {table['engine']}"] if table["engine"] else []
+    lines += [f"opens      {opened}" for opened in table["opens"]]
+    return lines
+
+
+def _rows(rows: int | None) -> str:
+    return "reads every row" if rows is None else f"reads about {rows:,} rows"
+
+
+def statement_text(space: Workspace, model: Compiled, stage: Stage, dialect: Dialect, now: datetime) -> str:
+    """Write the statement of a tick five minutes after the last one, in which every input changed."""
+    if stage.method == "land":
+        assert model.source is not None
+        return landing_query.query(stage, model.source, space.rules.get(model.name, ()), dialect, now)
+    moment = Moment(now, now - timedelta(minutes=5))
+    queries = {m.name: m.query for m in space.models}
+    full = whole_query(queries, model.name, space.views, moment, dialect) if stage.method == "full" else ""
+    prepared = prepare(stage, Tick(moment, frozenset(stage.inputs), fresh=False), dialect, full)
+    assert prepared is not None
+    return _statement(prepared.statement, stage.name, dialect)
+
+
+def _statement(statement: Statement, table: str, dialect: Dialect) -> str:
+    target = identifier(table, dialect)
+    match statement:
+        case Append(sql=sql):
+            return f"insert into {target}\n{sql}"
+        case Replace(sql=sql):
+            return f"insert overwrite {target}\n{sql}"
+        case Overwrite(sql=sql, touched=touched):
+            where = f"<the partitions of this query>\n{touched}\n"
+            return f"insert into {target} replace where {where}{sql}"
+        case Merge():
+            return _merge(statement, target, dialect)
+        case _:
+            return ""
+
+
+def _merge(merge: Merge, target: str, dialect: Dialect) -> str:
+    same = "<=>" if dialect == "spark" else "is not distinct from"
+
+    def name(column: str) -> str:
+        return identifier(column, dialect)
+
+    on = [f"t.{name(k)} {same if k in merge.null_safe else '='} s.{name(k)}" for k in merge.key]
+    on += [f"t.{name(p)} in (<its values in s>)" for p in merge.prune.partitions]
+    on += [f"t.{name(k)} between <its ranges in s, one for each {g}>" for k, g in merge.prune.ranges]
+    lines = [f"merge into {target} as t using (", *_indented(merge.delta), f") as s on {' and '.join(on)}"]
+    if merge.delete_when:
+        lines.append(f"when matched and {merge.delete_when} then delete")
+    sets = ",\n    ".join(f"{name(c)} = {e}" for c, e in merge.update if c not in merge.key)
+    condition = f" and {merge.update_when}" if merge.update_when else ""
+    lines.append(f"when matched{condition} then update set\n    {sets}")
+    condition = f" and {merge.insert_when}" if merge.insert_when else ""
+    columns = ", ".join(name(c) for c, _ in merge.insert)
+    values = ", ".join(e for _, e in merge.insert)
+    lines.append(f"when not matched{condition} then insert ({columns}) values ({values})")
+    return "\n".join(lines)
+
+
+def _indented(text: str) -> list[str]:
+    return [f"    {line}" for line in text_lines(text)]
+
+
+def compiled(space: Workspace, model: Compiled, target: Profile, dialect: Dialect, now: datetime) -> str:
+    """Write a model's whole query so that it runs by paste: refs are the tables where they lie."""
+    queries = {m.name: m.query for m in space.models}
+    text = whole_query(queries, model.name, space.views, Moment(now, None), dialect, relation="{name}")
+    pretty = sqlglot.parse_one(text, read=dialect).sql(dialect, pretty=True)
+    reads = dict.fromkeys(s for stage in model.stages for s in stage.inputs if not s.startswith(f"{model.name}__"))
+    names = [n for n in (*reads, *model.query.rendered.refs) if n not in space.views]
+    header = f"-- {model.query.rendered.model.file}, compiled for {dialect} at as_of {now:%Y-%m-%d %H:%M} UTC"
+    sources = [_relation(space, name, target, dialect) for name in dict.fromkeys(names) if _is_table(space, name)]
+    if not sources:
+        return f"{header}\n{pretty}"
+    return f"{header}\nwith\n" + ",\n".join(sources) + f"\nselect * from (\n{pretty}\n) as query"
+
+
+def _is_table(space: Workspace, name: str) -> bool:
+    return space.seed(name) is not None or space.stage(name) is not None
+
+
+def _relation(space: Workspace, name: str, target: Profile, dialect: Dialect) -> str:
+    stage, seed = space.stage(name), space.seed(name)
+    columns = [c.name for c in stage.public] if stage else [c.name for c in seed.columns]  # type: ignore[union-attr]
+    path = f"{target.warehouse}/{name}/{space.prints[name]}"
+    where = f" where {PUBLIC_ROWS}" if stage is not None and stage.method == "land" else ""
+    listed = ", ".join(identifier(c, dialect) for c in columns)
+    source = f"delta.`{path}`" if dialect == "spark" else f"delta_scan('{path}')"
+    return f"{identifier(name, dialect)} as (select {listed} from {source}{where})"
+
+
+def listed(space: Workspace, graph: Graph, names: tuple[str, ...]) -> list[dict[str, str]]:
+    """List nodes in graph order: name, kind, strategy, what they read, file."""
+    rows = []
+    models = {m.name: m for m in space.models}
+    for name in names:
+        model = models.get(name)
+        kind = "seed" if model is None else "view" if model.is_view else "landing" if model.source else "table"
+        strategy = "" if model is None or model.is_view else model.own.strategy
+        reads = ", ".join(p.removeprefix("source:") for p in graph.parents[name])
+        rows.append({"name": name, "kind": kind, "strategy": strategy, "reads": reads, "file": graph.files[name]})
+    return rows

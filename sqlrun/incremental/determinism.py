@@ -1,0 +1,111 @@
+"""What of a query would depend on the order in which an engine happens to read rows. Pure."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from sqlrun.incremental.algebra import Refusal
+from sqlrun.transpile.trees import nodes
+
+# Aggregates that sqlglot has no class for.
+AGGREGATES = frozenset(
+    {
+        "every", "some", "try_sum", "try_avg", "hll_sketch_agg", "hll_union_agg", "count_min_sketch",
+        "histogram_numeric",
+        "bitmap_or_agg", "bitmap_construct_agg",
+    }
+)  # fmt: skip
+# The estimate of such a sketch varies with the order of what it met (docs/decisions/0009).
+SKETCHES = frozenset({"hll_sketch_agg", "hll_union_agg"})
+# Through these a list keeps the order that it had.
+KEEPS_ORDER = (
+    exp.ArrayDistinct,
+    exp.ArrayFilter,
+    exp.ArrayCompact,
+    exp.Transform,
+    exp.Filter,
+    exp.Coalesce,
+    exp.Paren,
+)
+# To these the order of a list means nothing.
+FORGETS_ORDER = (
+    exp.ArraySort,
+    exp.ArraySize,
+    exp.ArrayContains,
+    exp.ArrayMax,
+    exp.ArrayMin,
+    exp.ArrayAny,
+    exp.ArrayAll,
+)
+SPARK_NAMES: dict[type[exp.Expr], str] = {
+    exp.ArrayAgg: "collect_list",
+    exp.ArrayUniqueAgg: "collect_set",
+    exp.GroupConcat: "listagg",
+    exp.RowNumber: "row_number",
+    exp.FirstValue: "first_value",
+    exp.LastValue: "last_value",
+    exp.AnyValue: "any_value",
+    exp.ArgMax: "max_by",
+    exp.ArgMin: "min_by",
+    exp.ApproxQuantile: "approx_percentile",
+}
+ADVICE = {
+    "collect": "Sort it where it is collected: sort_array(collect_list(x)).",
+    "first": "Say which: min(x), max(x), or max(struct(version, x)).x for the newest.",
+    "ties": "Write max(struct(y, x)).x, which decides ties by x.",
+    "approximate": "Take the exact one: percentile(x, 0.5).",
+    "sketch": "Write count(distinct x), which is exact and kept by what changed, or approx_count_distinct(x).",
+    "mode": "Count the values and keep the first of row_number().",
+}
+
+
+# No order of a window's rows decides these.
+_ALWAYS = ("ties", "mode")
+
+
+def is_aggregate(node: exp.Expr) -> bool:
+    """Tell whether a node is a call of an aggregate function."""
+    return isinstance(node, exp.AggFunc) or (isinstance(node, exp.Anonymous) and node.name.lower() in AGGREGATES)
+
+
+def check(tree: exp.Expr) -> None:
+    """Refuse what depends on the order of rows (SR504); window functions are judged by their ORDER BY."""
+    for node in nodes(tree):
+        if not isinstance(node, exp.Func):  # all that is judged below is
+            continue
+        advice = _advice(node)
+        if advice and (advice in _ALWAYS or node.find_ancestor(exp.Window) is None):
+            name = node.name.lower() if isinstance(node, exp.Anonymous) else SPARK_NAMES.get(type(node)) or node.key
+            raise Refusal("SR504", f"{name}() depends on the order in which rows are read", ADVICE[advice], node)
+
+
+def _advice(node: exp.Expr) -> str:
+    match node:
+        case exp.ArrayAgg() | exp.ArrayUniqueAgg():
+            return "" if _is_ordered(node) else "collect"
+        case exp.GroupConcat():
+            return "" if isinstance(node.this, exp.Order) or isinstance(node.parent, exp.WithinGroup) else "collect"
+        case exp.First() | exp.Last() | exp.FirstValue() | exp.LastValue() | exp.AnyValue():
+            return "first"
+        case exp.ArgMax() | exp.ArgMin():
+            return "ties"
+        case exp.ApproxQuantile():
+            return "approximate"
+        case exp.Mode():
+            return "mode"
+        case exp.Anonymous() if node.name.lower() in SKETCHES:
+            return "sketch"
+        case _:
+            return ""
+
+
+def _is_ordered(call: exp.Expr) -> bool:
+    node: exp.Expr | None = call
+    while node is not None:
+        above = node.parent
+        if isinstance(above, FORGETS_ORDER) or (isinstance(above, exp.Exists) and above.args.get("expression")):
+            return above.this is node
+        if not isinstance(above, KEEPS_ORDER):
+            return False
+        node = above
+    return False

@@ -1,0 +1,168 @@
+"""A source's fields, which are text at first: their typed values, and what is wrong with those that have none. Pure.
+
+Fields are read from `_json`, a struct of the source's columns whose leaves are text; in Spark with marks
+(`line_grammar.readable`). In DuckDB `_values` has the typed ones beside it, and `_nested` lists the paths of the texts
+that are objects or lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from sqlrun.engine_api import Dialect
+from sqlrun.incremental import types
+from sqlrun.incremental.landing import line_types
+from sqlrun.incremental.landing.line_grammar import NUMBER_MARK, TEXT_MARK
+from sqlrun.incremental.landing.undeclared_fields import EACH, Path, json_path
+from sqlrun.project import Column, Source
+from sqlrun.transpile import writer as sql
+
+
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    """What can be wrong with a field: it is missing, or its text doesn't look like its type."""
+
+    reason: str
+    path: Path
+    kind: exp.DataType | None = None  # None: it is missing
+
+
+def value(column: Column, dialect: Dialect) -> str:
+    """Write the typed value of a column, in Spark SQL; leaves whose text doesn't look like their type are NULL."""
+    return _typed(f"_json.{sql.identifier(column.name, 'spark')}", _kind(column), dialect)
+
+
+def fits(column: Column) -> str:
+    """Write a test, in DuckDB, that a column's value is whole: then nothing is wrong with it.
+
+    A column may be NULL where it says so; the fields of a struct may not, nor those of one that is NULL.
+    """
+    whole, name = _whole(f"_values.{sql.identifier(column.name, 'duckdb')}", _kind(column)), column.name
+    may_lack = column.nullable and _kind(column).this != exp.DataType.Type.STRUCT
+    return f"(_json.{sql.identifier(name, 'duckdb')} is null or {whole})" if may_lack else whole
+
+
+def faults(column: Column, dialect: Dialect) -> list[tuple[str, str]]:
+    """List (reason, test) for the ways in which a column's text doesn't fit its type, in the order of their weight."""
+    name = column.name
+    found = [] if column.nullable else [_Fault(f"{name}: missing", (name,))]
+    found += _faults(_kind(column), (name,), name)
+    return [(fault.reason, (_in_spark if dialect == "spark" else _in_duckdb)(fault)) for fault in found]
+
+
+def _kind(column: Column) -> exp.DataType:
+    kind = types.parse(column.type)
+    assert kind is not None
+    return kind
+
+
+def _typed(text: str, kind: exp.DataType, dialect: Dialect, depth: int = 0) -> str:
+    match kind.this:
+        case exp.DataType.Type.ARRAY | exp.DataType.Type.LIST:
+            element = f"e{depth}"
+            return f"transform({text}, {element} -> {_typed(element, kind.expressions[0], dialect, depth + 1)})"
+        case exp.DataType.Type.STRUCT:
+            fields = [(sql.identifier(field.name, "spark"), field.args["kind"]) for field in kind.expressions]
+            items = (f"{_typed(f'{text}.{name}', inner, dialect, depth)} as {name}" for name, inner in fields)
+            return f"struct({', '.join(items)})"
+        case _ if line_types.is_text(kind):
+            return _unmarked(text) if dialect == "spark" else text
+        case _:
+            return line_types.value(_unmarked(text) if dialect == "spark" else text, kind)
+
+
+def _unmarked(text: str) -> str:
+    """Take the mark off what Spark read of a line that isn't of the usual form; an object or a list is no text."""
+    marked = f"left({text}, 1) in ('{TEXT_MARK}', '{NUMBER_MARK}') then substring({text}, 2)"
+    return f"(case when _usual then {text} when {marked} when {text} in ('true', 'false') then {text} end)"
+
+
+def _whole(value: str, kind: exp.DataType, depth: int = 0) -> str:
+    match kind.this:
+        case exp.DataType.Type.ARRAY | exp.DataType.Type.LIST:
+            inner = _whole(f"e{depth}", kind.expressions[0], depth + 1)
+            return f"coalesce(len(list_filter({value}, lambda e{depth}: not ({inner}))) = 0, false)"
+        case exp.DataType.Type.STRUCT:
+            fields = (_whole(f'{value}."{f.name}"', f.args["kind"], depth) for f in kind.expressions)
+            return f"({' and '.join(fields)})"
+        case _:
+            return f"{value} is not null"
+
+
+def _faults(kind: exp.DataType, path: Path, shown: str) -> Iterator[_Fault]:
+    match kind.this:
+        case exp.DataType.Type.ARRAY | exp.DataType.Type.LIST:
+            yield _Fault(f"{shown}: an element is missing", (*path, EACH))
+            yield from _inside(kind.expressions[0], (*path, EACH), f"{shown}[]")
+        case exp.DataType.Type.STRUCT:
+            for field in kind.expressions:
+                yield from _inside(field.args["kind"], (*path, field.name), f"{shown}.{field.name}")
+        case _:
+            yield _Fault(f"{shown}: not of type {types.text(kind)}", path, kind)
+
+
+def _inside(kind: exp.DataType, path: Path, shown: str) -> Iterator[_Fault]:
+    """What may be part of another must be there; a struct that isn't lacks all its fields."""
+    if kind.this != exp.DataType.Type.STRUCT:
+        yield _Fault(f"{shown}: missing", path)
+    yield from _faults(kind, path, shown)
+
+
+def _in_spark(fault: _Fault) -> str:
+    def test(text: str, path: Path, depth: int) -> str:
+        if not path:
+            missing = f"{text} is null"
+            return (
+                missing if fault.kind is None else f"{text} is not null and {_typed(text, fault.kind, 'spark')} is null"
+            )
+        if path[0] is EACH:
+            return f"exists({text}, e{depth} -> {test(f'e{depth}', path[1:], depth + 1)})"
+        return test(f"{text}.{sql.identifier(path[0], 'spark')}", path[1:], depth)
+
+    return test("_json", fault.path, 0)
+
+
+def _in_duckdb(fault: _Fault) -> str:
+    """Compare with the typed values, which are there: writing them once more makes a text that takes long to plan.
+
+    A leaf whose text doesn't fit has no value: then more values than texts are NULL.
+    """
+    if fault.kind is not None and line_types.is_text(fault.kind):
+        return f"coalesce(list_contains(_nested, {sql.string(json_path(fault.path), 'duckdb')}), false)"
+    texts = _nulls("_json", fault.path)
+    if EACH in fault.path:
+        return f"{texts} > 0" if fault.kind is None else f"{_nulls('_values', fault.path)} > {texts}"
+    return texts if fault.kind is None else f"not {texts} and {_nulls('_values', fault.path)}"
+
+
+def nested(source: Source) -> str:
+    """List the paths of the texts that are objects or lists, in DuckDB, whose reader hands on their JSON for text."""
+    paths = [
+        json_path(fault.path)
+        for column in source.columns
+        for fault in _faults(_kind(column), (column.name,), "")
+        if fault.kind is not None and line_types.is_text(fault.kind)
+    ]
+    tests = []
+    for path in paths:
+        text = sql.string(path, "duckdb")
+        found = f"json_type(_line, {text})"
+        kinds = f"list_has_any({found}, ['OBJECT', 'ARRAY'])" if "[*]" in path else f"{found} in ('OBJECT', 'ARRAY')"
+        tests.append(f"case when {kinds} then {text} end")
+    return f"nullif(list_filter([{', '.join(tests)}]::varchar[], lambda p: p is not null), []::varchar[])"
+
+
+def _nulls(value: str, path: Path, depth: int = 0) -> str:
+    """Write how many of the fields at a path are NULL, in DuckDB; of a path without arrays, whether its field is."""
+    while path and path[0] is not EACH:
+        value, path = f"{value}.{sql.identifier(str(path[0]), 'duckdb')}", path[1:]
+    if not path:
+        return f"({value} is null)"
+    element, rest = f"e{depth}", path[1:]
+    inner = _nulls(element, rest, depth + 1)
+    if EACH in rest:
+        return f"list_sum(list_transform({value}, lambda {element}: {inner}))"
+    return f"len(list_filter({value}, lambda {element}: {inner}))"

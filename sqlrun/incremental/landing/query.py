@@ -1,0 +1,288 @@
+"""Lines of a source to typed rows or quarantined ones, as one query. Pure.
+
+A line becomes text fields first, the same on both engines; each field must look like its type before it is cast, so
+that no engine's lenient reading of JSON decides what a number is. What fails keeps its text, file and reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+
+import sqlglot
+from sqlglot import exp
+
+from sqlrun.engine_api import Dialect, StoredColumn
+from sqlrun.incremental import statement_cache, types
+from sqlrun.incremental.algebra import Filter, Node, Project, Scan
+from sqlrun.incremental.landing import fields as landing_fields
+from sqlrun.incremental.landing import line_grammar, line_pattern, undeclared_fields
+from sqlrun.incremental.stages import Stage, collapse
+from sqlrun.project import Source
+from sqlrun.transpile import writer as sql
+from sqlrun.transpile.dialect import DIALECT
+
+REASON, RAW, FILE, LANDED_AT = "_reason", "_raw", "_file", "_landed_at"
+RESCUED, ABSENT = "_rescued", "_absent"
+NO_OBJECT = "not a JSON object"
+ORIGIN = (
+    StoredColumn(REASON, "string"),
+    StoredColumn(RAW, "string"),
+    StoredColumn(FILE, "string"),
+    StoredColumn(LANDED_AT, "timestamp"),
+)
+HIDDEN = (
+    *ORIGIN,
+    StoredColumn(RESCUED, "string"),  # a JSON object of the fields that the source doesn't declare
+    StoredColumn(ABSENT, "string"),  # quoted names of the declared columns that the line lacks
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A row-level expectation that quarantines: `passes` is Spark SQL over the model's columns, true for good rows."""
+
+    reason: str
+    passes: str
+
+
+def query(
+    stage: Stage,
+    source: Source,
+    rules: Sequence[Rule],
+    dialect: Dialect,
+    landed_at: datetime,
+    *,
+    with_text: bool = False,
+) -> str:
+    """Write the landing query over `lines(value, file)`; its columns are the stage's and the hidden ones.
+
+    `with_text`: good rows keep their line's text, too.
+    """
+    # All but the time of landing is the same in each tick.
+    kind = ("landing", source, tuple(rules), dialect)
+    ctes = statement_cache.kept(stage, kind, lambda: _ctes(stage, source, rules, dialect))
+    return f"with\n{ctes}\n{_final(stage, dialect, landed_at, with_text)}"
+
+
+def _ctes(stage: Stage, source: Source, rules: Sequence[Rule], dialect: Dialect) -> str:
+    parts = [
+        ("_parsed", _parsed(source, dialect)),
+        *_typed_parts(source, dialect),
+        ("_modelled", _modelled(stage, dialect)),
+        ("_judged", _dialect(_judged(stage, rules), dialect)),
+    ]
+    return ",\n".join(f"{name} as (\n{text}\n)" for name, text in parts)
+
+
+def columns_of(stage: Stage) -> tuple[StoredColumn, ...]:
+    """List the columns of the landing table: the model's, then where a row came from and why it is set aside."""
+    return (*stage.columns, *HIDDEN)
+
+
+@lru_cache(256)
+def _dialect(text: str, dialect: Dialect) -> str:
+    return text if dialect == "spark" else sql.expression(sqlglot.parse_one(text, read=DIALECT), dialect)
+
+
+def _parsed(source: Source, dialect: Dialect) -> str:
+    """Read each line as a JSON object whose leaves are text; `_json` is NULL where the line isn't one,
+    or one of another shape; `_twice` tells that a key is there twice.
+
+    A line of the usual form is asked nothing more; any other is read as it is after `line_grammar`.
+    """
+    form = line_pattern.usual(source, dialect)
+    usual = "false" if form is None else line_grammar.matches("value", form, dialect)
+    short = line_grammar.short("value", dialect)
+    return _read_by_spark(source, short, usual) if dialect == "spark" else _read_by_duckdb(source, short, usual)
+
+
+def _read_by_spark(source: Source, short: str, usual: str) -> str:
+    fields = ", ".join(f"{sql.identifier(c.name, 'spark')} {_as_text(types.parse(c.type))}" for c in source.columns)
+    options = "map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '_corrupt', 'allowSingleQuotes', 'false')"
+    schema = sql.string(f"{fields}, _corrupt string", "spark")
+    # from_json stops after the first object of a line; what follows it must not vanish. No text of a line is just `z`,
+    # as each begins with a mark: if it is the second value, then the line is the first.
+    alone = "get_json_object(concat('[', _text, ',\"z\"]'), '$[1]') = 'z'"
+    twice = undeclared_fields.twice(source, "spark")
+    well_formed, readable = (line_grammar.well_formed("_raw", "spark"), line_grammar.readable("_raw", "spark"))
+    return (
+        "select _raw, _file, _long, _usual,\n"
+        "    case when _object._corrupt is null and _alone then _object end as _json,\n"
+        f"    case when _usual or not coalesce(_alone, false) then false else {twice} end as _twice,\n"
+        f"    case when not _usual and _text is not null then {undeclared_fields.rescued(source, 'spark')} end as {RESCUED},\n"
+        f"    case when not _usual and _text is not null then {undeclared_fields.absent(source, 'spark')} end as {ABSENT}\n"
+        f"from (select *, from_json(_text, {schema}, {options}) as _object, _usual or {alone} as _alone from (\n"
+        f"    select *, case when _usual then _raw when _well_formed then {readable} end as _text from (\n"
+        f"    select *, case when _usual or _long then false else {well_formed} end as _well_formed from (\n"
+        f"    select value as _raw, file as _file, not {short} as _long, {short} and {usual} as _usual from lines\n"
+        f"        where {line_grammar.stripped('value', 'spark')} <> ''))))"
+    )
+
+
+def _read_by_duckdb(source: Source, short: str, usual: str) -> str:
+    shape = "{" + ", ".join(f'"{c.name}": {_as_json(types.parse(c.type))}' for c in source.columns) + "}"
+    read = f"from_json(_line, {sql.string(shape, 'duckdb')})"
+    tests = ["json_type(_line) = 'OBJECT'"]
+    tests += [test for c in source.columns for test in _shaped(f'$."{c.name}"', types.parse(c.type))]
+    well_formed = line_grammar.well_formed("value", "duckdb")
+    return (
+        "select value as _raw, file as _file, _long,\n"
+        f"    case when _usual then {read} when {' and '.join(tests)} then try({read}) end as _json,\n"
+        f"    case when _plain then false else {undeclared_fields.twice(source, 'duckdb')} end as _twice,\n"
+        f"    case when not _usual then {landing_fields.nested(source)} end as _nested,\n"
+        f"    case when not _plain then {undeclared_fields.rescued(source, 'duckdb')} end as {RESCUED},\n"
+        f"    case when not _plain then {undeclared_fields.absent(source, 'duckdb')} end as {ABSENT}\n"
+        "from (select value, file, _long, _usual, _line,\n"
+        f"    case when _usual then true else {undeclared_fields.plain(source)} end as _plain from (\n"
+        "    select value, file, _long, _usual,\n"
+        "        case when _usual then value when json_valid(_text) then _text end as _line\n"
+        "    from (select value, file, _long, _usual, case when not _usual and not _long and "
+        f"{well_formed} then {line_grammar.readable('value', 'duckdb')} end as _text\n"
+        f"    from (select value, file, not {short} as _long, {short} and {usual} as _usual from lines\n"
+        # Looking for blanks goes through the whole text: most lines are spared that.
+        f"        where starts_with(value, '{{') or {line_grammar.stripped('value', 'duckdb')} <> ''))))"
+    )
+
+
+def _shaped(path: str, kind: exp.DataType | None) -> list[str]:
+    """Write the tests that arrays are arrays and objects are objects, in DuckDB, whose reader takes NULL for others."""
+    assert kind is not None
+
+    def test(expected: str) -> str:
+        found = f"json_type(_line, {sql.string(path, 'duckdb')})"
+        if "[*]" in path:
+            return f"coalesce(list_has_all(['{expected}', 'NULL'], {found}), true)"
+        return f"coalesce({found} in ('{expected}', 'NULL'), true)"
+
+    match kind.this:
+        case exp.DataType.Type.ARRAY | exp.DataType.Type.LIST:
+            return [test("ARRAY"), *_shaped(f"{path}[*]", kind.expressions[0])]
+        case exp.DataType.Type.STRUCT:
+            fields = [t for f in kind.expressions for t in _shaped(f'{path}."{f.name}"', f.args["kind"])]
+            return [test("OBJECT"), *fields]
+        case _:
+            return []
+
+
+def _as_text(kind: exp.DataType | None) -> str:
+    """Write a type with all its leaves as string, in Spark SQL."""
+    assert kind is not None
+    match kind.this:
+        case exp.DataType.Type.ARRAY | exp.DataType.Type.LIST:
+            return f"array<{_as_text(kind.expressions[0])}>"
+        case exp.DataType.Type.STRUCT:
+            fields = (f"{sql.identifier(f.name, 'spark')}: {_as_text(f.args['kind'])}" for f in kind.expressions)
+            return f"struct<{', '.join(fields)}>"
+        case _:
+            return "string"
+
+
+def _as_json(kind: exp.DataType | None) -> str:
+    """Write a type with all its leaves as text, as DuckDB's JSON structure."""
+    assert kind is not None
+    match kind.this:
+        case exp.DataType.Type.ARRAY | exp.DataType.Type.LIST:
+            return f"[{_as_json(kind.expressions[0])}]"
+        case exp.DataType.Type.STRUCT:
+            return "{" + ", ".join(f'"{f.name}": {_as_json(f.args["kind"])}' for f in kind.expressions) + "}"
+        case _:
+            return '"VARCHAR"'
+
+
+def _typed_parts(source: Source, dialect: Dialect) -> list[tuple[str, str]]:
+    """Cast the text fields and say what is wrong with the first one that doesn't fit.
+
+    DuckDB asks what is wrong of those lines alone of which a value is NULL: each question goes through all lists.
+    """
+    items = [(c.name, landing_fields.value(c, dialect)) for c in source.columns]
+    items += [(name, f"case when _json is not null and not _twice then {name} end") for name in (RESCUED, ABSENT)]
+    values = ", ".join(f"{value} as {sql.identifier(name, 'spark')}" for name, value in items)
+    if dialect == "spark":
+        return [("_typed", f"select _raw, _file, {_reasons(source, dialect)} as {REASON}, {values} from _parsed")]
+    fits = " and ".join(
+        ["_json is not null", "not _twice", "_nested is null", *map(landing_fields.fits, source.columns)]
+    )
+    reason = f"case when not coalesce({fits}, false) then {_reasons(source, dialect)} end"
+    return [
+        (
+            "_valued",
+            _dialect(
+                f"select _raw, _file, _long, _json, _twice, _nested, struct({values}) as _values from _parsed", dialect
+            ),
+        ),
+        ("_typed", f"select _raw, _file, {reason} as {REASON}, unnest(_values) from _valued"),
+    ]
+
+
+def _reasons(source: Source, dialect: Dialect) -> str:
+    """Write what is wrong with a line; NULL where nothing is."""
+    reasons = [
+        f"when _long then '{line_grammar.TOO_LONG}'",
+        # Readers of JSON disagree about which of the two counts, and which of them must be of a shape.
+        "when _twice then 'a key is there twice'",
+        f"when _json is null then '{NO_OBJECT}'",
+    ]
+    for column in source.columns:
+        for reason, wrong in landing_fields.faults(column, dialect):
+            reasons.append(f"when {wrong} then {sql.string(reason, dialect)}")
+    return f"case {' '.join(reasons)} end"
+
+
+def _modelled(stage: Stage, dialect: Dialect) -> str:
+    """Apply the analyst's query to the typed rows; an expression that fails is NULL, not the end of the tick."""
+    assert stage.node is not None
+    top, below = collapse(stage.node)
+    condition = _condition(below)
+    kinds = {c.name: c.type for c in stage.columns}
+    items = []
+    for name, value in top:
+        items.append(f"{sql.attempted(value, dialect, kinds[name])} as {sql.identifier(name, dialect)}")
+    where = f" where ({sql.attempted(condition, dialect)}) or {REASON} is not null" if condition is not None else ""
+    return f"select {REASON}, _raw, _file, {RESCUED}, {ABSENT}, {', '.join(items)} from _typed{where}"
+
+
+def _condition(node: Node) -> exp.Expr | None:
+    """Collect the filters between the analyst's projection and the source."""
+    match node:
+        case Scan():
+            return None
+        case Filter():
+            below = _condition(node.child)
+            return node.condition if below is None else exp.and_(node.condition, below)
+        case Project() if all(isinstance(item, exp.Column) and item.name == name for name, item in node.items):
+            return _condition(node.child)
+        case _:
+            raise AssertionError("a landing query only filters and projects")
+
+
+def _judged(stage: Stage, rules: Sequence[Rule]) -> str:
+    """Add the reasons that the contract and the quarantine expectations give."""
+    reasons = [f"when {REASON} is not null then {REASON}"]
+    required = [column.name for column in stage.columns if not column.nullable]
+    reasons += [
+        f"when {sql.identifier(name, 'spark')} is null then {sql.string(f'{name}: no value', 'spark')}"
+        for name in required
+    ]
+    for rule in rules:
+        reasons.append(f"when not ({rule.passes}) then {sql.string(rule.reason, 'spark')}")
+    names = sql.names((c.name for c in stage.columns), "spark")
+    return f"select {names}, case {' '.join(reasons)} end as {REASON}, _raw, _file, {RESCUED}, {ABSENT} from _modelled"
+
+
+def breaks(stage: Stage, rules: Sequence[Rule], dialect: Dialect) -> str:
+    """Write the test that a landed row would be set aside by the contract or the rules of now; "" where none could."""
+    tests = [f"{sql.identifier(c.name, 'spark')} is null" for c in stage.columns if not c.nullable]
+    tests += [f"not ({rule.passes})" for rule in rules]
+    return " or ".join(f"({_dialect(test, dialect)})" for test in tests)
+
+
+def _final(stage: Stage, dialect: Dialect, landed_at: datetime, with_text: bool) -> str:
+    names = sql.names((c.name for c in stage.columns), dialect)
+    text = "_raw" if with_text else f"case when {REASON} is not null then _raw end"
+    return (
+        f"select {names}, {REASON}, {text} as {RAW}, _file as {FILE}, "
+        f"{sql.timestamp(landed_at, dialect)} as {LANDED_AT}, {RESCUED}, {ABSENT} from _judged"
+    )

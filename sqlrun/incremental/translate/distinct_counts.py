@@ -1,0 +1,95 @@
+"""count(distinct x) as two aggregates: first by value, then over the values. Pure.
+
+The inner one counts how often each value stands in its group, so that a value comes and goes with its first and its
+last row; both add up. All distinct calls of a query must be over one expression.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from sqlrun.incremental import properties, stages, types
+from sqlrun.incremental.algebra import Aggregate, Node, Project, Type, children, column, with_children
+
+VALUE = "_value"
+Items = list[tuple[str, exp.Expr]]
+
+
+def in_two_steps(root: Node) -> Node:
+    """Rewrite every aggregate with distinct calls that this works for; others stay."""
+    done: dict[int, Node] = {}  # a CTE that is used twice stays one node
+
+    def visit(node: Node) -> Node:
+        if id(node) not in done:
+            made = with_children(node, tuple(visit(child) for child in children(node)))
+            done[id(node)] = _two_steps(made) if isinstance(made, Aggregate) else made
+        return done[id(node)]
+
+    return visit(root)
+
+
+def _two_steps(node: Aggregate) -> Node:
+    values = {argument.sql("databricks"): argument for _, call in node.items if (argument := _distinct(call))}
+    others = [call for _, call in node.items if _distinct(call) is None]
+    if not node.keys or len(values) != 1 or not all(_parts(call) for call in others):
+        return node
+    inner: Items = []
+    outer: Items = []
+    top: Items = []
+    for number, (name, call) in enumerate(node.items):
+        partial = _parts(call) if _distinct(call) is None else {}
+        for kind, part in partial.items():
+            inner.append((f"_{kind}_{number}", part))
+            outer.append((f"_{kind}_{number}", exp.Sum(this=column(f"_{kind}_{number}"))))
+        if not partial:
+            outer.append((name, _over_values(call)))
+        top.append((name, _whole(partial, name, number, types.of_node(node.child))))
+    (value,) = values.values()
+    by_value = Aggregate(node.child, (*node.keys, (VALUE, value)), tuple(inner))
+    groups = tuple((name, column(name)) for name, _ in node.keys)
+    return Project(Aggregate(by_value, groups, tuple(outer)), (*groups, *top))
+
+
+def _distinct(call: exp.Expr) -> exp.Expr | None:
+    """Give the argument of a distinct call, NULL where its filter leaves a row out; None for another call."""
+    inner = call.this if isinstance(call, exp.Filter) else call
+    if not isinstance(inner, exp.Count | exp.Sum) or not isinstance(inner.this, exp.Distinct):
+        return None
+    if len(inner.this.expressions) != 1:
+        return None
+    argument: exp.Expr = inner.this.expressions[0]
+    return exp.case().when(call.expression.this, argument) if isinstance(call, exp.Filter) else argument
+
+
+def _over_values(call: exp.Expr) -> exp.Expr:
+    inner = call.this if isinstance(call, exp.Filter) else call
+    return type(inner)(this=column(VALUE))
+
+
+def _parts(call: exp.Expr) -> dict[str, exp.Expr]:
+    """Part a call into sums over the rows of one value; none where it does not add up."""
+    inner = call.this if isinstance(call, exp.Filter) else call
+    if not properties.adds_up(call) or isinstance(inner, exp.LogicalAnd | exp.LogicalOr):
+        return {}
+    if not isinstance(inner, exp.Avg):
+        return {"total": call.copy()}
+    total, count = exp.Sum(this=inner.this.copy()), exp.Count(this=inner.this.copy())
+    if isinstance(call, exp.Filter):
+        return {
+            "total": exp.Filter(this=total, expression=call.expression.copy()),
+            "known": exp.Filter(this=count, expression=call.expression.copy()),
+        }
+    return {"total": total, "known": count}
+
+
+def _whole(partial: dict[str, exp.Expr], name: str, number: int, known: dict[str, Type]) -> exp.Expr:
+    if not partial:
+        return column(name)
+    total = column(f"_total_{number}")
+    if "known" not in partial:
+        return total
+    count = column(f"_known_{number}")
+    some = exp.GT(this=count, expression=exp.Literal.number(0))
+    summed = partial["total"]
+    argument = summed.this if isinstance(summed, exp.Sum) else summed.this.this
+    return exp.case().when(some, stages.average(total, count, types.of(argument, known)))

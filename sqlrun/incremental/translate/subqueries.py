@@ -1,0 +1,358 @@
+"""Subqueries inside expressions to joins: EXISTS, IN, and values of one row. Pure.
+
+In WHERE, `exists` and `in` are semi joins, their negations anti joins. Elsewhere, and for a value, the subquery's
+aggregates are grouped by what ties it to the row (or are one row for the whole table) and joined from the left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from sqlrun.incremental import clocks, properties, types
+from sqlrun.incremental.algebra import Aggregate, Join, Node, Project, Refusal, column, columns_in, substitute
+from sqlrun.incremental.translate import in_over_nulls
+from sqlrun.incremental.translate.from_clause import Context, Env, apart, joined_by, plain, tables
+from sqlrun.incremental.translate.group_by import Groups, aggregates, of_none, whole
+from sqlrun.transpile.trees import copied, has
+
+Write = Callable[[exp.Expr], exp.Expr]
+ADVICE = "Join the other table, or group it in a CTE and join that."
+
+
+@dataclass(frozen=True, slots=True)
+class _Inner:
+    """A subquery's rows, its select list over them, and the conditions that tie it to the outer row."""
+
+    node: Node
+    items: tuple[exp.Expr, ...]
+    ties: tuple[exp.Expr, ...]
+
+
+def holds(expression: exp.Expr) -> bool:
+    """Tell whether an expression has a subquery in it."""
+    return has(expression, exp.Query)
+
+
+def filtered(node: Node, env: Env, condition: exp.Expr | None, context: Context, write: Write | None = None) -> Node:
+    """Put a WHERE condition over a node: first what has no subquery."""
+    written: Write = write or (lambda part: plain(part, env))
+    parts = clocks.conjuncts(condition)
+    simple = [written(part) for part in parts if not holds(part)]
+    if simple:
+        node = clocks.filtered(node, exp.and_(*simple, copy=False))
+    for part in parts:
+        if holds(part):
+            node = _condition(node, part, written, context)
+    return node
+
+
+def _condition(node: Node, part: exp.Expr, write: Write, context: Context) -> Node:
+    negated, test = _bare(part)
+    if isinstance(test, exp.Exists) and isinstance(test.this, exp.Query | exp.Subquery):
+        inner = _inner(test.this, context)
+        return _matched(node, inner, "anti" if negated else "semi", [], write)
+    if isinstance(test, exp.In) and test.args.get("query") is not None and not holds(test.this):
+        inner = _inner(test.args["query"], context)
+        return _matched(node, inner, "anti" if negated else "semi", _operands(test, inner), write)
+    columns = node.columns
+    node, value = values(node, part, write, context, filters=True)
+    kept = clocks.filtered(node, value)
+    return Project(kept, tuple((name, column(name)) for name in columns))
+
+
+def _bare(part: exp.Expr) -> tuple[bool, exp.Expr]:
+    negated = False
+    while isinstance(part, exp.Not | exp.Paren):
+        negated ^= isinstance(part, exp.Not)
+        part = part.this
+    return negated, part
+
+
+def _operands(test: exp.In, inner: _Inner) -> list[tuple[exp.Expr, exp.Expr]]:
+    outer = list(test.this.expressions) if isinstance(test.this, exp.Tuple) else [test.this]
+    if len(outer) != len(inner.items):
+        raise Refusal("SR514", f"IN compares {len(outer)} with {len(inner.items)} columns", ADVICE, test)
+    if inner.ties and any(aggregates(item) or has(item, exp.Window) for item in inner.items):
+        why = "IN over an aggregate or a window function of rows that are tied to the outer row has no rule"
+        raise Refusal("SR514", why, "Compare with the value: x = (select max(y) from ...).", test)
+    return list(zip(outer, inner.items, strict=True))
+
+
+def _matched(node: Node, inner: _Inner, kind: str, operands: list[tuple[exp.Expr, exp.Expr]], write: Write) -> Node:
+    """Keep the rows with (semi) or without (anti) a partner.
+
+    For NOT IN a comparison that is unknown counts as a partner: `x not in (..., null)` is never true.
+    """
+    right, renamed = apart(node, inner.node, "inner")
+    outer_known, inner_known = types.of_node(node), types.of_node(inner.node)
+    parts = [_tied(tie, renamed, write) for tie in inner.ties]
+    for own, other in operands:
+        mine, theirs = write(own), _renamed(other, renamed)
+        equal: exp.Expr = exp.EQ(this=mine, expression=theirs)
+        if kind == "anti":
+            if types.of(mine, outer_known).nullable:
+                equal = exp.Or(this=equal, expression=exp.Is(this=exp.paren(mine), expression=exp.null()))
+            if types.of(other, inner_known).nullable:
+                equal = exp.Or(this=equal, expression=exp.Is(this=exp.paren(theirs), expression=exp.null()))
+        parts.append(exp.paren(equal) if isinstance(equal, exp.Or) else equal)
+    condition = exp.and_(*parts, copy=False) if parts else None
+    return joined_by(node, right, "semi" if kind == "semi" else "anti", condition)
+
+
+def _renamed(expression: exp.Expr, renamed: dict[str, str]) -> exp.Expr:
+    def swap(node: exp.Expr) -> exp.Expr:
+        return column(renamed[node.name]) if isinstance(node, exp.Column) and node.name in renamed else node
+
+    return copied(expression).transform(swap, copy=False)
+
+
+def _tied(tie: exp.Expr, renamed: dict[str, str], write: Write) -> exp.Expr:
+    """Write a condition over both sides: outer columns keep their table until here."""
+
+    def swap(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Column):
+            return write(node) if node.table else column(renamed[node.name])
+        return node
+
+    return tie.copy().transform(swap, copy=False)
+
+
+def _inner(query: exp.Expr, context: Context) -> _Inner:
+    """Translate a subquery; conditions with columns of the outer row are set apart.
+
+    In those, inner columns have lost their table's name and outer ones have kept it.
+    """
+    while isinstance(query, exp.Subquery):
+        query = query.this
+    outer = _outer_columns(query)
+    if not outer:
+        node = context.query(query, context)
+        return _Inner(node, tuple(column(name) for name in node.columns), ())
+    select = _simple(query, outer)
+    node, env = tables(select, context)
+    own: list[exp.Expr] = []
+    ties: list[exp.Expr] = []
+    for part in clocks.conjuncts(select.args["where"].this if select.args.get("where") else None):
+        tied = any(id(c) in outer for c in part.find_all(exp.Column))
+        if tied and holds(part):
+            raise Refusal("SR514", "a subquery in a subquery that reads the outer row has no rule", ADVICE, part)
+        (ties if tied else own).append(part)
+    node = filtered(node, env, exp.and_(*own) if own else None, context)
+    items = tuple(plain(_unalias(item), env) for item in select.expressions)
+    return _Inner(node, items, tuple(_inner_plain(tie, env, outer) for tie in ties))
+
+
+def _unalias(item: exp.Expr) -> exp.Expr:
+    return item.this if isinstance(item, exp.Alias) else item
+
+
+def _inner_plain(tie: exp.Expr, env: Env, outer: set[int]) -> exp.Expr:
+    marks = {id(c) for c in tie.find_all(exp.Column) if id(c) in outer}
+
+    def visit(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Column):
+            return node.copy() if id(node) in marks else plain(node, env)
+        made = node.copy()
+        for key, value in node.args.items():
+            if isinstance(value, exp.Expr):
+                made.set(key, visit(value))
+            elif isinstance(value, list):
+                made.set(key, [visit(v) if isinstance(v, exp.Expr) else v for v in value])
+        return made
+
+    return visit(tie)
+
+
+def _outer_columns(query: exp.Expr) -> set[int]:
+    """Find the columns of a subquery that belong to a query around it."""
+    found = set()
+    for one in query.find_all(exp.Column):
+        if not one.table:
+            continue
+        node: exp.Expr | None = one
+        while node is not None:
+            if isinstance(node, exp.Select) and one.table in _aliases(node):
+                break
+            node = node.parent if node is not query else None
+        if node is None:
+            found.add(id(one))
+    return found
+
+
+def _aliases(select: exp.Select) -> set[str]:
+    clause = select.args.get("from_") or select.args.get("from")
+    sources = [clause.this] if clause is not None else []
+    sources += [join.this for join in select.args.get("joins") or ()]
+    names = {source.alias_or_name for source in sources}
+    laterals = list(select.args.get("laterals") or ())
+    for source in sources:
+        laterals += source.args.get("laterals") or ()
+    return names | {lateral.alias for lateral in laterals}
+
+
+def _simple(query: exp.Expr, outer: set[int]) -> exp.Select:
+    """Hold a subquery that reads the outer row to the forms that have a rule."""
+    kept = {"expressions", "from", "from_", "joins", "where", "laterals", "distinct", "hint", "kind"}
+    if isinstance(query, exp.Select):
+        other = next((key for key, value in query.args.items() if value and key not in kept), None)
+        place = query.args.get("where")
+        inside = {id(c) for c in place.find_all(exp.Column)} if place is not None else set()
+        if other is None and outer <= inside:
+            return query
+    raise Refusal(
+        "SR514", "a subquery may read the outer row only in its WHERE, without GROUP BY, HAVING or LIMIT", ADVICE, query
+    )
+
+
+def values(
+    node: Node, expression: exp.Expr, write: Write, context: Context, *, filters: bool = False
+) -> tuple[Node, exp.Expr]:
+    """Join what the subqueries of an expression give; the second value is the expression over the joined rows.
+
+    `filters`: it is a condition, for which NULL is as good as false.
+    """
+    holder = exp.Paren(this=copied(expression))
+    marks: dict[str, exp.Expr] = {}
+    while (found := _next(holder)) is not None:
+        told = not (filters and _only_filters(found, holder))
+        node, value = _value(node, found, write, context, told)
+        mark = f"_subquery_{len(marks) + 1}"
+        marks[mark] = value
+        found.replace(column(mark))
+    if holds(holder):
+        raise Refusal("SR514", "this kind of subquery has no rule", ADVICE, holder.find(exp.Query))
+    return node, substitute(write(holder.this), marks)
+
+
+def left_out(expression: exp.Expr) -> exp.Expr:
+    """Write NULL for the subqueries of an expression and keep what IN looks for: so its aggregates can be found."""
+    holder = exp.Paren(this=copied(expression))
+    while (found := _next(holder)) is not None:
+        found.replace(found.this if isinstance(found, exp.In) else exp.null())
+    result: exp.Expr = holder.this
+    return result
+
+
+def _next(holder: exp.Expr) -> exp.Expr | None:
+    tests = holder.find_all(exp.Exists, exp.In, exp.Subquery, bfs=False)
+    return next((found for found in tests if _is_test(found)), None)
+
+
+def _is_test(found: exp.Expr) -> bool:
+    match found:
+        case exp.Exists():
+            return isinstance(found.this, exp.Query | exp.Subquery)
+        case exp.In():
+            return found.args.get("query") is not None
+        case _:
+            return not isinstance(found.parent, exp.In | exp.Exists | exp.From | exp.Join)
+
+
+def _only_filters(found: exp.Expr, holder: exp.Expr) -> bool:
+    """Tell whether nothing but AND, OR and NOT is made of a part of a condition."""
+    above = found.parent
+    while above is not holder and isinstance(above, exp.And | exp.Or | exp.Not | exp.Paren):
+        above = above.parent
+    return above is holder
+
+
+def _value(node: Node, found: exp.Expr, write: Write, context: Context, told: bool) -> tuple[Node, exp.Expr]:
+    match found:
+        case exp.Exists():
+            inner = _inner(found.this, context)
+            node, (count,) = _joined(node, inner, (("_rows", exp.Count(this=exp.Star())),), write, found)
+            return node, exp.GT(this=count, expression=exp.Literal.number(0))
+        case exp.In():
+            return _membership(node, found, write, context, told)
+        case _:
+            return _scalar(node, found, write, context)
+
+
+def _membership(node: Node, test: exp.In, write: Write, context: Context, told: bool) -> tuple[Node, exp.Expr]:
+    """Give `x in (query)` its three values: true, false, or unknown where a NULL decides.
+
+    Where the unknown would be seen (`told`) it is refused: Spark says false there, SQL and DuckDB say NULL.
+    """
+    if holds(test.this) or isinstance(test.this, exp.Tuple):
+        raise Refusal("SR514", "this IN has a rule only as a condition of WHERE", ADVICE, test)
+    inner = _inner(test.args["query"], context)
+    ((own, item),) = _operands(test, inner)
+    counts = (("_rows", exp.Count(this=exp.Star())), ("_known", exp.Count(this=item)))
+    node, (rows, known) = _joined(node, inner, counts, write, test)
+    mine = write(own)
+    if told and (types.of(mine, types.of_node(node)).nullable or types.of(item, types.of_node(inner.node)).nullable):
+        raise Refusal("SR505", in_over_nulls.WHY, in_over_nulls.INSTEAD, test)
+    equal = _Inner(inner.node, inner.items, (*inner.ties, exp.EQ(this=own.copy(), expression=item)))
+    node, (met,) = _joined(node, equal, (("_met", exp.Count(this=exp.Star())),), write, test)
+    zero = exp.Literal.number(0)
+    answer = (
+        exp.case()
+        .when(exp.EQ(this=rows, expression=zero), exp.false())
+        .when(exp.Is(this=exp.paren(mine), expression=exp.null()), exp.null())
+        .when(exp.GT(this=met, expression=zero), exp.true())
+        .when(exp.LT(this=known, expression=rows), exp.null())
+        .else_(exp.false())
+    )
+    return node, answer
+
+
+def _scalar(node: Node, found: exp.Expr, write: Write, context: Context) -> tuple[Node, exp.Expr]:
+    """Give the value of a subquery that has one row and one column, or none."""
+    inner = _inner(found, context)
+    if len(inner.items) != 1:
+        raise Refusal("SR514", "a subquery that is a value gives more than one column", ADVICE, found)
+    (item,) = inner.items
+    if not inner.ties:
+        if properties.grain(inner.node) != ():
+            why = "a subquery that is a value may give several rows"
+            raise Refusal("SR514", why, "Aggregate it: max(x) is one row.", found)
+        right, renamed = apart(node, inner.node, "value")
+        return Join(node, right, "left", ()), column(renamed[item.name])
+    if not aggregates(item):
+        raise Refusal("SR514", "a subquery that is a value may give several rows", "Aggregate it: max(x).", found)
+    groups = Groups((), (), ())
+    over = groups.pull(item)
+    if columns_in(over) - {name for name, _ in groups.calls.values()}:
+        raise Refusal("SR519", "a subquery mixes an aggregate with a column that is not grouped", ADVICE, found)
+    calls = tuple(groups.calls.values())
+    node, parts = _joined(node, inner, calls, write, found)
+    named = {name: part for (name, _), part in zip(calls, parts, strict=True)}
+
+    def swap(part: exp.Expr) -> exp.Expr:
+        return named[part.name].copy() if isinstance(part, exp.Column) else part
+
+    return node, over.transform(swap, copy=False)
+
+
+def _joined(
+    node: Node, inner: _Inner, calls: tuple[tuple[str, exp.Expr], ...], write: Write, at: exp.Expr
+) -> tuple[Node, list[exp.Expr]]:
+    """Join aggregates of a subquery's rows, for the rows tied to each outer row; the second value reads them."""
+    if not inner.ties:
+        made = whole(inner.node, calls)
+        right, renamed = apart(node, made, "value")
+        return Join(node, right, "inner", ()), [column(renamed[name]) for name, _ in calls]
+    keys, pairs = [], []
+    for number, tie in enumerate(inner.ties):
+        mine, theirs = _sides(tie, at)
+        keys.append((f"_tie_{number + 1}", theirs))
+        pairs.append((write(mine), f"_tie_{number + 1}"))
+    grouped = Aggregate(inner.node, tuple(keys), calls)
+    right, renamed = apart(node, grouped, "value")
+    joined = Join(node, right, "left", tuple((mine, column(renamed[name])) for mine, name in pairs))
+    return joined, [of_none(call, column(renamed[name])) for name, call in calls]
+
+
+def _sides(tie: exp.Expr, at: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
+    """Part `inner = outer` into its outer and its inner side."""
+    if isinstance(tie, exp.EQ):
+        for mine, theirs in ((tie.this, tie.expression), (tie.expression, tie.this)):
+            outer = [bool(c.table) for c in mine.find_all(exp.Column)]
+            inner = [not c.table for c in theirs.find_all(exp.Column)]
+            if outer and all(outer) and inner and all(inner):
+                return mine, theirs
+    why = "a subquery that is a value must be tied to the outer row by equalities"
+    raise Refusal("SR514", why, ADVICE, at)

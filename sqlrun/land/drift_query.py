@@ -1,0 +1,67 @@
+"""What the rows of a landing table say of its source's drift. Shell: the engine, DuckDB."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlrun.engine_api import Engine, Relation
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.errors import EngineError
+from sqlrun.incremental.landing import query as landing_query
+from sqlrun.land import schema_drift
+from sqlrun.land.schema_drift import Drift
+from sqlrun.maintain.maintain import Progress
+from sqlrun.project import Source
+
+
+def look(reader: Engine, relation: Relation, source: Source) -> tuple[Drift, ...]:
+    """Find the differences in landed rows; where there are none, one query says so."""
+
+    def rows(sql: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = reader.query(sql, (relation,)).to_pylist()
+        return found
+
+    (totals,) = rows(schema_drift.TOTALS)
+    if not totals["rescued"] and not totals["lacking"] and not totals["misfits"]:
+        return ()
+    lacking = rows(schema_drift.LACKING) if totals["lacking"] else []
+    fields = rows(schema_drift.new_fields()) if totals["rescued"] else []
+    misfits = rows(schema_drift.misfits()) if totals["misfits"] else []
+    return schema_drift.found(source, totals["lines"], lacking, fields, misfits)
+
+
+def refuses(source: Source) -> bool:
+    """Tell whether rows of a source that drifts keep what stands on them from being maintained."""
+    return source.on_schema_change == schema_drift.FAIL
+
+
+def judged(progress: Progress, name: str, source: Source) -> str:
+    """Look at what has landed since the published tick, and give the note to tell, "" for none.
+
+    Rows of a tick that was not published are judged again by the next one.
+    Raises: EngineError (SR602) where the source says `fail` and is not what it declares.
+    """
+    table = progress.plan.tables[name]
+    commits = progress.commits(name, table.state.version if table.state else 0, progress.states[name].version)
+    commits = delta_table.landings(table.spec.path, commits)
+    if not commits:
+        return ""
+    feed = Relation("feed", table.spec.path, landing_query.HIDDEN, "changes", commits=commits)
+    drifts = look(reader_of(progress), feed, source)
+    if drifts and refuses(source):
+        raise EngineError(schema_drift.refusal(source, drifts), model=name)
+    return schema_drift.told(source, name, drifts)
+
+
+def reader_of(progress: Progress) -> Engine:
+    """Give an engine that speaks DuckDB's SQL; it only reads."""
+    return speaking(progress.reader)
+
+
+def speaking(reader: Engine) -> Engine:
+    """Give an engine, or another one where it doesn't speak DuckDB's SQL."""
+    if reader.dialect == "duckdb":
+        return reader
+    from sqlrun.engines.duckdb.engine import DuckDBEngine
+
+    return DuckDBEngine()

@@ -1,0 +1,119 @@
+"""Who asked what of the lines in quarantine, and what came of it, as rows beside the ledger. Shell: Delta files, user.
+
+Rows are only added, and upkeep keeps all of them: they decide which lines wait, and are the record of those that left.
+"""
+
+from __future__ import annotations
+
+import getpass
+import socket
+import uuid
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from sqlrun.engine_api import Relation, TableSpec
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.errors import EngineError, LockedError
+from sqlrun.land.quarantine_query import BOOK, DISCARD, ID_LENGTH
+from sqlrun.plan.environment_sharing import books
+from sqlrun.runtime import arrow_rows, atomic_files
+from sqlrun.transpile.writer import type_name
+
+if TYPE_CHECKING:
+    from sqlrun.publish.ledger import Ledger
+
+# Each command and each replay is a commit; so many of them are put into one file.
+COMPACT_EVERY = 50
+
+
+def path_of(warehouse: str, env: str = "") -> str:
+    """Tell where the book of a warehouse's environment is."""
+    return f"{warehouse}/{books(env)}/quarantine"
+
+
+def relation(warehouse: str, env: str = "") -> Relation:
+    """Bind the book, as it is now, to the name `book`; it is made where there is none.
+
+    Raises: EngineError if it can't be.
+    """
+    path = path_of(warehouse, env)
+    delta_table.create(TableSpec("quarantine", path, BOOK))
+    return Relation("book", path, BOOK, "new", version=delta_table.head(path) or 0)
+
+
+def about(warehouse: str, env: str, sql: str) -> tuple[str, tuple[Relation, ...]]:
+    """Give a SELECT over `book` what it needs to run in DuckDB; nothing is written where there is no book yet."""
+    if has_rows(warehouse, env):
+        return sql, (relation(warehouse, env),)
+    columns = ", ".join(f"null::{type_name(c.type, 'duckdb')} as {c.name}" for c in BOOK)
+    return f"with book as (select {columns} where false) {sql}", ()
+
+
+def has_rows(warehouse: str, env: str = "") -> bool:
+    """Tell whether anything was ever asked, without opening the book."""
+    return bool(delta_table.head(path_of(warehouse, env)))
+
+
+def entries(
+    kind: str, model: str, path: str, lines: list[dict[str, Any]], at: datetime, **said: Any
+) -> list[dict[str, Any]]:
+    """Make a row of each line (its `id`, `reason` and how many `lines`); all have one event."""
+    event = uuid.uuid4().hex[:ID_LENGTH]
+    common = {"event": event, "kind": kind, "model": model, "path": path, "written_at": at, "who": who()}
+    common |= {"because": "", "request": "", "outcome": "", "tick": None} | said
+    return [{**common, **line} for line in lines]
+
+
+def who() -> str:
+    """Name the user and the machine."""
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError):
+        name = "unknown"
+    return f"{name}@{socket.gethostname()}"
+
+
+def append(warehouse: str, env: str, rows: list[dict[str, Any]], after: int | None = None) -> None:
+    """Add rows in one commit, and make them durable; nothing where there are none.
+
+    `after` is the version of the book that the rows were made from: what came between could say otherwise.
+    Raises: LockedError where something did; EngineError if they can't be written.
+    """
+    if not rows:
+        return
+    path = path_of(warehouse, env)
+    delta_table.create(TableSpec("quarantine", path, BOOK))
+    table = delta_table.open_table(path)
+    try:
+        with delta_table.explained(f"the book of quarantined lines {path} can't be written"):
+            alone = None if after is None else delta_table.commit(f"quarantine:{rows[0]['event']}", 1, {})
+            if after is not None and table.version() != after:
+                raise _overtaken()
+            delta_table.append_rows(table, rows, alone)
+    except EngineError as error:
+        if after is not None and delta_table.head(path) != after:
+            raise _overtaken() from error
+        raise
+    delta_table.follow(path, table)
+    with delta_table.explained(f"the book of quarantined lines {path} can't be written"):
+        if table.version() % COMPACT_EVERY == 0:
+            delta_table.compact(path)
+    atomic_files.sync(path)
+
+
+def _overtaken() -> LockedError:
+    return LockedError("another command, or a build, has written about quarantined lines at this moment; try again")
+
+
+def discarded(ledger: Ledger) -> list[dict[str, Any]]:
+    """List what was discarded, a row for each command, model and reason, the newest first."""
+    from sqlrun.publish.reader import query
+
+    if not has_rows(ledger.warehouse, ledger.env):
+        return []
+    sql = (
+        "select written_at, who, model, reason, sum(lines)::bigint as lines, because "
+        f"from book where kind = '{DISCARD}' group by all order by written_at desc, model, reason"
+    )
+    rows: list[dict[str, Any]] = arrow_rows.plain(query(sql, [relation(ledger.warehouse, ledger.env)]))
+    return rows

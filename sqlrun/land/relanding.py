@@ -1,0 +1,60 @@
+"""Lines that waited in a table whose source is landed anew: what became of each is written down. Shell: the engine.
+
+The new table judges all lines of the files that are there. One that isn't set aside any more has left the queue without
+anybody's asking, and one whose file is gone with it was lost: both are on record.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlrun.engine_api import Relation
+from sqlrun.engines import source_files
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.errors import EngineError
+from sqlrun.incremental.compile import Compiled
+from sqlrun.incremental.landing import query as landing_query
+from sqlrun.land import quarantine_log, quarantine_query
+from sqlrun.land.drift_query import reader_of
+from sqlrun.maintain.maintain import Progress
+from sqlrun.plan.environment_sharing import owner
+from sqlrun.plan.plan import QUARANTINED_ROWS
+
+LOST = "its file is gone, and the source was landed anew without it"
+
+
+def write_down(progress: Progress, model: Compiled, source: str, version: int, at: datetime) -> None:
+    """Compare the published table's quarantine with that of the table that takes its place, built or promoted, once.
+
+    Lines that are to be replayed are left to the replay; lost ones are discarded, to be replayed or not.
+    """
+    table, published = progress.plan.tables[model.name], progress.plan.published
+    old = published.tables.get(model.name) if published else None
+    if old is None or old.path == table.path:
+        return
+    if progress.plan.env and owner(old.path) != progress.plan.env:
+        return  # production's lines wait where they were
+    path = f"{progress.warehouse}/{old.path}"
+    sql = (
+        f"select id, reason, lines, file, state from ({quarantine_query.queue(model.name)}) where state <> 'discarded' "
+        f"and id not in (select {quarantine_query.id_of('duckdb')} from fresh) and id not in "
+        f"(select id from book where kind = '{quarantine_query.LANDED}' and path = {quarantine_query.text(table.path)})"
+    )
+    sql, book = quarantine_log.about(progress.warehouse, progress.plan.env, sql)
+    try:
+        held = Relation("held", path, landing_query.ORIGIN, "new", version=delta_table.head(path) or 0)
+        fresh = Relation("fresh", table.spec.path, landing_query.ORIGIN, "new", version=version, where=QUARANTINED_ROWS)
+        left = reader_of(progress).query(sql, (held, fresh, *book)).to_pylist()
+    except EngineError:
+        return  # the table is landed anew because it is torn: nobody knows what has waited there
+    present = source_files.listed(source).keys() if left else ()
+    lost = [row for row in left if row["file"] not in present]
+    came = [row for row in left if row["file"] in present and row["state"] == "waiting"]
+    number, rows = progress.plan.number, []
+    for kind, lines, said in (
+        (quarantine_query.LANDED, came, {"outcome": quarantine_query.ANEW}),
+        (quarantine_query.DISCARD, lost, {"because": LOST}),
+    ):
+        facts = [{key: row[key] for key in ("id", "reason", "lines")} for row in lines]
+        rows += quarantine_log.entries(kind, model.name, table.path, facts, at, tick=number, **said)
+    quarantine_log.append(progress.warehouse, progress.plan.env, rows)

@@ -1,0 +1,161 @@
+"""Quarantined lines judged again by the rules of now, as one commit of the landing table. Shell: the engine, the book.
+
+A replay changes rows that are there: one that is good now gets its values and loses its reason, one that isn't gets the
+new reason. So however often it is carried out, and wherever it is cut short, a line is one row of the table; models
+below find the good ones among the table's changes, as they do rows that have just landed. What came of it is read off
+the table and written into the book afterwards; where that was cut short, the next tick finds nothing left to change.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlrun.engine_api import Dialect, Merge, Prune, Receipt, Relation, Write, Written
+from sqlrun.incremental import hidden_partitions
+from sqlrun.incremental.compile import Compiled
+from sqlrun.incremental.landing import query as landing_query
+from sqlrun.land import quarantine_log, quarantine_query
+from sqlrun.land.drift_query import reader_of
+from sqlrun.maintain import engine_selection
+from sqlrun.maintain.maintain import Progress
+from sqlrun.plan.plan import QUARANTINED_ROWS, TablePlan, stored_columns
+from sqlrun.report.log_lines import counted
+from sqlrun.transpile.writer import identifier, string
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What a replay did: the table's version then, what it cost, and what to tell."""
+
+    version: int
+    commits: int
+    note: str = ""
+
+
+def carry_out(progress: Progress, model: Compiled, version: int, at: datetime) -> Replayed:
+    """Replay the lines of a model that somebody has asked for; `version` is the landing table's, files landed."""
+    warehouse, env, table = progress.warehouse, progress.plan.env, progress.plan.tables[model.name]
+    if not quarantine_log.has_rows(warehouse, env):
+        return Replayed(version, 0)
+    book = quarantine_log.relation(warehouse, env)
+    asked = reader_of(progress).query(quarantine_query.pending(model.name), (book,)).to_pylist()
+    if not asked:
+        return Replayed(version, 0)
+    written = Written(version, Receipt(0.0))
+    events = sorted({row["event"] for row in asked if row["path"] == table.path})
+    if events:
+        progress.still()
+        engine = engine_selection.of_landing(progress, model).engine
+        written = engine.write(_write(progress, model, table, book, events, version, at, engine.dialect))
+    found = _outcomes(progress, table, written.version, asked)
+    rows = quarantine_log.entries(quarantine_query.DONE, model.name, table.path, found, at, tick=progress.plan.number)
+    progress.still()
+    quarantine_log.append(warehouse, env, rows)
+    return Replayed(written.version, written.version - version, _told(model.name, found))
+
+
+def _write(
+    progress: Progress,
+    model: Compiled,
+    table: TablePlan,
+    book: Relation,
+    events: Iterable[str],
+    base: int,
+    at: datetime,
+    dialect: Dialect,
+) -> Write:
+    held = Relation("held", table.spec.path, landing_query.ORIGIN, "new", version=base, where=QUARANTINED_ROWS)
+    metadata = {**progress.metadata(), "sqlrun.replay": ",".join(events)}
+    app_id = f"{progress.plan.app_id(progress.space.project.name, table.path)}:replay"
+    statement = merge(progress, model, events, dialect, at)
+    # A build that dies before it pins uses its number again; the table's version only grows.
+    return Write(table.spec, base, base + 1, app_id, (held, book), statement, metadata, lenient=True)
+
+
+def merge(progress: Progress, model: Compiled, events: Iterable[str], dialect: Dialect, at: datetime) -> Merge:
+    """Write the statement over `held` and `book`: each line goes through the landing query once more.
+
+    A line that the model's query leaves out gives no row, so its own leaves the table.
+    """
+    assert model.source is not None
+    rules = progress.space.rules.get(model.name, ())
+    query = landing_query.query(model.own, model.source, rules, dialect, at, with_text=True)
+    file, raw, reason, landed_at = landing_query.FILE, landing_query.RAW, landing_query.REASON, landing_query.LANDED_AT
+    key = (file, raw)
+    others = [c.name for c in stored_columns(model.own) if c.name not in key]
+    items = ", ".join(f"q.{identifier(name, dialect)} as {identifier(name, dialect)}" for name in others)
+    listed = ", ".join(string(event, dialect) for event in events)
+    delta = (
+        f"with lines as (\n"
+        f"select {quarantine_query.id_of(dialect)} as id, min({raw}) as value, min({file}) as file, min({landed_at}) as was\n"
+        f"from held group by 1\n"
+        f"having id in (select id from book where kind = '{quarantine_query.REPLAY}' and event in ({listed}))\n)\n"
+        f"select l.value as {raw}, l.file as {file}, l.was as _was, q.{file} is null as _gone, {items}\n"
+        f"from lines as l left join (\n{query}\n) as q on q.{raw} = l.value and q.{file} = l.file"
+    )
+    values = {name: f"s.{identifier(name, dialect)}" for name in (*others, *key)}
+    values[landed_at] = f"case when s.{reason} is null then s.{landed_at} else s._was end"
+    made = Merge(
+        delta=delta,
+        key=key,
+        null_safe=(),
+        update=tuple((name, values[name]) for name in others),
+        insert=tuple(values.items()),
+        delete_when=f"s._gone and t.{reason} is not null",
+        update_when=f"not s._gone and t.{reason} is not null and (s.{reason} is null or s.{reason} <> t.{reason})",
+        insert_when="false",
+        prune=Prune(ranges=((file, file),)),
+        repeats=True,
+    )
+    filled = hidden_partitions.filled(made, model.own.columns, model.own.partition_by, dialect)
+    assert isinstance(filled, Merge)
+    return filled
+
+
+def _outcomes(progress: Progress, table: TablePlan, version: int, asked: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Read off the table what became of each line that was asked for: a row for each request."""
+    held = Relation(
+        "held", table.spec.path, landing_query.ORIGIN, "new", version=version, where=f"{landing_query.RAW} is not null"
+    )
+    book = quarantine_log.relation(progress.warehouse, progress.plan.env)
+    events = ", ".join(string(event, "duckdb") for event in sorted({row["event"] for row in asked}))
+    sql = (
+        f"select {quarantine_query.id_of('duckdb')} as id, max({landing_query.REASON}) as reason from held "
+        f"group by 1 having id in (select id from book where event in ({events}))"
+    )
+    now = {row["id"]: row["reason"] for row in reader_of(progress).query(sql, (held, book)).to_pylist()}
+    found = []
+    for row in asked:
+        outcome = quarantine_query.CAME_IN if now.get(row["id"], "") is None else quarantine_query.STILL
+        if row["id"] not in now:
+            outcome = quarantine_query.LEFT_OUT if row["path"] == table.path else quarantine_query.ANEW
+        said = {"request": row["event"], "outcome": outcome, "because": now.get(row["id"]) or ""}
+        found.append({"id": row["id"], "reason": row["reason"], "lines": row["lines"], **said})
+    return found
+
+
+def _told(name: str, found: list[dict[str, Any]]) -> str:
+    """Count what came of a replay, and say why lines are set aside still."""
+    counts, reasons = Counter[str](), Counter[str]()
+    for row in {row["id"]: row for row in found}.values():
+        counts[row["outcome"]] += row["lines"]
+        if row["outcome"] == quarantine_query.STILL:
+            reasons[row["because"]] += row["lines"]
+    listed = ", ".join(f"{counts[outcome]:,} {outcome}" for outcome in quarantine_query.OUTCOMES if counts[outcome])
+    why = "; ".join(f"{reason} ({count:,})" for reason, count in sorted(reasons.items()))
+    lines = counted(sum(counts.values()), "line")
+    return f"{name}: replayed {lines} of the quarantine: {listed}" + (f": {why}" if why else "")
+
+
+def waiting(progress: Progress, model: Compiled) -> int:
+    """Count the lines of a landing table that wait, in a tick that has landed."""
+    path, version = progress.plan.tables[model.name].spec.path, progress.states[model.name].version
+    held = Relation("held", path, landing_query.ORIGIN, "new", version=version, where=QUARANTINED_ROWS)
+    sql = f"select coalesce(sum(lines), 0) as n from ({quarantine_query.queue(model.name)}) where state = 'waiting'"
+    sql, book = quarantine_log.about(progress.warehouse, progress.plan.env, sql)
+    (row,) = reader_of(progress).query(sql, (held, *book)).to_pylist()
+    return int(row["n"])

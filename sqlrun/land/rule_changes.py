@@ -1,0 +1,62 @@
+"""Rules of a landing model that were edited: may its table stay, or does a landed row break them? Shell: the engine.
+
+A line is judged once, when it lands or is replayed. So rules that grow milder keep the table, and the lines that wait
+are replayed; one that landed rows break would make two meanings of one table, so all lines land anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlrun.engine_api import Engine, Relation
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.incremental.compile import Compiled
+from sqlrun.incremental.landing import query as landing_query
+from sqlrun.land.drift_query import speaking
+from sqlrun.plan.plan import TablePlan, TickPlan, Workspace
+from sqlrun.report.log_lines import counted
+
+
+def broken(space: Workspace, plan: TickPlan, reader: Engine) -> dict[str, str]:
+    """Name the landing models of a plan of which landed rows break the rules of now, and say so of each.
+
+    Only rules that were edited, or rows of a tick that was never published, are looked at.
+    """
+    found = {}
+    for model in plan.models:
+        table = plan.tables[model.name]
+        head = delta_table.head(table.spec.path)
+        if model.source is None or table.shared or not head:
+            continue
+        known = table.state
+        if known is not None and known.content == space.rules_print(model) and head == known.version:
+            continue
+        count = _rows(space, model, table, head, reader)
+        if count:
+            verb = "breaks" if count == 1 else "break"
+            found[model.name] = f"{counted(count, 'landed row')} {verb} a rule that was edited"
+    return found
+
+
+def _rows(space: Workspace, model: Compiled, table: TablePlan, head: int, reader: Engine) -> int:
+    """Count the landed rows that the rules of now would set aside."""
+    test = landing_query.breaks(model.own, space.rules.get(model.name, ()), "duckdb")
+    if not test:
+        return 0
+    held = Relation("held", table.spec.path, table.public, "new", version=head, where=table.where)
+    (row,) = speaking(reader).query(f"select count(*) as n from held where {test}", (held,)).to_pylist()
+    return int(row["n"])
+
+
+def told(space: Workspace, model: Compiled, table: TablePlan, waiting: Callable[[], int]) -> str:
+    """Say after a landing that lines wait which were judged by other rules; "" where there is nothing to say."""
+    if table.state is None or table.state.content in ("", space.rules_print(model)):
+        return ""
+    lines = waiting()
+    if not lines:
+        return ""
+    verb = "waits" if lines == 1 else "wait"
+    return (
+        f"{model.name}: its rules were edited, and {counted(lines, 'line')} {verb} in quarantine. They hold for lines "
+        f"that land from now on; to judge those again: sqlrun quarantine replay {model.name} --all"
+    )

@@ -1,0 +1,255 @@
+"""How the lines of a source differ from what it declares: fields that are new, missing or of another type. Pure.
+
+It is read off the landing table: `_rescued` holds new fields, `_absent` names missing ones, and a line whose value
+doesn't fit its type was set aside with that reason. Names, types and counts are told, never a value.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sqlrun.incremental import types
+from sqlrun.incremental.algebra import Type
+from sqlrun.incremental.landing import line_types
+from sqlrun.incremental.landing import query as landing_query
+from sqlrun.load.contract import SCHEMA_CHANGES
+from sqlrun.project import Column, Source
+
+IGNORE, APPEND, FAIL, SYNC = SCHEMA_CHANGES
+Kind = Literal["new", "inside", "missing", "changed", "widened"]
+WORDS: dict[Kind, str] = {
+    "new": "new field",
+    "inside": "new fields inside",
+    "missing": "missing",
+    "changed": "other type",
+    "widened": "wider type",
+}
+INTEGERS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
+MISFIT = ": not of type "
+# Rows of these counts come from the landing table's changes, under the name `feed`, in DuckDB.
+TOTALS = (
+    f"select count(*) filter (where {landing_query.REASON} is distinct from '{landing_query.NO_OBJECT}') as lines,\n"
+    f"    count({landing_query.RESCUED}) as rescued, count({landing_query.ABSENT}) as lacking,\n"
+    f"    count(*) filter (where contains({landing_query.REASON}, '{MISFIT}')) as misfits\nfrom feed"
+)
+LACKING = (
+    f"select {landing_query.ABSENT} as names, count(*) as lines, min({landing_query.FILE}) as file from feed\n"
+    f"where {landing_query.ABSENT} is not null group by 1 order by 1"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """One difference: `declared` and `seen` are types ("" where there is none), `file` is one of those that have it.
+
+    `renamed` names the new field that a missing one may have become.
+    """
+
+    kind: Kind
+    field: str
+    lines: int
+    file: str
+    declared: str = ""
+    seen: str = ""
+    renamed: str = ""
+
+
+def new_fields() -> str:
+    """Write the query that counts the rescued fields by name and kind of value."""
+    fields = f"try_cast(try_cast({landing_query.RESCUED} as json) as map(varchar, json))"
+    cells = (
+        f"select unnest(map_entries({fields})) as cell, {landing_query.FILE} as file\n"
+        f"    from feed where {landing_query.RESCUED} is not null"
+    )
+    return _kinds(f"select cell.key as field, cell.value as value, file from ({cells})", texts=False)
+
+
+def misfits() -> str:
+    """Write the query that counts the values that were not of their type, by column and kind of value."""
+    cells = (
+        f"select split_part({landing_query.REASON}, '{MISFIT}', 1) as field, {landing_query.RAW} as raw, {landing_query.FILE} as file\n"
+        f"    from feed where contains({landing_query.REASON}, '{MISFIT}')"
+    )
+    value = "try_cast(try_cast(raw as json) as map(varchar, json))[field]"
+    return _kinds(f"select field, {value} as value, file from ({cells})", texts=True)
+
+
+def _kinds(cells: str, *, texts: bool) -> str:
+    """Say of values whether they are whole numbers, dates, ...; `texts`: a text that looks like a number is one."""
+    numbers = "json_type(value) not in ('VARCHAR', 'BOOLEAN', 'ARRAY', 'OBJECT')" if not texts else "true"
+    return f"""\
+select field, kind, count(*) as lines, min(file) as file, max(length(ltrim(split_part(said, '.', 1), '+-'))) as whole,
+    max(length(split_part(said, '.', 2))) as fraction,
+    min(case when kind = 'whole' then try_cast(said as hugeint) end) as least,
+    max(case when kind = 'whole' then try_cast(said as hugeint) end) as greatest
+from (
+    select field, file, said,
+        case when value is null or json_type(value) = 'NULL' then 'null'
+            when json_type(value) = 'BOOLEAN' then 'boolean'
+            when json_type(value) in ('ARRAY', 'OBJECT') then 'string'
+            when {numbers} and regexp_full_match(said, '[+-]?[0-9]+') then 'whole'
+            when {numbers} and regexp_full_match(said, '[+-]?[0-9]+[.][0-9]+') then 'fraction'
+            when json_type(value) not in ('VARCHAR') then 'double'
+            when regexp_full_match(said, '{line_types.FORMS["date"]}') then 'date'
+            when regexp_full_match(said, '{line_types.FORMS["timestamp"]}') then 'timestamp'
+            else 'string' end as kind
+    from (select *, value ->> '$' as said from ({cells}))
+)
+group by field, kind order by field, kind"""
+
+
+def found(
+    source: Source,
+    lines: int,
+    lacking: Iterable[Mapping[str, Any]],
+    fields: Sequence[Mapping[str, Any]],
+    misfit: Sequence[Mapping[str, Any]],
+) -> tuple[Drift, ...]:
+    """Put together what the queries counted."""
+    columns = {c.name: c for c in source.columns}
+    drifts: list[Drift] = []
+    for name, counts in _by_field(fields).items():
+        total, file = sum(c["lines"] for c in counts), min(c["file"] for c in counts)
+        if name not in columns:
+            drifts.append(Drift("new", name, total, file, seen=_seen(counts)))
+        elif "struct<" in columns[name].type:
+            drifts.append(Drift("inside", name, total, file, columns[name].type))
+    absent: dict[str, int] = {}
+    files: dict[str, str] = {}
+    for row in lacking:
+        for name in json.loads(f"[{row['names']}]"):
+            absent[name] = absent.get(name, 0) + row["lines"]
+            files.setdefault(name, row["file"])
+    for name, column in columns.items():
+        if lines and absent.get(name) == lines:
+            drifts.append(Drift("missing", name, lines, files[name], column.type, renamed=_renamed(column, drifts)))
+    drifts += [_misfit(columns.get(name), name, counts) for name, counts in _by_field(misfit).items()]
+    return tuple(drifts)
+
+
+def _by_field(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    fields: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        fields.setdefault(row["field"], []).append(row)
+    return fields
+
+
+def _misfit(column: Column | None, name: str, counts: list[Mapping[str, Any]]) -> Drift:
+    """Say whether the declared type with more room would do; of a field inside a struct only that it doesn't fit."""
+    total, file = sum(c["lines"] for c in counts), min(c["file"] for c in counts)
+    if column is None:
+        return Drift("changed", name, total, file)
+    seen = _seen(counts)
+    both = union(column.type, seen)
+    wider = _digits(column.type) is not None and _digits(both) is not None
+    return Drift("widened" if wider else "changed", name, total, file, column.type, both)
+
+
+def _renamed(column: Column, drifts: Iterable[Drift]) -> str:
+    """Name a new field whose values fit a missing column."""
+    return next((d.field for d in drifts if d.kind == "new" and union(column.type, d.seen) == column.type), "")
+
+
+def _seen(counts: Sequence[Mapping[str, Any]]) -> str:
+    """Give the narrowest type that holds all the values that were counted."""
+    kind, fractions = "", any(count["kind"] == "fraction" for count in counts)
+    for count in counts:
+        match count["kind"]:
+            case "null":
+                continue
+            case "whole":
+                integer = _whole(count["least"], count["greatest"], count["whole"])
+                one = _decimal(count["whole"], 0) if fractions else integer
+            case "fraction":
+                one = _decimal(count["whole"], count["fraction"])
+            case other:
+                one = str(other)
+        kind = union(kind, one)
+    return kind or "string"
+
+
+def _whole(least: int | None, greatest: int | None, digits: int) -> str:
+    for name, bits in (("int", 31), ("bigint", 63)):
+        if least is not None and greatest is not None and -(2**bits) <= least and greatest < 2**bits and digits < 39:
+            return name
+    return _decimal(digits, 0)
+
+
+def _decimal(whole: int, fraction: int) -> str:
+    return f"decimal({whole + fraction},{fraction})" if whole + fraction <= 38 else "double"
+
+
+def _digits(kind: str) -> tuple[int, int] | None:
+    """Give the digits before and after the point of a number's type; None for other types."""
+    if kind in INTEGERS:
+        return INTEGERS[kind], 0
+    parsed = types.parse(kind)
+    size = types.decimal(Type(types.text(parsed))) if parsed is not None and kind.startswith("decimal") else None
+    return (size[0] - size[1], size[1]) if size else None
+
+
+def union(one: str, two: str) -> str:
+    """Give the narrowest type that holds the values of both.
+
+    >>> union("int", "bigint"), union("decimal(4,2)", "int"), union("date", "timestamp"), union("int", "date")
+    ('bigint', 'decimal(12,2)', 'timestamp', 'string')
+    """
+    if not one or not two or one == two:
+        return one or two
+    first, second = _digits(one), _digits(two)
+    if first and second:
+        if one in INTEGERS and two in INTEGERS:
+            return max(one, two, key=lambda kind: INTEGERS[kind])
+        return _decimal(max(first[0], second[0]), max(first[1], second[1]))
+    if {one, two} == {"date", "timestamp"}:
+        return "timestamp"
+    if "double" in (one, two) and (first or second):
+        return "double"
+    return "string"
+
+
+def told(source: Source, model: str, drifts: Sequence[Drift]) -> str:
+    """Write what a build notes beside the landing; empty where the source's setting has nothing to say of it."""
+    renamed = {d.renamed for d in drifts}
+    worth = [d for d in drifts if d.kind != "missing" or d.renamed or source.on_schema_change == SYNC]
+    if not worth:
+        return ""
+    advice = "Declare them" if source.on_schema_change == IGNORE else "`sqlrun drift --write` declares them"
+    kept = (
+        f"; the fields are kept: sqlrun show {model}__rescued" if renamed or any(d.kind == "new" for d in worth) else ""
+    )
+    return f"SR601 {source.group}.{source.name}: {listed(worth)}. {advice} in {source.place.file}{kept}"
+
+
+def refusal(source: Source, drifts: Sequence[Drift]) -> str:
+    """Write why a tick isn't published, where the source says `fail`."""
+    return (
+        f"SR602 source {source.group}.{source.name} is not what {source.place.file} declares, and says "
+        f"`on_schema_change: fail`: {listed(drifts)}. The lines have landed and none is lost. Declare what has "
+        "changed, by hand or with `sqlrun drift --write`, or write `on_schema_change: ignore`; then build again."
+    )
+
+
+def listed(drifts: Iterable[Drift]) -> str:
+    """Write differences in a row.
+
+    >>> listed([Drift("new", "tip", 2, "3.jsonl", seen="int")])
+    'new field tip int (2 lines, as in 3.jsonl)'
+    """
+    return "; ".join(_sentence(drift) for drift in drifts)
+
+
+def _sentence(drift: Drift) -> str:
+    count = f"{drift.lines:,} line{'' if drift.lines == 1 else 's'}, as in {drift.file}"
+    match drift.kind:
+        case "new" | "inside":
+            return f"{WORDS[drift.kind]} {drift.field}{' ' + drift.seen if drift.seen else ''} ({count})"
+        case "missing":
+            maybe = f", renamed to {drift.renamed}?" if drift.renamed else ""
+            return f"{drift.field} is missing in all {count}{maybe}"
+        case _:
+            seen = f": {drift.seen} would hold it" if drift.seen else ""
+            return f"{drift.field} is not of type {drift.declared or 'its type'} ({count}){seen}"

@@ -1,0 +1,158 @@
+"""Columns of a source declared or given another type in the text of its YAML; all other text stays as it is. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlrun.errors import Problem
+from sqlrun.incremental.landing import query as landing_query
+from sqlrun.land.schema_drift import APPEND, IGNORE, Drift
+from sqlrun.load.yaml_reader import Reader
+from sqlrun.project import Source
+
+MARK = "# No line has it that landed last"
+DESCRIBE = "To be described."
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """A file's new text, what was done to it, and what is left to do by hand."""
+
+    text: str
+    done: tuple[str, ...]
+    left: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """Replace the characters from `start` to `end`."""
+
+    start: int
+    end: int
+    text: str
+    told: tuple[str, ...]
+
+
+def edited(text: str, source: Source, drifts: Sequence[Drift]) -> Edited:
+    """Carry out in the text of a sources file what the source's `on_schema_change` says.
+
+    `append_new_columns` declares new fields; `sync`, and `fail` since it was asked for, also write wider types and mark
+    missing columns. `ignore` leaves all as it is.
+    """
+    if source.on_schema_change == IGNORE:
+        return Edited(text, (), ("it says `on_schema_change: ignore`",) if drifts else ())
+    wanted = [d for d in drifts if d.kind == "new" or source.on_schema_change != APPEND]
+    left = [said for d in drifts if (said := _by_hand(source, d, d in wanted))]
+    columns = _columns(text, source)
+    changes = list(_changes(text, columns, source, [d for d in wanted if not _by_hand(source, d, True)]))
+    # From the end, so that places before stay right.
+    for change in sorted(changes, key=lambda c: c.start, reverse=True):
+        text = text[: change.start] + change.text + text[change.end :]
+    if changes:
+        _require_readable(text, source)
+    return Edited(text, tuple(told for c in changes for told in c.told), tuple(left))
+
+
+def _by_hand(source: Source, drift: Drift, wanted: bool) -> str:
+    """Say why a difference is left to the analyst; empty where it isn't."""
+    if not wanted:
+        return f"{drift.field}: `append_new_columns` declares new fields alone"
+    taken = {c.name.lower() for c in source.columns} | {c.name for c in landing_query.HIDDEN}
+    match drift.kind:
+        case "new" if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", drift.field) or drift.field.lower() in taken:
+            return f"{drift.field}: the name can't be a column's; it stays in {landing_query.RESCUED}"
+        case "inside":
+            return f"{drift.field}: add the inner fields to its type, {drift.declared}"
+        case "changed" | "widened" if not drift.seen:
+            return f"{drift.field}: correct the type inside its column's"
+        case _:
+            return ""
+
+
+def _columns(text: str, source: Source) -> list[Any]:
+    """Find the nodes of a source's columns, as ruamel.yaml has them with their places."""
+    from ruamel.yaml import YAML
+
+    root = YAML(typ="safe", pure=True).compose(text)
+    for group in _items(root, "sources"):
+        for table in _items(group, "tables"):
+            if (_text(group, "name"), _text(table, "name")) == (source.group, source.name):
+                return _items(table, "columns")
+    return []
+
+
+def _value(node: Any, key: str) -> Any:
+    return next((value for name, value in node.value if name.value == key), None)
+
+
+def _items(node: Any, key: str) -> list[Any]:
+    value = _value(node, key)
+    return list(value.value) if value is not None else []
+
+
+def _text(node: Any, key: str) -> str:
+    value = _value(node, key)
+    return str(value.value) if value is not None else ""
+
+
+def _changes(text: str, columns: list[Any], source: Source, drifts: Sequence[Drift]) -> Iterator[_Change]:
+    if not columns:
+        return
+    by_name = {_text(column, "name"): column for column in columns}
+    if new := [drift for drift in drifts if drift.kind == "new"]:
+        yield _added(text, columns[-1], new)
+    for drift in drifts:
+        column = by_name.get(drift.field)
+        match drift.kind:
+            case "missing" if column is not None:
+                start = text.rfind("\n", 0, column.start_mark.index) + 1
+                if MARK not in text[:start].rstrip("\n").rpartition("\n")[2]:
+                    indent = re.match(" *", text[start:])
+                    maybe = f"; renamed to {drift.renamed}?" if drift.renamed else "."
+                    told = f"{drift.field}: marked as missing"
+                    yield _Change(start, start, f"{indent[0] if indent else ''}{MARK}{maybe}\n", (told,))
+            case "changed" | "widened" if column is not None:
+                kind = _value(column, "data_type")
+                if kind is not None:
+                    told = f"{drift.field}: {drift.declared} became {drift.seen}"
+                    yield _Change(kind.start_mark.index, kind.end_mark.index, _quoted(drift.seen), (told,))
+
+
+def _added(text: str, last: Any, drifts: list[Drift]) -> _Change:
+    """Declare fields behind the last column, each in a line of its own."""
+    end = _end(last)
+    # A scalar that is a block ends where the next line begins.
+    at = end if end and text[end - 1] == "\n" else (text.find("\n", end) + 1 or len(text))
+    start = text.rfind("\n", 0, last.start_mark.index) + 1
+    dash = text[start : last.start_mark.index]
+    lines = [f"{dash}{{name: {d.field}, data_type: {_quoted(d.seen)}, description: {DESCRIBE}}}\n" for d in drifts]
+    before = "" if at == 0 or text[at - 1] == "\n" else "\n"
+    return _Change(at, at, before + "".join(lines), tuple(f"{d.field}: declared as {d.seen}" for d in drifts))
+
+
+def _end(node: Any) -> int:
+    """Find where a value's text ends: a block's own end lies behind the comments that follow it."""
+    if node.id == "scalar" or node.flow_style:
+        return int(node.end_mark.index)
+    inner = node.value[-1]
+    return _end(inner[1] if isinstance(inner, tuple) else inner)
+
+
+def _quoted(kind: str) -> str:
+    """Write a type; one with a comma would end a value of a flow mapping."""
+    return kind if re.fullmatch("[a-z0-9]+", kind) else json.dumps(kind)
+
+
+def _require_readable(text: str, source: Source) -> None:
+    """Hold that the new text is YAML in which the source has its columns."""
+    from sqlrun.load.contract import sources
+
+    problems: list[Problem] = []
+    found = [s for s in sources(Reader(source.place.file, text, problems)) if s.table == source.table]
+    names = {c.name for c in found[0].columns} if found else set[str]()
+    if problems or not names >= {c.name for c in source.columns}:
+        raise ValueError(f"{source.place.file}: its columns aren't written as one line or block each")

@@ -1,0 +1,183 @@
+"""What a column's contract promises in dbt's words: `constraints:` and `data_tests:`, YAML values to checks. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sqlrun.errors import Place
+from sqlrun.load.yaml_reader import Reader, plain
+from sqlrun.project import Expectation, Said
+
+ACCEPTED = "expect_column_values_to_be_in_set"
+# Not one of Great Expectations': it looks at two tables.
+RELATIONSHIPS = "relationships"
+SEVERITIES = {"error": "critical", "warn": "warning"}
+# Words with arguments, and which ones each needs.
+ARGUMENTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "constraints": {"foreign_key": ("to", "to_columns")},
+    "data_tests": {"accepted_values": ("values",), "relationships": ("to", "field")},
+}
+PLAIN = ("not_null", "unique", "primary_key")
+KNOWN = {
+    "constraints": "not_null, unique and foreign_key",
+    "data_tests": "not_null, unique, accepted_values and relationships",
+}
+# What means something only where rows are stored, and would be passed over in silence on a view.
+OF_TABLES = ("grain", "repeats", "event_time", "freshness")
+CONFIG_OF_TABLES = ("partition_by", "at_worst", "max_read_amplification", "anomalies", "checks", "readable_by")
+REF = re.compile(r"""ref\(\s*(['"])(\w+)\1\s*\)""")
+
+
+def promises(
+    reader: Reader, item: Any, column: str, grain: tuple[str, ...]
+) -> tuple[frozenset[str], tuple[Expectation, ...]]:
+    """Read the promises of one column: the words without arguments, and the checks that the others make.
+
+    What sqlrun can't hold is a problem, never dropped silently.
+    """
+    words: set[str] = set()
+    checks: list[Expectation] = []
+    for key in ARGUMENTS:
+        for entry, place in _entries(reader, item, key, column):
+            word, arguments = _parted(reader, entry, place, key)
+            if word in ARGUMENTS[key]:
+                checks += _check(reader, column, word, arguments, place, ARGUMENTS[key][word])
+                continue
+            if word in PLAIN and _plain(reader, word, arguments, place, key) == "warning" and word == "not_null":
+                checks.append(_never_null(column, place))
+                continue
+            if word in ("unique", "primary_key") and grain != (column,):
+                hint = f"Write `grain: [{column}]` above the columns: rows are unique by their grain."
+                reader.problem("SR110", place, f"`{word}` of column `{column}` is not what the grain says", hint)
+            elif word not in PLAIN:
+                hint = f"Here stand {KNOWN[key]}; other checks stand in expectations/, under the model's path."
+                reader.problem("SR110", place, f"`{word}` is not for `{key}` of a contract", hint)
+            words.add("not_null" if word == "primary_key" else word)
+    return frozenset(words), tuple(checks)
+
+
+def of_tables(reader: Reader, node: Any) -> tuple[Said, ...]:
+    """List what a contract says that only a table can be held to, in the order of its file."""
+    found = [Said(f"`{key}`", reader.place(node, key)) for key in OF_TABLES if node.get(key)]
+    config = node.get("config")
+    for key in CONFIG_OF_TABLES if isinstance(config, Mapping) else ():
+        if config.get(key) is not None:
+            found.append(Said(f"`{key}`", reader.place(config, key)))
+    listed = node.get("columns")
+    for item in listed if isinstance(listed, list) else ():
+        if isinstance(item, Mapping):
+            found += _of_column(reader, item)
+    return tuple(sorted(found, key=lambda said: said.place))
+
+
+def _of_column(reader: Reader, item: Any) -> Iterator[Said]:
+    name = item.get("name")
+    if item.get("nulls") is False:
+        yield Said(f"`nulls: false` of column `{name}`", reader.place(item, "nulls"))
+    for key in ARGUMENTS:
+        value = item.get(key)
+        if isinstance(value, str):
+            yield Said(f"`{value}` of column `{name}`", reader.value_place(item, key))
+        for index, entry in enumerate(value if isinstance(value, list) else ()):
+            word = entry.get("type", next(iter(entry), "")) if isinstance(entry, Mapping) else entry
+            yield Said(f"`{word}` of column `{name}`", reader.place(value, index))
+
+
+def _entries(reader: Reader, item: Any, key: str, column: str) -> list[tuple[Any, Place]]:
+    if isinstance(item.get(key), str):
+        return [(item[key], reader.value_place(item, key))]
+    return reader.items(item, key, f"column `{column}`")
+
+
+def _parted(reader: Reader, entry: Any, place: Place, key: str) -> tuple[str, Any]:
+    """Part an entry into its word and what stands with it: `{type: x, ...}`, `{x: {...}}` or the word alone."""
+    if not isinstance(entry, Mapping):
+        return str(entry), {}
+    if key == "constraints":
+        word = reader.text(entry, "type")
+        more = ARGUMENTS[key].get(word, ())
+        return word, reader.mapping(entry, place, "a constraint", ("type", "name", *more), ("type",))
+    word = str(next(iter(entry), ""))
+    for more in list(entry)[1:]:
+        hint = f"Begin a new item with `- {more}:`, or write it below `{word}:`, further in."
+        reader.problem("SR110", reader.place(entry, more), f"`{more}` stands beside `{word}` in one item", hint)
+    return word, entry.get(word) or {}
+
+
+def _plain(reader: Reader, word: str, arguments: Any, place: Place, key: str) -> str:
+    """Read what stands with a word that takes no arguments; all that it can say besides is how bad a breach is."""
+    if key == "constraints" or not arguments:
+        return "critical"
+    known = ("name", "description", "config", "severity")
+    severity = _severity(reader, reader.mapping(arguments, place, f"`{word}`", known))
+    if word == "unique" and severity != "critical":
+        hint = "Leave the severity out, or write expect_column_values_to_be_unique with it in expectations/."
+        reader.problem("SR110", place, "`unique` is the grain's, which can't be a warning", hint)
+    return severity
+
+
+def _never_null(column: str, place: Place) -> Expectation:
+    what = f"the contract says that {column} is never null"
+    return Expectation("expect_column_values_to_not_be_null", {"column": column}, "warning", "warn", what, place)
+
+
+def _check(
+    reader: Reader, column: str, word: str, arguments: Any, place: Place, needed: tuple[str, ...]
+) -> Iterator[Expectation]:
+    """Make the check; none where an argument is missing or of another form, which is noted."""
+    severity = "critical"
+    if word != "foreign_key":
+        # dbt writes arguments beside each other or, newer, under `arguments:`.
+        inner = arguments.get("arguments") if isinstance(arguments, Mapping) else None
+        known = ("arguments",) if inner is not None else needed
+        reader.mapping(arguments, place, f"`{word}`", (*known, "name", "description", "config", "severity"), known)
+        severity = _severity(reader, arguments)
+    if word != "foreign_key" and inner is not None:
+        arguments = reader.mapping(inner, reader.value_place(arguments, "arguments"), f"`{word}`", needed, needed)
+    elif word == "foreign_key":
+        reader.mapping(arguments, place, "`foreign_key`", ("type", "name", *needed), needed)
+    if not isinstance(arguments, Mapping) or any(arguments.get(name) is None for name in needed):
+        return
+    on_fail = "fail" if severity == "critical" else "warn"
+    if word == "accepted_values":
+        values = plain(arguments["values"])
+        if not isinstance(values, list) or not values:
+            at = reader.value_place(arguments, "values")
+            reader.problem("SR103", at, "`values` must be a list with a value", "values: [placed, delivered]")
+            return
+        what = f"the contract says which values {column} may have"
+        yield Expectation(ACCEPTED, {"column": column, "value_set": values}, severity, on_fail, what, place)
+        return
+    table, field = _target(reader, arguments, "to_columns" if word == "foreign_key" else "field")
+    if table and field:
+        what = f"the contract says that each {column} is a {field} of {table}"
+        yield Expectation(
+            RELATIONSHIPS, {"column": column, "to": table, "field": field}, severity, on_fail, what, place
+        )
+
+
+def _severity(reader: Reader, arguments: Any) -> str:
+    """Read dbt's severity, under `config:` or beside the arguments."""
+    if not isinstance(arguments, Mapping):
+        return "critical"
+    where = arguments
+    if arguments.get("config") is not None:
+        at = reader.value_place(arguments, "config")
+        where = reader.mapping(arguments["config"], at, "`config`", ("severity",))
+    return SEVERITIES[reader.choice(where, "severity", tuple(SEVERITIES), "error")]
+
+
+def _target(reader: Reader, arguments: Any, key: str) -> tuple[str, str]:
+    """Read `to: ref('x')` and the one column that is meant."""
+    text, fields = reader.text(arguments, "to"), reader.texts(arguments, key)
+    found = REF.fullmatch(text)
+    if found is None:
+        reader.problem(
+            "SR110", reader.value_place(arguments, "to"), f"`to` can't be `{text}`", "to: ref('restaurants')"
+        )
+    if len(fields) != 1:
+        message = f"`{key}` has to name one column"
+        reader.problem("SR110", reader.value_place(arguments, key), message, f"{key}: restaurant_id")
+    return found[2] if found else "", fields[0] if len(fields) == 1 else ""

@@ -1,0 +1,247 @@
+"""YAML values to contracts of models, seeds and sources. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlrun.errors import Place
+from sqlrun.load import freshness
+from sqlrun.load.constraints import of_tables, promises
+from sqlrun.load.forbidden_names import ANOTHER, column_fault, is_own
+from sqlrun.load.yaml_reader import Reader, did_you_mean
+from sqlrun.project import Column, Config, Freshness, Said, Source
+
+MODEL_KEYS = ("name", "description", "config", "grain", "repeats", "event_time", "freshness", "columns")
+GROUP_KEYS = ("name", "description", "tables")
+SOURCE_KEYS = ("name", "description", "format", "path", "on_schema_change", "columns")
+SEED_KEYS = ("name", "description", "grain", "columns")
+# The names of fields in a type: in backticks, or before a colon.
+_FIELD_NAMES = re.compile(r"(`(?:[^`]|``)*`|\b\w+(?=\s*:))")
+COLUMN_KEYS = ("name", "data_type", "description", "unit", "nulls", "tags", "constraints", "data_tests")
+CONFIG_KEYS = (
+    "materialized", "partition_by", "at_worst", "tags", "max_read_amplification", "contract", "anomalies", "checks",
+    "readable_by",
+)  # fmt: skip
+# Those that take a number of at least 1.
+NUMBERS = ("max_read_amplification",)
+FLAGS = ("anomalies",)
+CHOICES = {
+    "materialized": ("table", "view"),
+    "at_worst": ("append", "merge", "keys", "partitions", "full"),
+    "checks": ("auto", "great_expectations"),
+    "readable_by": ("spark", "duckdb", "polars", "pandas", "pyarrow", "any"),
+}
+# What becomes of fields that are not as declared, in dbt's words.
+SCHEMA_CHANGES = ("ignore", "append_new_columns", "fail", "sync")
+NAME_ALL = "Name the columns that are read, with their types."
+# What the compiler names beside a model `x`: `x__new`, `x__state_1`, ...
+TAKEN = re.compile("__(new|old|changes|quarantine|rescued|state_[0-9]+)$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """What a model's or a seed's YAML says, before it is put together with its SQL or CSV."""
+
+    name: str
+    description: str
+    grain: tuple[str, ...]
+    repeats: bool
+    columns: tuple[Column, ...]
+    config: Mapping[str, object]
+    event_time: str = ""
+    freshness: Freshness | None = None
+    said: tuple[Said, ...] = ()
+
+
+def contract(reader: Reader, node: Any) -> Contract:
+    """Read one entry of `models:` or `seeds:`."""
+    name = reader.text(node, "name")
+    grain = reader.texts(node, "grain")
+    found = columns(reader, node, f"`{name}`" if name else "the contract", grain)
+    config = config_values(reader, node)
+    for column in found:
+        if is_own(column.name):
+            reader.problem(
+                "SR738", column.place, f"columns named `{column.name}` are sqlrun's own", "Choose another name."
+            )
+    _known_columns(reader, node, "grain", grain, found, name)
+    partition_by = reader.texts(node.get("config"), "partition_by") if "partition_by" in config else ()
+    _known_columns(reader, node.get("config"), "partition_by", partition_by, found, name)
+    repeats = reader.flag(node, "repeats", False)
+    at, fresh = freshness.event_time(reader, node, found, name), freshness.freshness(reader, node)
+    said = of_tables(reader, node)
+    return Contract(name, reader.words(node), grain, repeats, found, config, at, fresh, said)
+
+
+def _known_columns(
+    reader: Reader, node: Any, key: str, wanted: tuple[str, ...], found: tuple[Column, ...], what: str
+) -> None:
+    names = [column.name for column in found]
+    for index, name in enumerate(wanted):
+        value = node[key]
+        place = reader.place(value, index) if isinstance(value, list) else reader.value_place(node, key)
+        if name in wanted[:index]:
+            reader.problem("SR109", place, f"`{name}` stands twice in `{key}`", "Keep one of them.")
+        elif names and name not in names:
+            hint = f"Columns: {', '.join(names)}.{did_you_mean(name, names)}"
+            reader.problem("SR108", place, f"`{name}` in `{key}` is not a column of {what}", hint)
+
+
+def columns(reader: Reader, node: Any, what: str, grain: tuple[str, ...] = ()) -> tuple[Column, ...]:
+    """Read `columns:`; each needs a name, a data_type and a description."""
+    found: list[Column] = []
+    names: set[str] = set()
+    for item, place in reader.items(node, "columns", what):
+        item = reader.mapping(item, place, f"a column of {what}", COLUMN_KEYS, ("name", "data_type", "description"))
+        written, name = item.get("name"), reader.text(item, "name")
+        if not name and not isinstance(written, str):
+            continue
+        fault = column_fault(written if isinstance(written, str) else name)
+        if fault:
+            reader.problem("SR738", reader.value_place(item, "name"), f"the column's name {fault}", ANOTHER)
+        if not name:
+            continue
+        if name.lower() in names:
+            hint = "Keep one of them; Spark does not tell upper from lower case."
+            reader.problem("SR109", place, f"column `{name}` stands twice in {what}", hint)
+            continue
+        names.add(name.lower())
+        words, checks = promises(reader, item, name, grain)
+        nullable = reader.flag(item, "nulls", True) and "not_null" not in words
+        kind = type_text(reader.text(item, "data_type", "string"))
+        unit, description = reader.text(item, "unit"), reader.words(item)
+        found.append(Column(name, kind, description, place, unit, nullable, reader.texts(item, "tags"), checks))
+    return tuple(found)
+
+
+def type_text(written: str) -> str:
+    """Write a type in one way: without blanks and in lower case, but for the names of fields, which lines spell so.
+
+    >>> type_text("ARRAY< STRUCT<dishId : STRING, `a: B`: Decimal(10, 2)> >")
+    'array<struct<dishId:string,`a: B`:decimal(10,2)>>'
+    """
+    parts = _FIELD_NAMES.split(" ".join(written.split()))
+    parts[::2] = [re.sub(r"\s*([(),<>:])\s*", r"\1", part.lower()) for part in parts[::2]]  # between the names
+    return "".join(parts).strip()
+
+
+def unchecked(reader: Reader, found: tuple[Column, ...], what: str) -> None:
+    """Refuse what columns promise whose rows no check sees."""
+    for column in found:
+        for one in column.promises:
+            hint = "Put the check on the model that reads it."
+            reader.problem("SR110", one.place, f"`data_tests` of {what}'s column: its rows aren't checked", hint)
+
+
+def config_values(reader: Reader, node: Any) -> dict[str, object]:
+    """Read a `config:` mapping into values that `configured` takes."""
+    raw = node.get("config")
+    if raw is None:
+        return {}
+    raw = reader.mapping(raw, reader.value_place(node, "config"), "`config`", CONFIG_KEYS)
+    values: dict[str, object] = {}
+    for key in CONFIG_KEYS:
+        if key in raw and key in CHOICES:
+            values[key] = reader.choice(raw, key, CHOICES[key], CHOICES[key][0])
+        elif key in raw and key in FLAGS:
+            values[key] = reader.flag(raw, key, True)
+        elif key in raw and key in NUMBERS:
+            if is_number(raw[key]):
+                values[key] = float(raw[key])
+            else:
+                place, message = reader.value_place(raw, key), f"`{key}` can't be `{raw[key]}`"
+                reader.problem("SR110", place, message, f"Write a number of at least 1: {key}: 20")
+        elif key == "contract" and key in raw:
+            inner = reader.mapping(raw[key], reader.value_place(raw, key), "`contract`", ("enforced",), ("enforced",))
+            values["enforced"] = reader.flag(inner, "enforced", False)
+        elif key in raw:
+            values[key] = reader.texts(raw, key)
+    return values
+
+
+def is_number(value: object) -> bool:
+    """Tell whether a setting is a number of at least 1."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 1
+
+
+def enforced(value: object) -> bool | None:
+    """Read dbt's `{enforced: true}` where it isn't YAML; None for what has another form."""
+    found = value.get("enforced") if isinstance(value, Mapping) and len(value) == 1 else None
+    return found if isinstance(found, bool) else None
+
+
+def configured(*layers: Mapping[str, Any]) -> Config:
+    """Lay settings over each other, later ones win; tags add up.
+
+    >>> configured({"materialized": "view", "tags": ("a",)}, {"tags": ("b",)}).tags
+    ('a', 'b')
+    """
+    merged: dict[str, Any] = {}
+    tags: list[str] = []
+    for layer in layers:
+        tags.extend(layer.get("tags", ()))
+        merged.update(layer)
+    return Config(
+        merged.get("materialized", "table"),
+        tuple(merged.get("partition_by", ())),
+        merged.get("at_worst", "full"),
+        tuple(dict.fromkeys(tags)),
+        merged.get("max_read_amplification"),
+        merged.get("enforced", False),
+        merged.get("anomalies", True),
+        merged.get("checks", "auto"),
+        merged.get("readable_by", "spark"),
+    )
+
+
+def sources(reader: Reader) -> tuple[Source, ...]:
+    """Read a `_sources.yml`."""
+    found = []
+    root = reader.mapping(reader.root, Place(reader.file), "a sources file", ("version", "sources"), ("sources",))
+    for group, place in reader.items(root, "sources", "the file"):
+        group = reader.mapping(group, place, "a source", GROUP_KEYS, ("name", "tables"))
+        check_name(reader, group, "a source")
+        for table, at in reader.items(group, "tables", "a source"):
+            table = reader.mapping(table, at, "a source's table", SOURCE_KEYS, ("name", "path", "columns"))
+            check_name(reader, table, "a source's table")
+            kind = reader.choice(table, "format", ("json",), "json")
+            one, two = reader.text(group, "name"), reader.text(table, "name")
+            fields = columns(reader, table, f"source {one}.{two}")
+            unchecked(reader, fields, "a source")
+            if table.get("columns") == []:
+                reader.problem("SR104", reader.place(table, "columns"), f"source {one}.{two} has no columns", NAME_ALL)
+            path, description = reader.text(table, "path"), reader.words(table)
+            change = reader.choice(table, "on_schema_change", SCHEMA_CHANGES, SCHEMA_CHANGES[0])
+            found.append(Source(one, two, kind, path, fields, description, at, change))
+    return tuple(found)
+
+
+def check_name(reader: Reader, node: Any, what: str) -> None:
+    """Note a name in YAML that can't be a table's."""
+    name = reader.text(node, "name")
+    if name and bad_name(name):
+        reader.problem("SR116", reader.value_place(node, "name"), f"`{name}` can't name {what}", bad_name(name))
+
+
+def bad_name(name: str) -> str:
+    """Say what is wrong with the name of a model, seed, source or macro; empty for a good one.
+
+    >>> bad_name("orders"), bad_name("orders-2")
+    ('', 'Write letters, digits and _ only, a letter first.')
+    """
+    if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name):
+        return "Write letters, digits and _ only, a letter first."
+    taken = TAKEN.search(name)
+    return f"Names that end in {taken[0].lower()} are sqlrun's own: choose another." if taken else ""
+
+
+def skeleton(name: str, columns_of: Iterable[str] = ("id",)) -> str:
+    """Write the least contract that a model needs."""
+    names = tuple(columns_of)
+    lines = ["models:", f"  - name: {name}", "    description: What one row is.", f"    grain: [{names[0]}]"]
+    lines.append("    columns:")
+    lines += [f'      - {{name: {c}, data_type: string, description: "What it is, and its unit."}}' for c in names]
+    return "\n".join(lines)

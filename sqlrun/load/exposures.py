@@ -1,0 +1,104 @@
+"""YAML values to exposures: who uses which tables, and what `sqlrun serve` may give of them. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sqlrun.errors import Place
+from sqlrun.load.contract import check_name
+from sqlrun.load.yaml_reader import Reader, did_you_mean, listed
+from sqlrun.project import Exposure, Project, Serve
+
+KEYS = (
+    "name", "label", "type", "maturity", "url", "description", "tags", "meta", "owner", "depends_on", "config",
+)  # fmt: skip
+OWNER_KEYS = ("name", "email")
+SERVE_KEYS = ("owned_by", "keys")
+# dbt's words.
+TYPES = ("dashboard", "notebook", "analysis", "ml", "application")
+MATURITIES = ("low", "medium", "high")
+REF = re.compile(r"\s*ref\(\s*(['\"])(\w+)\1\s*\)\s*")
+SOURCE = re.compile(r"\s*source\(\s*(['\"])(\w+)\1\s*,\s*(['\"])(\w+)\3\s*\)\s*")
+
+
+def exposures(reader: Reader, nouns: Project) -> tuple[Exposure, ...]:
+    """Read an `_exposures.yml`; what it depends on are models and seeds of the project, or its sources."""
+    tables: dict[str, tuple[str, ...]] = {m.name: tuple(c.name for c in m.columns) for m in nouns.models}
+    tables |= {s.name: tuple(c.name for c in s.columns) for s in nouns.seeds}
+    sources = {(s.group, s.name) for s in nouns.sources}
+    root = reader.mapping(
+        reader.root, Place(reader.file), "an exposures file", ("version", "exposures"), ("exposures",)
+    )
+    found: list[Exposure] = []
+    for node, place in reader.items(root, "exposures", "the file"):
+        node = reader.mapping(node, place, "an exposure", KEYS, ("name", "type", "owner", "depends_on", "description"))
+        check_name(reader, node, "an exposure")
+        owner = node.get("owner")
+        if owner is not None:
+            owner = reader.mapping(owner, reader.value_place(node, "owner"), "`owner`", OWNER_KEYS, ("name",))
+        refs = _depends_on(reader, node, tables, sources)
+        found.append(
+            Exposure(
+                reader.text(node, "name"),
+                reader.choice(node, "type", TYPES, TYPES[0]),
+                reader.words(node),
+                reader.text(owner, "name"),
+                refs,
+                place,
+                _serve(reader, node, {name: tables[name] for name in refs}),
+                reader.text(owner, "email"),
+                reader.text(node, "label"),
+                reader.text(node, "url"),
+                reader.choice(node, "maturity", MATURITIES, "") if node.get("maturity") is not None else "",
+            )
+        )
+    return tuple(found)
+
+
+def _depends_on(
+    reader: Reader, node: Any, tables: Mapping[str, tuple[str, ...]], sources: set[tuple[str, str]]
+) -> tuple[str, ...]:
+    refs: list[str] = []
+    for index, text in enumerate(reader.texts(node, "depends_on")):
+        value = node["depends_on"]
+        place = reader.place(value, index) if isinstance(value, list) else reader.value_place(node, "depends_on")
+        if (ref := REF.fullmatch(text)) is not None:
+            if ref[2] in tables:
+                refs.append(ref[2])
+                continue
+            hint = f"Models and seeds: {listed(tables)}.{did_you_mean(ref[2], tables)}"
+            reader.problem("SR202", place, f"unknown ref `{ref[2]}`", hint)
+        elif (source := SOURCE.fullmatch(text)) is not None:
+            if (source[2], source[4]) not in sources:
+                hint = f"Sources: {listed('.'.join(one) for one in sorted(sources))}."
+                reader.problem("SR203", place, f"unknown source `{source[2]}.{source[4]}`", hint)
+        else:
+            reader.problem("SR110", place, f"`depends_on` can't be `{text}`", "Write ref('model') or source('a', 'b').")
+    return tuple(dict.fromkeys(refs))
+
+
+def _serve(reader: Reader, node: Any, tables: Mapping[str, tuple[str, ...]]) -> Serve | None:
+    """Read `config: {serve: ...}`; None where nothing is to be served."""
+    if node.get("config") is None:
+        return None
+    config = reader.mapping(node["config"], reader.value_place(node, "config"), "`config`", ("serve",))
+    if config.get("serve") is None:
+        return None
+    serve = reader.mapping(config["serve"], reader.value_place(config, "serve"), "`serve`", SERVE_KEYS)
+    owned_by, keys = reader.text(serve, "owned_by"), reader.texts(serve, "keys")
+    columns = {column for names in tables.values() for column in names}
+    if owned_by and owned_by not in columns:
+        _no_column(reader, reader.value_place(serve, "owned_by"), owned_by, "owned_by", columns)
+    for index, key in enumerate(keys):
+        value = serve["keys"]
+        if key not in columns:
+            place = reader.place(value, index) if isinstance(value, list) else reader.value_place(serve, "keys")
+            _no_column(reader, place, key, "keys", columns)
+    return Serve(owned_by, tuple(dict.fromkeys(keys)))
+
+
+def _no_column(reader: Reader, place: Place, name: str, key: str, columns: Iterable[str]) -> None:
+    hint = f"Columns: {listed(sorted(columns))}.{did_you_mean(name, columns)}"
+    reader.problem("SR108", place, f"`{name}` in `{key}` is a column of none of the exposure's tables", hint)

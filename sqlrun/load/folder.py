@@ -1,0 +1,125 @@
+"""The files of a project's folder, their texts, and what is wrong with them. Shell: the analyst's folders."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sqlrun.errors import Place, Problem
+from sqlrun.load.yaml_reader import Reader
+from sqlrun.runtime.disk_cache import Cache
+
+# More than anybody writes by hand, and little enough to be read in seconds.
+MOST_BYTES = {".sql": 1_000_000, ".yml": 1_000_000, ".toml": 1_000_000, ".csv": 64_000_000}
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """The project's folder, and the problems found in it so far.
+
+    `facts` hashes the contracts that were read, by name; `listed` holds the files of the rooms that were looked at,
+    `seen` their paths.
+    """
+
+    root: Path
+    problems: list[Problem]
+    cache: Cache
+    facts: dict[str, str] = field(default_factory=dict)
+    listed: dict[str, list[Path]] = field(default_factory=dict)
+    seen: set[str] = field(default_factory=set)
+
+    def name(self, file: Path) -> str:
+        """Name a file as analysts do."""
+        return str(file)[len(str(self.root)) :].replace(os.sep, "/").lstrip("/")
+
+    def files(self, room: str, suffix: str = "") -> list[Path]:
+        """List a room's files by name, but those of tools that hide behind a dot and links that lead out."""
+        if room not in self.listed:
+            linked = (self.root / room).is_symlink()
+            found = [
+                entry.path
+                for entry in _files(str(self.root / room))
+                if not ((linked or entry.is_symlink()) and self._leads_out(Path(entry.path)))
+            ]
+            self.listed[room] = sorted(map(Path, found), key=lambda file: file.parts)
+            self.seen.update(found)
+        return [file for file in self.listed[room] if str(file).endswith(suffix)]
+
+    def beside(self, file: Path, suffix: str) -> Path | None:
+        """Find the file that is called like another but for its suffix."""
+        other = file.with_suffix(suffix)
+        return other if str(other) in self.seen or other.is_file() else None
+
+    def _leads_out(self, file: Path) -> bool:
+        """Tell whether a link leads out of the project, and note it: a mistake in it would print a foreign line."""
+        if file.resolve().is_relative_to(self.root):
+            return False
+        hint = "Copy the file here, or link to one of the project; sources may lie anywhere."
+        self.problem("SR118", file, "this link leads out of the project", hint)
+        return True
+
+    def text(self, file: Path) -> str | None:
+        """Read a text file without a byte order mark; line ends become one character, but in CSV they are data."""
+        most = MOST_BYTES[file.suffix]
+        with file.open("rb", buffering=0) as opened:
+            size = os.fstat(opened.fileno()).st_size
+            data = opened.readall() if size <= most else b""
+        if size > most:
+            message = f"the file has {size:,} bytes; sqlrun reads no more than {most:,} of a {file.suffix} file"
+            self.problem("SR101", file, message, "Part it, or land its rows from a source.")
+            return None
+        try:
+            text = data.decode("utf-8-sig")
+            return text if file.suffix == ".csv" else one_line_end(text)
+        except UnicodeDecodeError as error:
+            start = data.rfind(b"\n", 0, error.start) + 1
+            column = len(data[start : error.start].decode("utf-8", "replace")) + 1
+            excerpt = data[start:].partition(b"\n")[0].decode("utf-8", "replace").rstrip("\r")
+            place = Place(self.name(file), data.count(b"\n", 0, error.start) + 1, column)
+            self.problems.append(Problem("SR101", place, "this is not UTF-8 text", "Save the file as UTF-8.", excerpt))
+            return None
+
+    def yaml(self, file: Path, text: str) -> Reader | None:
+        """Read a YAML file; None where it is none, which is noted."""
+        reader = Reader(self.name(file), text, self.problems)
+        if reader.root is None and not reader.broken:
+            reader.problem("SR104", Place(reader.file), "the file is empty", "Fill it, or delete it.")
+        return None if reader.root is None else reader
+
+    def kept(self, kind: str, source: Sequence[object], hint: Any, make: Callable[[], Any]) -> Any:
+        """Take from the cache what was made of the same source before, if nothing was wrong with it; else make it."""
+        made: list[Any] = []
+
+        def noted() -> Any:
+            before = len(self.problems)
+            made.append(make())
+            return made[0] if len(self.problems) == before else None
+
+        kept = self.cache.kept(kind, source, hint, noted)
+        return made[0] if made else kept
+
+    def problem(self, code: str, file: Path, message: str, hint: str) -> None:
+        """Note a problem of a file as a whole."""
+        self.problems.append(Problem(code, Place(self.name(file)), message, hint))
+
+
+def _files(top: str) -> Iterator[os.DirEntry[str]]:
+    """List the files below a folder, but for what hides behind a dot; of links only those to files are followed."""
+    waiting = [top]
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as listed:
+                entries = [entry for entry in listed if not entry.name.startswith(".")]
+        except OSError:
+            continue
+        # A link is asked through its path, which takes one that leads round in a circle for no file.
+        yield from (e for e in entries if (Path(e.path).is_file() if e.is_symlink() else e.is_file()))
+        waiting += [entry.path for entry in reversed(entries) if entry.is_dir(follow_symlinks=False)]
+
+
+def one_line_end(text: str) -> str:
+    """Write every line end as one character."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")

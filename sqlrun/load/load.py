@@ -1,0 +1,437 @@
+"""The project folder to nouns, with every problem in it. Shell: the analyst's folders."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from sqlrun.errors import Place, Problem, ProjectError
+from sqlrun.load import exposures, seed_fields, settings, suites, unread_files
+from sqlrun.load.contract import (
+    MODEL_KEYS,
+    SEED_KEYS,
+    Contract,
+    bad_name,
+    configured,
+    contract,
+    skeleton,
+    sources,
+    unchecked,
+)
+from sqlrun.load.folder import Folder, one_line_end
+from sqlrun.load.settings import Settings
+from sqlrun.load.yaml_reader import Reader, did_you_mean
+from sqlrun.project import Exposure, Macro, Model, Project, Seed, Source, Suite, UnitTest
+from sqlrun.runtime import fork
+from sqlrun.runtime.disk_cache import Cache, digest
+from sqlrun.runtime.text_lines import text_lines
+from sqlrun.test_definitions import files as unit_files
+
+if TYPE_CHECKING:
+    from sqlrun.expectations.sql_checks import SqlCheck
+
+# What a template sees under its own name; a macro of that name would hide it.
+TEMPLATE_NAMES = ("ref", "source", "var", "config", "this", "is_incremental", "env_var", "range", "namespace")
+_Tested = TypeVar("_Tested", Model, Macro)
+PLAIN = frozenset({str, int, bool, float, type(None)})
+# YAML files under models/ that are no model's contract.
+OTHERS = ("_sources.yml", "_exposures.yml")
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A project as far as it could be read, and what is wrong with it.
+
+    `contracts` hashes what each model's and seed's contract says, but for its words and places.
+    """
+
+    project: Project
+    problems: tuple[Problem, ...]
+    contracts: Mapping[str, str]
+
+
+def project(root: Path) -> Project:
+    """Read the project; raise one `ProjectError` with all problems (SR1xx)."""
+    loaded = read(root)
+    if loaded.problems:
+        raise ProjectError(loaded.problems)
+    return loaded.project
+
+
+def read(root: Path, cache: Cache | None = None) -> Loaded:
+    """Read the project and collect its problems; a file of which `cache` knows what it says is not parsed again.
+
+    Raises: ProjectError at once where there is no project at all (SR100) or its settings are no TOML (SR101).
+    """
+    folder = Folder(root.resolve(), [], cache or Cache(None))
+    found = _settings(folder)
+    nouns = Project(
+        root=str(folder.root),
+        name=found.name,
+        profile=found.profile,
+        vars=found.vars,
+        models=(),
+        seeds=tuple(_seeds(folder)),
+        sources=tuple(_sources(folder)),
+        macros=tuple(_macros(folder)),
+        suites=(),
+        functions=found.functions,
+    )
+    models, contracts = _models(folder, found)
+    nouns = replace(nouns, models=tuple(models))
+    _unique(folder, nouns)
+    nouns = _with_tests(folder, nouns, contracts)
+    nouns = replace(nouns, suites=tuple(_suites(folder, nouns.models)))
+    nouns = replace(nouns, suites=_with_sql_checks(folder, nouns), exposures=tuple(_exposures(folder, nouns)))
+    unread_files.problems(folder)
+    return Loaded(nouns, tuple(folder.problems), folder.facts)
+
+
+def missing_sources(nouns: Project) -> tuple[Problem, ...]:
+    """Find the sources whose folder is not there (SR120)."""
+    found = []
+    for source in nouns.sources:
+        if not (Path(nouns.root) / source.path).is_dir():
+            hint = "Create the folder, correct `path:`, or write a sample: sqlrun simulate"
+            message = f"source {source.group}.{source.name}: the folder {source.path} does not exist"
+            lines = (Path(nouns.root) / source.place.file).read_text(encoding="utf-8-sig").split("\n")
+            places = ((n, line.find(source.path) + 1) for n, line in enumerate(lines, 1) if n >= source.place.line)
+            line, column = next((at for at in places if at[1]), (source.place.line, source.place.column))
+            place = Place(source.place.file, line, column)
+            found.append(Problem("SR120", place, message, hint, lines[line - 1]))
+    return tuple(found)
+
+
+def _settings(folder: Folder) -> Settings:
+    file = folder.root / settings.FILE
+    if not file.is_file():
+        hint = "Run sqlrun in the project's folder, or name it: sqlrun --project-dir FOLDER ..."
+        raise ProjectError([Problem("SR100", Place(settings.FILE), "there is no pyproject.toml here", hint)])
+    text = folder.text(file)
+    if text is None:
+        raise ProjectError(folder.problems)
+    models = folder.root / "models"
+    above = [Path(place, name) for place, names, _ in os.walk(models) for name in names]
+    folders = [place.relative_to(models).as_posix() for place in sorted(above)]
+    return settings.read(text, folder.root.name, folders, folder.problems)
+
+
+def _sources(folder: Folder) -> Iterator[Source]:
+    for file in folder.files("models", "_sources.yml"):
+        if file.name != "_sources.yml":
+            continue
+        text = folder.text(file)
+        if text is not None:
+            make = partial(_read, folder, file, text)
+            yield from folder.kept("sources", [folder.name(file), text], tuple[Source, ...], make)
+
+
+def _read(folder: Folder, file: Path, text: str) -> tuple[Source, ...]:
+    reader = folder.yaml(file, text)
+    return () if reader is None else sources(reader)
+
+
+def _exposures(folder: Folder, nouns: Project) -> Iterator[Exposure]:
+    names: set[str] = set()
+    for file in folder.files("models", "_exposures.yml"):
+        text = folder.text(file) if file.name == "_exposures.yml" else None
+        reader = folder.yaml(file, text) if text is not None else None
+        for found in exposures.exposures(reader, nouns) if reader is not None else ():
+            if found.name in names and reader is not None:
+                reader.problem("SR111", found.place, f"two exposures are called `{found.name}`", "Rename one.")
+            names.add(found.name)
+            yield found
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What a model's or a seed's YAML says; `facts` hashes what others can depend on."""
+
+    made: Contract | None
+    facts: str
+    tested: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A contract with the text that it stands in."""
+
+    file: str
+    text: str
+    made: Contract
+    tested: bool
+
+
+def _models(folder: Folder, found: Settings) -> tuple[list[Model], list[_Written]]:
+    models: list[Model] = []
+    contracts: list[_Written] = []
+    for file in folder.files("models", ".yml"):
+        if file.name not in OTHERS and folder.beside(file, ".sql") is None:
+            hint = "Write the query beside it, or remove the file; sources stand in _sources.yml."
+            folder.problem("SR105", file, f"there is no {file.stem}.sql beside it", hint)
+    if folder.cache.is_empty:
+        # What is wrong with one is told below, when it is its turn.
+        silent = replace(folder, problems=[])
+        read = partial(_written, silent, key="models", known=MODEL_KEYS, also=("unit_tests",))
+        files = [file for file in folder.files("models", ".yml") if file.name not in OTHERS]
+        fork.done([partial(read, file) for file in files], folder.cache)
+    for file in folder.files("models", ".sql"):
+        _check_name(folder, file, "a model")
+        written = None
+        contract_file = folder.beside(file, ".yml")
+        if contract_file is not None:
+            written = _written(folder, contract_file, "models", MODEL_KEYS, ("unit_tests",))
+        elif not bad_name(file.stem):
+            indented = "\n".join(f"    {line}" for line in text_lines(skeleton(file.stem)))
+            hint = f"Write {folder.name(file.with_suffix('.yml'))}:\n{indented}"
+            folder.problem("SR106", file, "the model has no contract beside it", hint)
+        models.append(_model(folder, file, found, written))
+        if written is not None:
+            contracts.append(written)
+    return models, contracts
+
+
+def _written(folder: Folder, file: Path, key: str, known: Iterable[str], also: tuple[str, ...] = ()) -> _Written | None:
+    """Read a contract; None where there is none, which is noted."""
+    text, name = folder.text(file), folder.name(file)
+    if text is None:
+        return None
+
+    def make() -> _Said:
+        reader = folder.yaml(file, text)
+        made = _entry(reader, key, file.stem, known, also) if reader else None
+        tested = reader is not None and isinstance(reader.root, Mapping) and "unit_tests" in reader.root
+        return _Said(made, digest(facts(made)), tested)
+
+    said: _Said = folder.kept("contract", [key, name, text], _Said, make)
+    folder.facts[file.stem] = said.facts
+    return None if said.made is None else _Written(name, text, said.made, said.tested)
+
+
+def facts(value: object) -> object:
+    """Give what others can depend on as plain values: all but words and places."""
+    if type(value) in PLAIN:
+        return value
+    kind: type = type(value)
+    kept = _kept(kind)
+    if kept is not None:
+        return [facts(getattr(value, name)) for name in kept]
+    if isinstance(value, Mapping):
+        return {str(key): facts(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [facts(inner) for inner in value]
+    return value
+
+
+@cache
+def _kept(kind: type) -> tuple[str, ...] | None:
+    """Name the fields of a dataclass that others can depend on; None for another type."""
+    if not is_dataclass(kind):
+        return None
+    return tuple(field.name for field in fields(kind) if field.name not in ("description", "place"))
+
+
+def _model(folder: Folder, file: Path, found: Settings, written: _Written | None) -> Model:
+    """Put a model together; without a contract it is kept bare, so that refs to it are not called unknown."""
+    name, sql = folder.name(file), folder.text(file)
+    if sql is None:  # told already; the rest of it is still looked at
+        sql = one_line_end(file.read_bytes().decode("utf-8", "replace"))
+    if written is None:
+        return Model(file.stem, name, sql, "", "", (), False, (), configured(*found.layers(name)), ())
+    made = written.made
+    config = configured(*found.layers(name), made.config)
+    known = {column.name for column in made.columns}
+    for column in config.partition_by if "partition_by" not in made.config else ():
+        if column not in known:
+            hint = f"Columns: {', '.join(c.name for c in made.columns)}.{did_you_mean(column, known)}"
+            message = f"`{column}` in `partition_by` is not a column of {name}"
+            folder.problems.append(found.problem_at(name, "partition_by", message, hint))
+    return Model(
+        name=file.stem,
+        file=name,
+        sql=sql,
+        contract_file=written.file,
+        description=made.description,
+        grain=made.grain,
+        repeats=made.repeats,
+        columns=made.columns,
+        config=config,
+        unit_tests=(),
+        event_time=made.event_time,
+        freshness=made.freshness,
+        said=made.said,
+    )
+
+
+def _entry(reader: Reader, key: str, stem: str, known: Iterable[str], also: tuple[str, ...] = ()) -> Contract | None:
+    """Read the one entry that a model's or a seed's YAML has."""
+    top = reader.mapping(reader.root, Place(reader.file), "the file", ("version", key, *also), (key,))
+    entries = reader.items(top, key, "the file")
+    if not entries:
+        if isinstance(top.get(key), list):
+            reader.problem("SR104", reader.place(top, key), f"`{key}` is empty", f"Write: - name: {stem}")
+        return None
+    if len(entries) > 1:
+        reader.problem("SR107", entries[1][1], "a file holds one contract", "Give each its own file.")
+    node, place = entries[0]
+    node = reader.mapping(node, place, f"an entry of `{key}`", known, ("name", "description", "columns"))
+    if not node:
+        return None
+    made = contract(reader, node)
+    if key == "seeds":
+        unchecked(reader, made.columns, "a seed")
+    if made.name and made.name != stem:
+        message = f"the contract is for `{made.name}`, the file is called {stem}"
+        hint = f"Write `name: {stem}`, or rename the files."
+        reader.problem("SR107", reader.value_place(node, "name"), message, hint)
+    if node.get("columns") == []:
+        reader.problem("SR104", reader.place(node, "columns"), f"`{made.name}` has no columns", "Name them all.")
+    return made
+
+
+def _check_name(folder: Folder, file: Path, what: str) -> None:
+    if bad_name(file.stem):
+        folder.problem("SR116", file, f"`{file.stem}` can't name {what}", bad_name(file.stem))
+
+
+def _unique(folder: Folder, nouns: Project) -> None:
+    """Note names used twice; Spark and many disks don't tell upper from lower case."""
+    tables = [(model.name, Place(model.file)) for model in nouns.models]
+    tables += [(seed.name, Place(seed.file)) for seed in nouns.seeds]
+    tables += [(source.table, source.place) for source in nouns.sources]
+    for names in (tables, [(macro.name, Place(macro.file)) for macro in nouns.macros]):
+        first: dict[str, Place] = {}
+        for name, place in names:
+            other = first.setdefault(name.lower(), place)
+            if other is not place:
+                hint = (
+                    "Names are unique over all folders; models, seeds and sources (group__name) share them. Rename one."
+                )
+                message = f"`{name}` is also the name of {other}"
+                folder.problems.append(Problem("SR111", place, message, hint))
+
+
+def _with_tests(folder: Folder, nouns: Project, contracts: list[_Written]) -> Project:
+    tests: dict[tuple[str, bool], list[UnitTest]] = {}
+    written = [unit_files.Written(written.file, written.text) for written in contracts if written.tested]
+    for test in unit_files.read(folder, nouns, (*written, *unit_files.macro_files(folder))):
+        tests.setdefault((test.model, bool(test.macro)), []).append(test)
+
+    def tested(noun: _Tested, is_macro: bool) -> _Tested:
+        found = tests.get((noun.name, is_macro))
+        return replace(noun, unit_tests=tuple(found)) if found else noun
+
+    models = tuple(tested(model, False) for model in nouns.models)
+    return replace(nouns, models=models, macros=tuple(tested(macro, True) for macro in nouns.macros))
+
+
+def _seeds(folder: Folder) -> Iterator[Seed]:
+    for file in folder.files("seeds", ".yml"):
+        if not file.with_suffix(".csv").is_file():
+            hint = "Write the rows beside it, or remove the file."
+            folder.problem("SR105", file, f"there is no {file.stem}.csv beside it", hint)
+    for file in folder.files("seeds", ".csv"):
+        _check_name(folder, file, "a seed")
+        name, written = folder.name(file), None
+        if file.with_suffix(".yml").is_file():
+            written = _written(folder, file.with_suffix(".yml"), "seeds", SEED_KEYS)
+        elif not bad_name(file.stem):
+            message = "the seed has no contract beside it"
+            hint = f"Write {folder.name(file.with_suffix('.yml'))} with `seeds:`, its columns and their types."
+            folder.problem("SR106", file, message, hint)
+        if written is None:
+            yield Seed(file.stem, name, "", "", (), (), ())
+            continue
+        made, lines = written.made, text_lines(written.text)
+        for problem in seed_fields.unknown_types(made.columns):
+            folder.problems.append(replace(problem, excerpt=lines[problem.place.line - 1]))
+        text = folder.text(file)
+        rows = () if text is None else seed_fields.rows(name, text, made.columns, made.grain, folder.problems)
+        yield Seed(file.stem, name, written.file, made.description, made.grain, made.columns, rows)
+
+
+def _macros(folder: Folder) -> Iterator[Macro]:
+    for file in folder.files("macros", ".sql"):
+        text = folder.text(file)
+        if text is None:
+            continue
+        # A macro's doc comment may show one; a comment stays as long as it was, so that lines count.
+        code = re.sub(r"\{#.*?(?:#\}|\Z)", lambda found: re.sub(r"[^\n]", " ", found[0]), text, flags=re.DOTALL)
+        names = list(re.finditer(r"\{%[-+]?\s*macro\s+(\w+)", code))
+        wrong = next((found for found in names if found[1] != file.stem), names[1] if len(names) > 1 else None)
+        if file.stem in TEMPLATE_NAMES:
+            folder.problem("SR114", file, f"`{file.stem}` is sqlrun's own", "Choose another name.")
+        elif not names:
+            hint = f"Write {{% macro {file.stem}() %}}...{{% endmacro %}}."
+            folder.problem("SR114", file, "the file holds no macro", hint)
+        elif wrong is not None:
+            line = code.count("\n", 0, wrong.start(1))
+            column = wrong.start(1) - code.rfind("\n", 0, wrong.start(1))
+            message = f"the file {file.name} holds the macro `{wrong[1]}`"
+            hint = "One macro a file, and the file is called like the macro."
+            place = Place(folder.name(file), line + 1, column)
+            folder.problems.append(Problem("SR114", place, message, hint, text.split("\n")[line]))
+        else:
+            yield Macro(file.stem, folder.name(file), text)
+
+
+def _suites(folder: Folder, models: tuple[Model, ...]) -> Iterator[Suite]:
+    files = {model.file.removeprefix("models/").removesuffix(".sql"): model for model in models}
+    for file in folder.files("expectations", ".yml"):
+        key = file.relative_to(folder.root / "expectations").with_suffix("").as_posix()
+        if key not in files:
+            moved = [name for name in files if name.rpartition("/")[2] == file.stem]
+            near = f" Move it to expectations/{moved[0]}.yml." if moved else did_you_mean(key, files)
+            message = f"there is no model models/{key}.sql for these expectations"
+            folder.problem("SR115", file, message, f"expectations/ mirrors models/.{near}")
+            continue
+        text = folder.text(file)
+        if text is None:
+            continue
+        model = files[key].name
+        found = folder.kept(
+            "suite", [folder.name(file), text, model], Suite | None, partial(_suite, folder, file, text, model)
+        )
+        if found is not None:
+            yield found
+
+
+def _suite(folder: Folder, file: Path, text: str, model: str) -> Suite | None:
+    reader = folder.yaml(file, text)
+    return None if reader is None else suites.suite(reader, model)
+
+
+def _with_sql_checks(folder: Folder, nouns: Project) -> tuple[Suite, ...]:
+    """Add the checks that are queries to the suites of the models that they are of."""
+    found = {suite.model: suite for suite in nouns.suites}
+    # All that a template and its query can ask for; what contracts say is hashed.
+    around = [nouns.vars, nouns.functions, [(macro.name, macro.text) for macro in nouns.macros], folder.facts]
+    around.append([source.table for source in nouns.sources])
+    for file in folder.files("expectations", ".sql"):
+        _check_name(folder, file, "a check")
+        text, name = folder.text(file), folder.name(file)
+        if text is None:
+            continue
+        from sqlrun.expectations.sql_checks import SqlCheck
+
+        make = partial(_sql_check, folder, nouns, file.stem, name, text)
+        check = folder.kept("sql check", [name, text, *around], SqlCheck | None, make)
+        if check is not None:
+            suite = found.get(check.model) or Suite(check.model, name, ())
+            found[check.model] = replace(suite, expectations=(*suite.expectations, check.expectation))
+    return tuple(found.values())
+
+
+def _sql_check(folder: Folder, nouns: Project, name: str, file: str, text: str) -> SqlCheck | None:
+    from sqlrun.expectations import sql_checks
+
+    try:
+        return sql_checks.read(nouns, name, file, text)
+    except ProjectError as error:
+        folder.problems.extend(error.problems)
+        return None

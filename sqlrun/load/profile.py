@@ -1,0 +1,205 @@
+"""A profile: which engine, which warehouse, which settings. Shell: profile files and the environment."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from sqlrun.errors import Place, Problem, ProjectError
+from sqlrun.load.forbidden_names import path_fault
+from sqlrun.load.yaml_reader import Reader, did_you_mean
+from sqlrun.project import Alerts, Profile
+
+KEYS = (
+    "engine", "warehouse", "threads", "settings", "maintain_every", "keep_ticks", "check_timeout", "alerts", "landing",
+    "statement_timeout", "stop_grace",
+)  # fmt: skip
+ALERT_KEYS = ("webhook", "command", "timeout")
+ENGINES = ("spark", "duckdb", "auto")
+LANDS = ("duckdb", "spark")
+MOST_THREADS = 256
+# A tick comes every few minutes; no alert may take longer.
+LONGEST_ALERT = 300
+LONGEST_CHECK = 86_400
+LONGEST_STATEMENT = 604_800
+LONGEST_GRACE = 3600
+# A century of five-minute ticks.
+MOST_TICKS = 10_000_000
+# `$${` stands for `${` itself.
+VARIABLE = re.compile(r"\$\$\{|\$\{([^}]*)\}?")
+
+
+def load(root: Path, name: str) -> Profile:
+    """Read `profiles/<name>.yml`; `${NAME}` in a value is taken from the environment.
+
+    Values from the environment may be secrets: problems show the file's own text alone.
+
+    Raises: ProjectError (SR13x) for a missing file, a wrong value, a variable that is not set.
+    """
+    reader = _open(root, name)
+    top = reader.mapping(reader.root, Place(reader.file), "a profile", KEYS, ("engine", "warehouse"))
+    engine = _engine(reader, top)
+    warehouse = _warehouse(reader, top, root)
+    _check_path(reader, top, warehouse, engine)
+    threads = _number(reader, top, "threads", 2, (1, MOST_THREADS))
+    every = _number(reader, top, "maintain_every", 288, (0, MOST_TICKS))
+    keep = _number(reader, top, "keep_ticks", 2016, (1, MOST_TICKS))
+    settings: dict[str, str] = {}
+    raw = top.get("settings")
+    if raw is not None and not isinstance(raw, dict):
+        hint = "settings: {spark.driver.memory: 4g}"
+        reader.problem("SR103", reader.value_place(top, "settings"), "`settings` must be a mapping", hint)
+        raw = None
+    for key in raw or {}:
+        settings[key] = _expanded(reader, raw, key)
+    alerts = _alerts(reader, top)
+    check = _number(reader, top, "check_timeout", 60, (1, LONGEST_CHECK))
+    landing = _landing(reader, top, engine)
+    statement = _number(reader, top, "statement_timeout", 1800, (1, LONGEST_STATEMENT))
+    grace = _number(reader, top, "stop_grace", 1, (0, LONGEST_GRACE))
+    if reader.problems:
+        raise ProjectError(reader.problems)
+    return Profile(name, engine, warehouse, threads, settings, every, keep, alerts, check, landing, statement, grace)
+
+
+def refusal(root: Path, name: str, refused: Mapping[str, str]) -> ProjectError:
+    """Say at each setting of a profile what its engine has against it; where it comes of the environment, not that."""
+    reader = _open(root, name)
+    raw = reader.root["settings"]
+    for key, why in refused.items():
+        written = reader.text(raw, key)
+        message = f"DuckDB doesn't take the setting `{key}: {written}`{'' if VARIABLE.search(written) else f': {why}'}"
+        known = "`spark.` before a name is for the engines spark and auto." if key.startswith("spark.") else ""
+        hint = known or "Names and values are DuckDB's, such as memory_limit: 4GB"
+        reader.problem("SR131", reader.value_place(raw, key), message, hint)
+    return ProjectError(reader.problems)
+
+
+def _open(root: Path, name: str) -> Reader:
+    file, where = root / "profiles" / f"{name}.yml", Place(f"profiles/{name}.yml")
+    if not re.fullmatch(r"[\w.-]+", name) or not file.is_file():
+        there = sorted(f.stem for f in (root / "profiles").glob("*.yml"))
+        hint = f"There are: {', '.join(there)}." if there else "Write one: engine, warehouse, threads, settings."
+        raise ProjectError([Problem("SR130", where, f"there is no profile `{name}`", hint + did_you_mean(name, there))])
+    try:
+        reader = Reader(where.file, file.read_text(encoding="utf-8-sig"), [])
+    except UnicodeDecodeError:
+        raise ProjectError([Problem("SR101", where, "the file is not UTF-8 text", "Save it as UTF-8.")]) from None
+    if reader.broken:
+        raise ProjectError(reader.problems)
+    return reader
+
+
+def _engine(reader: Reader, top: dict[str, object]) -> str:
+    engine = _expanded(reader, top, "engine")
+    if top.get("engine") is not None and engine not in ENGINES:
+        written = reader.text(top, "engine")
+        hint = f"Engines: {', '.join(ENGINES)}.{did_you_mean(written, ENGINES)}"
+        reader.problem("SR131", reader.value_place(top, "engine"), f"unknown engine `{written}`", hint)
+    return engine
+
+
+def _landing(reader: Reader, top: dict[str, object], engine: str) -> str:
+    """Read which engine new landing tables begin with; only `auto` has a choice."""
+    landing = _expanded(reader, top, "landing")
+    if top.get("landing") is None:
+        return ""
+    place, written = reader.value_place(top, "landing"), reader.text(top, "landing")
+    if landing not in LANDS:
+        hint = f"Engines that land: {', '.join(LANDS)}.{did_you_mean(written, LANDS)}"
+        reader.problem("SR131", place, f"`{written}` is no engine that lands", hint)
+    elif engine != "auto":
+        message = f"`landing` has a meaning with `engine: auto`, not with {engine}"
+        reader.problem("SR131", place, message, "Leave it out.")
+    return landing
+
+
+def _warehouse(reader: Reader, top: dict[str, object], root: Path) -> str:
+    before = len(reader.problems)
+    text, written = _expanded(reader, top, "warehouse"), reader.text(top, "warehouse")
+    if len(reader.problems) > before:
+        return ""
+    try:
+        folder, project = (root / text).resolve(), root.resolve()
+    except ValueError:  # half a sign, or U+0000: no path at all, as `_check_path` says
+        return str(root / text)
+    if "://" in text:
+        # It would quietly become a local folder of that name.
+        message, hint = f"the warehouse `{written}` is no folder", "Tables lie in a folder; mount the store there."
+        reader.problem("SR131", reader.value_place(top, "warehouse"), message, hint)
+    elif top.get("warehouse") is not None and (project == folder or folder in project.parents):
+        # `sqlrun clean --warehouse` deletes it.
+        message, hint = f"the warehouse `{written}` would hold the project itself", "warehouse: warehouse/local"
+        reader.problem("SR131", reader.value_place(top, "warehouse"), message, hint)
+    return str(folder)
+
+
+def _check_path(reader: Reader, top: dict[str, object], warehouse: str, engine: str) -> None:
+    """Note a path that an engine would fail at, or read as another (SR737); what it is may be a secret."""
+    fault = path_fault(warehouse, engine)
+    if fault:
+        message = f"the path of the warehouse holds `{fault}`, which {engine or 'the engine'} can't name"
+        hint = "Move the project, or name another folder: letters, digits, blanks and most signs will do."
+        reader.problem("SR737", reader.value_place(top, "warehouse"), message, hint)
+
+
+def _alerts(reader: Reader, top: dict[str, object]) -> Alerts:
+    """Read who is told; the file's own text alone is shown, as an address holds a secret."""
+    if top.get("alerts") is None:
+        return Alerts()
+    node = reader.mapping(top["alerts"], reader.value_place(top, "alerts"), "alerts", ALERT_KEYS)
+    webhook = _expanded(reader, node, "webhook")
+    place = reader.value_place(node, "command")
+    command = tuple(_filled(reader, word, place) for word in reader.texts(node, "command"))
+    if webhook and not _is_address(webhook):
+        message = f"the webhook `{reader.text(node, 'webhook')}` is no http(s) address without a user's name"
+        reader.problem("SR131", reader.value_place(node, "webhook"), message, "webhook: ${ALERT_URL}")
+    if command and not command[0]:
+        reader.problem("SR131", place, "the command of `alerts` has no name", "command: [notify, --quiet]")
+    return Alerts(webhook, command, _number(reader, node, "timeout", 20, (1, LONGEST_ALERT)))
+
+
+def _is_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        parts.port  # noqa: B018  a port that is none raises
+    except ValueError:
+        return False
+    sound = parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in parts.netloc
+    return sound and text.isascii() and text.isprintable() and " " not in text
+
+
+def _number(reader: Reader, top: dict[str, object], key: str, default: int, limits: tuple[int, int]) -> int:
+    text = _expanded(reader, top, key) or str(default)
+    least, most = limits
+    if re.fullmatch("[0-9]{1,8}", text) and least <= int(text) <= most:
+        return int(text)
+    message = f"`{key}` must be a whole number from {least} to {most}, not `{reader.text(top, key)}`"
+    reader.problem("SR131", reader.value_place(top, key), message, f"{key}: {default}")
+    return default
+
+
+def _expanded(reader: Reader, node: object, key: str) -> str:
+    """Read a text and put the environment's values in."""
+    return _filled(reader, reader.text(node, key), reader.value_place(node, key))
+
+
+def _filled(reader: Reader, text: str, place: Place) -> str:
+    def value(found: re.Match[str]) -> str:
+        if found[0] == "$${":
+            return "${"
+        name = found[1]
+        if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) or not found[0].endswith("}"):
+            hint = "Write ${NAME}; $${ stands for ${ itself."
+            reader.problem("SR132", place, f"`{found[0]}` does not name an environment variable", hint)
+            return ""
+        if name not in os.environ:
+            hint = f"Set it before the run: export {name}=..."
+            reader.problem("SR132", place, f"the environment variable {name} is not set", hint)
+            return ""
+        return os.environ[name]
+
+    return VARIABLE.sub(value, text)

@@ -1,0 +1,64 @@
+"""YAML values to suites of expectations. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from sqlrun.errors import Place
+from sqlrun.load.yaml_reader import Reader, plain
+from sqlrun.project import Expectation, Limit, Suite
+
+SUITE_KEYS = ("name", "description", "expectations", "max_quarantined", "meta")
+EXPECTATION_KEYS = ("type", "kwargs", "severity", "on_fail", "description", "meta")
+SEVERITIES = ("critical", "warning", "info")
+LIMIT = re.compile(r"(?P<share>[0-9]{1,3}([.][0-9]{1,9})?)%|[0-9]{1,12}")
+ON_FAIL = ("fail", "warn", "quarantine")
+
+
+def suite(reader: Reader, model: str) -> Suite:
+    """Read a file of expectations; whether their types and arguments make sense is not judged here."""
+    root = reader.mapping(reader.root, Place(reader.file), "a suite", SUITE_KEYS, ("expectations",))
+    found = []
+    for item, place in reader.items(root, "expectations", "a suite"):
+        item = reader.mapping(item, place, "an expectation", EXPECTATION_KEYS, ("type",))
+        severity = reader.choice(item, "severity", SEVERITIES, "critical")
+        on_fail = reader.choice(item, "on_fail", ON_FAIL, "fail" if severity == "critical" else "warn")
+        kwargs = item.get("kwargs")
+        if kwargs is not None and not isinstance(kwargs, Mapping):
+            hint = "kwargs: {column: order_id}"
+            reader.problem("SR103", reader.value_place(item, "kwargs"), "`kwargs` must be a mapping", hint)
+            kwargs = None
+        kind, description = reader.text(item, "type"), reader.words(item)
+        found.append(Expectation(kind, _floats(plain(kwargs or {})), severity, on_fail, description, place))
+    return Suite(model, reader.file, tuple(found), _limit(reader, root))
+
+
+def _limit(reader: Reader, root: Any) -> Limit | None:
+    """Read `max_quarantined`: a share in per cent or a whole number of lines."""
+    if not isinstance(root, Mapping) or "max_quarantined" not in root:
+        return None
+    text = reader.text(root, "max_quarantined").replace(" ", "")
+    empty = root["max_quarantined"] is None
+    place = reader.place(root, "max_quarantined") if empty else reader.value_place(root, "max_quarantined")
+    share = LIMIT.fullmatch(text)
+    if share is None or (share["share"] is not None and Decimal(share["share"]) > 100):
+        message = f"`max_quarantined` can't be `{root['max_quarantined']}`"
+        reader.problem("SR717", place, message, "Write a share of the landed lines, as in 0.5%, or a count, as in 20.")
+        return None
+    return Limit(text, place)
+
+
+def _floats(value: Any) -> Any:
+    """Turn exact decimals into floats: what Great Expectations takes for numbers."""
+    match value:
+        case dict():
+            return {key: _floats(inner) for key, inner in value.items()}
+        case list():
+            return [_floats(inner) for inner in value]
+        case Decimal():
+            return float(value)
+        case _:
+            return value

@@ -1,0 +1,170 @@
+"""Files that lie where files count and that nobody reads: each is named, with what to do. Shell: folders, target/.
+
+In the project's own folders such a file is an error: it may hold a model or a check that would be missed. In a source's
+folder others write, so what isn't read there is told, once, and stops nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from sqlrun.errors import Place, Problem
+from sqlrun.load.folder import Folder
+from sqlrun.load.yaml_reader import listed
+from sqlrun.project import Source
+
+SUFFIXES: Mapping[str, tuple[str, ...]] = {
+    "models": (".sql", ".yml"),
+    "macros": (".sql", ".yml"),
+    "seeds": (".csv", ".yml"),
+    "expectations": (".yml", ".sql"),
+    "profiles": (".yml",),
+}
+# What people and their tools leave anywhere.
+QUIET = frozenset(
+    {
+        ".md", ".txt", ".rst", ".adoc", ".bak", ".orig", ".rej", ".swp", ".swo", ".tmp", ".log", ".pyc", ".lock",
+        ".png", ".jpg", ".jpeg", ".gif", ".svg", ".pdf", ".drawio", ".code-workspace", ".ini", ".db",
+    }
+)  # fmt: skip
+QUIET_NAMES = frozenset({"readme", "license", "licence", "makefile", "codeowners", "notice", "changelog"})
+DOCS = "{% docs"
+_SETTINGS = "Write what it says into pyproject.toml, under [tool.sqlrun], and move this file elsewhere."
+_PACKAGES = (
+    "There are no packages: copy the macros that are called into macros/, one a file, and move this file elsewhere."
+)
+# What dbt reads in a project's folder.
+OF_DBT: Mapping[str, str] = {
+    "dbt_project.yml": _SETTINGS,
+    "dbt_project.yaml": _SETTINGS,
+    "packages.yml": _PACKAGES,
+    "dependencies.yml": _PACKAGES,
+    "profiles.yml": "A profile is a file of profiles/, such as profiles/duckdb.yml. Move this one elsewhere.",
+    "selectors.yml": "Nodes are chosen on the command line, by --select. Move this file elsewhere.",
+}
+ROOMS_OF_DBT: Mapping[str, str] = {
+    "snapshots": "There are no snapshots: a model may keep each version that a source sends. Move this file elsewhere.",
+    "analyses": "Make it a model, or move it elsewhere.",
+    "analysis": "Make it a model, or move it elsewhere.",
+    "dbt_packages": _PACKAGES,
+}
+_SINGULAR = "A test as SQL is a check: move it to expectations/, where it reads one model by ref()."
+_GENERIC = "There are no generic tests: write an expectation, or a check as SQL, in expectations/."
+_PYTHON = "A model is one SELECT: write models/NAME.sql, or land what Python makes as a source's files."
+BOOK = "unread.json"
+# So many names are told of one source.
+MOST = 5
+
+
+def problems(folder: Folder) -> None:
+    """Note the project's files that look as if they counted but don't (SR117)."""
+    for room, suffixes in SUFFIXES.items():
+        for file in folder.files(room):
+            if file.suffix not in suffixes and (not quiet(file.name) or _has_docs(file)):
+                _note(folder, file, _instead(room, file, suffixes))
+    names = {entry.name for entry in os.scandir(folder.root)}
+    for name, hint in OF_DBT.items():
+        if name in names:
+            _note(folder, folder.root / name, hint)
+    for room, hint in ROOMS_OF_DBT.items():
+        for file in folder.files(room) if room in names else ():
+            if not quiet(file.name):
+                _note(folder, file, hint)
+    for file in _tests(folder.root / "tests") if "tests" in names else ():
+        text = file.read_bytes().decode("utf-8", "replace")
+        if "{% test" in text or "{%- test" in text or "{% data_test" in text:
+            _note(folder, file, _GENERIC)
+        elif "ref(" in text or "source(" in text:
+            _note(folder, file, _SINGULAR)
+
+
+def quiet(name: str) -> bool:
+    """Tell whether a file needs no word: documents, and what editors and systems leave.
+
+    >>> quiet("README.md"), quiet("orders.sql~"), quiet("orders.py"), quiet("orders.json.gz")
+    (True, True, False, False)
+    """
+    path = Path(name.lower())
+    hidden = name.startswith((".", "#")) or name.endswith("~")
+    return hidden or path.suffix in QUIET or path.name in QUIET_NAMES
+
+
+def _note(folder: Folder, file: Path, hint: str) -> None:
+    folder.problems.append(Problem("SR117", Place(folder.name(file)), "sqlrun does not read this file", hint))
+
+
+def _instead(room: str, file: Path, suffixes: tuple[str, ...]) -> str:
+    if file.suffix == ".py" and room == "models":
+        return _PYTHON
+    if file.suffix == ".md":
+        return "Doc blocks aren't read: write the text into the contract's `description`, and take the block out."
+    return f"{room}/ holds {' and '.join(suffixes)} files; rename it, or move it elsewhere."
+
+
+def _has_docs(file: Path) -> bool:
+    if file.suffix != ".md":
+        return False
+    with suppress(OSError):
+        return DOCS in file.read_bytes().decode("utf-8", "replace").replace("{%-", "{%")
+    return False
+
+
+def _tests(room: Path) -> Iterator[Path]:
+    """List what may be dbt's tests; folders below one of Python's tests are Python's."""
+    entries = [entry for entry in os.scandir(room) if not entry.name.startswith(".")]
+    yield from (Path(e.path) for e in entries if e.name.endswith(".sql") and e.is_file())
+    if any(entry.name.endswith(".py") for entry in entries):
+        return
+    for entry in entries:
+        if entry.is_dir() and entry.name != "fixtures":
+            yield from sorted(Path(entry.path).rglob("*.sql"))
+
+
+def in_sources(root: Path, sources: Iterable[Source]) -> dict[str, tuple[str, ...]]:
+    """List what lies in sources' folders and doesn't land, by the folder."""
+    from sqlrun.engines.source_files import is_source_file  # it loads sqlglot, which a project without sources spares
+
+    found: dict[str, tuple[str, ...]] = {}
+    for path in dict.fromkeys(source.path for source in sources):
+        with suppress(OSError):
+            names = sorted(
+                entry.name + ("/" if Path(entry.path).is_dir() else "")
+                for entry in os.scandir(root / path)
+                if not is_source_file(entry) and not _unfinished(entry.name)
+            )
+            if names:
+                found[path] = tuple(names)
+    return found
+
+
+def _unfinished(name: str) -> bool:
+    """Tell whether a file is hidden or being written, or tells people what lies there."""
+    return name.startswith((".", "_", "#")) or name.endswith(("~", ".tmp", ".part", ".swp", ".lock", ".md"))
+
+
+def told(root: Path, sources: Iterable[Source]) -> tuple[str, ...]:
+    """Say what doesn't land, of each source's folder, and remember it: what was told isn't told again."""
+    found, file = in_sources(root, sources), root / "target" / BOOK
+    before: dict[str, list[str]] = {}
+    if found:
+        with suppress(OSError, ValueError):
+            before = json.loads(file.read_text(encoding="utf-8"))
+    new = {path: [name for name in names if name not in before.get(path, ())] for path, names in found.items()}
+    said = tuple(_said(path, names) for path, names in new.items() if names)
+    if said:
+        with suppress(OSError):
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(json.dumps(found), encoding="utf-8")
+    return said
+
+
+def _said(path: str, names: list[str]) -> str:
+    shown = listed(names[:MOST]) + (f" and {len(names) - MOST:,} more" if len(names) > MOST else "")
+    return (
+        f"{path} holds what does not land: {shown}. A source's files are JSON lines in *.json, *.jsonl or *.ndjson, "
+        "uncompressed and in no folder below, with names in UTF-8: write them so, or move these elsewhere."
+    )

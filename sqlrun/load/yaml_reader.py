@@ -1,0 +1,285 @@
+"""YAML text as plain values that know their place; the one home of ruamel.yaml. Pure.
+
+Plain text is read by `yaml_plain`, all other by ruamel.yaml, which also says what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sqlrun.errors import Place, Problem
+from sqlrun.load.dbt_keys import instead
+from sqlrun.load.yaml_fast import Listed, Mapped, Unusual, number, read
+from sqlrun.runtime.text_lines import text_lines
+
+TAG = "tag:yaml.org,2002:"
+MOST_NAMES = 30
+# Values of one file, counted as often as aliases repeat them: a few aliases of aliases are billions of values.
+MOST_VALUES = 200_000
+# The mark of a text whose lines stand below it as they are.
+BLOCK = re.compile(r"(?:&\S+ +)?\|[-+0-9]*(?:\s+#.*)?\s*")
+# Digits of a whole number; Python takes ever longer to read them.
+MOST_DIGITS = 100
+
+
+class Reader:
+    """One YAML file: its values with places, and the problems found in it.
+
+    `broken` says that the file is no YAML at all: that is noted, and nothing more can be said of it.
+    """
+
+    def __init__(self, file: str, text: str, problems: list[Problem]) -> None:
+        self.file, self.problems = file, problems
+        self.broken = False
+        self._values = 0
+        self.lines = text_lines(text)
+        self.root: Any = self._parse(text)
+
+    def _parse(self, text: str) -> Any:
+        try:
+            return read(self.file, text)
+        except Unusual:
+            return self._composed(text)
+
+    def _composed(self, text: str) -> Any:
+        from ruamel.yaml import YAML
+        from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+        # Nodes instead of values: a loader forgets places, digits of decimals, and all but the first repeated key.
+        yaml = YAML(typ="safe", pure=True)
+        try:
+            node = yaml.compose(text)
+            return None if node is None else self._value(node, ())
+        except MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            place = self._at(mark) if mark else Place(self.file)
+            what = (error.problem or error.context or "can't be read").split("\n")[0].removeprefix("but ")
+            self.problem("SR101", place, f"YAML: {what}", "Mend the YAML at this place.")
+        except YAMLError as error:
+            # Not the first line alone: it may hold the character that can't be shown.
+            what = getattr(error, "reason", "") or "can't be read"
+            line = text.count("\n", 0, getattr(error, "position", 0)) + 1
+            self.problem("SR101", Place(self.file, line), f"YAML: {what}", "Mend the YAML in this line.")
+        except RecursionError:
+            self.problem("SR101", Place(self.file), "YAML: nested too deeply", "Mend the brackets.")
+        except _TooMany as error:
+            message = f"YAML: the file has more than {MOST_VALUES:,} values, counted as often as aliases repeat them"
+            self.problem("SR101", error.place, message, "Write out what is needed, or put it in a seed.")
+        except ValueError:
+            self.problem("SR101", Place(self.file), "YAML: a value can't be read", "Quote it.")
+        self.broken = True
+        return None
+
+    def _at(self, mark: Any) -> Place:
+        return Place(self.file, mark.line + 1, mark.column + 1)
+
+    def _value(self, node: Any, above: tuple[int, ...]) -> Any:
+        place = self._at(node.start_mark)
+        if id(node) in above:
+            self.problem("SR101", place, "YAML: this value holds itself", "Write it out.")
+            return None
+        self._values += 1
+        if self._values > MOST_VALUES:
+            raise _TooMany(place)
+        above = (*above, id(node))
+        match node.id:
+            case "mapping":
+                return self._mapped(node, above)
+            case "sequence":
+                listed = Listed(place)
+                for item in node.value:
+                    listed.append(self._value(item, above))
+                    listed.items_at.append(self._at(item.start_mark))
+                return listed
+            case _:
+                return self._scalar(str(node.ctag), node.value, place)
+
+    def _mapped(self, node: Any, above: tuple[int, ...]) -> Mapped:
+        mapped = Mapped(self._at(node.start_mark))
+        merged: list[Mapped] = []
+        for key, item in node.value:
+            at = self._at(key.start_mark)
+            if key.id != "scalar":
+                self.problem("SR101", at, "YAML: a key must be a text", "Write `key: value`.")
+                continue
+            value = self._value(item, above)
+            if str(key.ctag) == f"{TAG}merge":
+                merged += [p for p in (value if isinstance(value, Listed) else [value]) if isinstance(p, Mapped)]
+            elif key.value in mapped:
+                first = mapped.keys_at[key.value].line
+                self.problem("SR101", at, f"YAML: the key `{key.value}` stands twice", f"It is in line {first} too.")
+            else:
+                mapped[key.value] = value
+                mapped.keys_at[key.value], mapped.values_at[key.value] = at, self._at(item.start_mark)
+        for part in merged:
+            for name in [name for name in part if name not in mapped]:
+                mapped[name] = part[name]
+                mapped.keys_at[name], mapped.values_at[name] = part.keys_at[name], part.values_at[name]
+        return mapped
+
+    def _scalar(self, tag: str, text: str, place: Place) -> Any:
+        match tag.removeprefix(TAG):
+            case "null":
+                return None
+            case "bool":
+                return text.lower() == "true"
+            case "int":
+                digits = text.replace("_", "")
+                if len(digits) > MOST_DIGITS:
+                    message = f"YAML: a whole number of {len(digits):,} digits"
+                    self.problem("SR101", place, message, "Quote it, if it is a text.")
+                    return 0
+                base = 0 if digits.lstrip("+-")[:2] in ("0x", "0o", "0b") else 10
+                return int(digits, base) if re.fullmatch(r"[+-]?(0[xob])?[0-9a-fA-F]+", digits) else text
+            case "float":
+                return number(text)
+            case "str" | "value" | "timestamp":  # a time stays as it is written: its type is the contract's to say
+                return str(text)
+            case other:
+                self.problem("SR101", place, f"YAML: the tag {other} means nothing here", "Leave it out.")
+                return str(text)
+
+    def problem(self, code: str, place: Place, message: str, hint: str = "") -> None:
+        """Note a problem, with its line of text."""
+        excerpt = self.lines[place.line - 1] if 0 < place.line <= len(self.lines) else ""
+        self.problems.append(Problem(code, place, message, hint, excerpt))
+
+    def place(self, node: Any, key: Any = None) -> Place:
+        """Find where a value, one of its keys or one of its items stands."""
+        match node:
+            case Mapped():
+                return node.keys_at.get(key, node.place)
+            case Listed():
+                return node.items_at[key] if key is not None else node.place
+            case _:
+                return Place(self.file)
+
+    def value_place(self, node: Any, key: str) -> Place:
+        """Find where the value of a key stands."""
+        return node.values_at.get(key, node.place) if isinstance(node, Mapped) else Place(self.file)
+
+    def text_place(self, place: Place, text: str) -> Place:
+        """Find where the first letter of a text stands: of a block (`|`) below its mark, of another at its quote."""
+        line = self.lines[place.line - 1] if place.line <= len(self.lines) else ""
+        if not BLOCK.fullmatch(line[place.column - 1 :]):
+            return place
+        written = text.split("\n")
+        first = next((number for number, one in enumerate(written) if one.strip()), 0)
+        found = self.lines[place.line + first] if place.line + first < len(self.lines) else ""
+        return Place(self.file, place.line + 1, len(found) - len(written[first].rstrip("\n")) + 1)
+
+    def mapping(self, node: Any, where: Place, what: str, known: Iterable[str], required: Iterable[str] = ()) -> Any:
+        """Check that a value is a mapping with known keys; an empty one where it isn't."""
+        known = tuple(known)
+        if not isinstance(node, Mapping):
+            self.problem("SR103", where, f"{what} must be a mapping", f"Known keys: {', '.join(known)}.")
+            return {}
+        for key in node:
+            if key not in known:
+                hint = f"Known keys: {', '.join(known)}.{instead(key) or did_you_mean(key, known)}"
+                self.problem("SR102", self.place(node, key), f"unknown key `{key}` of {what}", hint)
+        for key in required:
+            if node.get(key) is None:
+                at = self.place(node, key) if key in node else where
+                self.problem("SR104", at, f"{what} lacks `{key}`", f"Add `{key}:` with a value.")
+        return node
+
+    def items(self, node: Any, key: str, what: str) -> list[tuple[Any, Place]]:
+        """List the items of a sequence under a key, each with its place; a single item that is no list is a problem."""
+        value = node.get(key) if isinstance(node, Mapping) else None
+        if value is None:
+            return []
+        if not isinstance(value, list):
+            message = f"`{key}` of {what} must be a list"
+            self.problem("SR103", self.value_place(node, key), message, "Begin each item with `- `.")
+            return []
+        return [(item, self.place(value, index)) for index, item in enumerate(value)]
+
+    def text(self, node: Any, key: str, default: str = "") -> str:
+        """Read a text; another kind of scalar is taken by its letters, a list or mapping is a problem."""
+        value = node.get(key) if isinstance(node, Mapping) else None
+        if isinstance(value, Mapping | list):
+            self.problem("SR103", self.value_place(node, key), f"`{key}` must be a text")
+            return default
+        if isinstance(value, bool):
+            return str(value).lower()
+        return default if value is None else str(value).strip()
+
+    def words(self, node: Any, key: str = "description") -> str:
+        """Read a text for people; dbt's `{{ doc('x') }}` would be shown as it stands, which nobody means."""
+        text = self.text(node, key)
+        if "{{" in text:
+            message = f"`{key}` holds `{{{{`, and YAML is no template"
+            self.problem("SR110", self.value_place(node, key), message, "Write the text itself.")
+        return text
+
+    def choice(self, node: Any, key: str, choices: tuple[str, ...], default: str) -> str:
+        """Read one of several words; the default where it is another."""
+        value = self.text(node, key, default)
+        if value in choices:
+            return value
+        if not isinstance(node[key], Mapping | list):
+            hint = f"Choose one of {', '.join(choices)}.{did_you_mean(value, choices)}"
+            self.problem("SR110", self.value_place(node, key), f"`{key}` can't be `{value}`", hint)
+        return default
+
+    def flag(self, node: Any, key: str, default: bool) -> bool:
+        """Read true or false."""
+        value = node.get(key, default) if isinstance(node, Mapping) else default
+        if not isinstance(value, bool):
+            self.problem("SR103", self.value_place(node, key), f"`{key}` must be true or false, not `{value}`")
+            return default
+        return value
+
+    def texts(self, node: Any, key: str) -> tuple[str, ...]:
+        """Read a list of texts; one text alone is a list of one."""
+        value = node.get(key) if isinstance(node, Mapping) else None
+        if value is None:
+            return ()
+        if isinstance(value, str):
+            return (value,)
+        if not isinstance(value, list) or any(isinstance(v, Mapping | list) or v is None for v in value):
+            self.problem("SR103", self.value_place(node, key), f"`{key}` must be a list of texts", f"{key}: [a, b]")
+            return ()
+        return tuple(str(v) for v in value)
+
+
+class _TooMany(Exception):
+    """A file's aliases make more values than a project can hold."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        super().__init__()
+
+
+def plain(value: Any) -> Any:
+    """Turn a value into plain dicts, lists and scalars."""
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [plain(v) for v in value]
+    return value
+
+
+def listed(names: Iterable[str]) -> str:
+    """Write names in a row; of very many only the first.
+
+    >>> listed(["b", "a"]), listed([])
+    ('b, a', 'none')
+    """
+    found = list(names)
+    more = f" and {len(found) - MOST_NAMES} more" if len(found) > MOST_NAMES else ""
+    return (", ".join(found[:MOST_NAMES]) or "none") + more
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Name the nearest of what exists, as a sentence to append; nothing where none is near.
+
+    >>> did_you_mean("amout", ["amount", "id"])
+    ' Did you mean `amount`?'
+    """
+    near = difflib.get_close_matches(str(name), list(known), 1)
+    return f" Did you mean `{near[0]}`?" if near else ""

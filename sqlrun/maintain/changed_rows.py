@@ -1,0 +1,170 @@
+"""What a tick changed in a table, read once from the files that its commits name. Shell: the engine.
+
+The rows that are checked, what of a landing was set aside, and what the table's checksum gains all come from one
+statement: opening the files and reading their columns is most of what each would cost by itself.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from sqlrun.engine_api import Relation
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.incremental.compile import Compiled
+from sqlrun.incremental.landing.query import FILE, HIDDEN, ORIGIN, REASON, RESCUED
+from sqlrun.maintain import row_hash
+from sqlrun.maintain.checksums import BITS, Checksum
+from sqlrun.maintain.maintain import Progress
+from sqlrun.plan.plan import QUARANTINED_ROWS
+from sqlrun.runtime.arrow_values import scalar
+from sqlrun.transpile.writer import identifier
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# So many changed rows are looked at in one piece.
+LARGE = 250_000
+# Lines that were quarantined, by reason.
+Reasons = tuple[tuple[str, int], ...]
+# What is asked for besides a table's own columns.
+WEIGHT, SHOWN, NUMBER = "_weight", "_sqlrun.shown", "_sqlrun.number"
+# Half of a number's bits: sums of halves don't run over.
+HALF = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A model's change in a tick: its commits, and what they brought to its own table.
+
+    `rows` are those that came or changed and that readers see, as they are now; None where they are too many to be
+    held at once, `count` says how many there are. `aside`: lines that were quarantined, by reason. `files` and
+    `rescued`: of how many files lines came, and how many have fields that nobody declared. `added` is what the
+    table's checksum gains, None where it has to be added up by itself. `grew`: it is known that no row left.
+    """
+
+    commits: tuple[int, ...] = ()
+    rows: pa.Table | None = None
+    count: int = 0
+    aside: Reasons = ()
+    files: int = 0
+    rescued: int = 0
+    added: Checksum | None = None
+    grew: bool = False
+
+    @property
+    def quarantined(self) -> int:
+        """Count the lines that were set aside."""
+        return sum(count for _, count in self.aside)
+
+    @property
+    def lines(self) -> int:
+        """Count the lines of a source that came, those that were set aside among them."""
+        return self.count + self.quarantined
+
+
+def feed(progress: Progress, model: Compiled, commits: tuple[int, ...], where: str) -> Relation:
+    """Bind `feed` to the changes of a model's own table."""
+    table = progress.plan.tables[model.name]
+    return Relation("feed", table.spec.path, table.public, "changes", commits=commits, where=where)
+
+
+def query(progress: Progress, model: Compiled) -> str:
+    """Write the query for the rows of `feed` that came or changed; all columns, as samples show whole rows."""
+    return f"select {_names(progress, model)} from feed where {WEIGHT} > 0"
+
+
+def read(progress: Progress, model: Compiled, commits: tuple[int, ...]) -> Change:
+    """Read what commits changed: at once, unless it is too large to be held."""
+    if delta_table.rows_changed(progress.plan.tables[model.name].spec.path, commits) <= LARGE:
+        most = 2 * LARGE  # an updated row is there twice
+        found = progress.reader.query(*_all(progress, model, commits, most + 1))
+        if found.num_rows <= most:
+            return _parted(found, [column.name for column in model.own.public], commits)
+    return _one_by_one(progress, model, commits)
+
+
+def _names(progress: Progress, model: Compiled) -> str:
+    return ", ".join(identifier(column.name, progress.reader.dialect) for column in model.own.public)
+
+
+def _all(progress: Progress, model: Compiled, commits: tuple[int, ...], most: int) -> tuple[str, tuple[Relation, ...]]:
+    """Write the query for all that is asked of a change, hidden columns and rows that left included."""
+    table, dialect = progress.plan.tables[model.name], progress.reader.dialect
+    items = [_names(progress, model), WEIGHT]
+    if table.where:
+        items.append(f"({table.where}) as {identifier(SHOWN, dialect)}")
+    if model.source is not None:
+        items += [REASON, FILE, RESCUED]
+    if table.state is not None and table.state.checksum:
+        number = row_hash.number(table.spec.columns, dialect)
+        items.append(f"cast({number} as bigint) as {identifier(NUMBER, dialect)}")
+    changes = Relation("feed", table.spec.path, table.spec.columns, "changes", commits=commits)
+    return f"select {', '.join(items)} from feed limit {most}", (changes,)
+
+
+def _parted(found: pa.Table, public: list[str], commits: tuple[int, ...]) -> Change:
+    """Part what was read into what is asked for."""
+    import pyarrow.compute as pc
+
+    came = pc.greater(found.column(WEIGHT), scalar(0))
+    grew = bool(pc.all(came).as_py())
+    if SHOWN in found.column_names:
+        came = pc.and_(came, pc.fill_null(found.column(SHOWN), scalar(False)))
+    rows = found.select(public)
+    if not pc.all(came).as_py():
+        rows = rows.filter(came)
+    held = rows if rows.num_rows <= LARGE else None
+    change = Change(commits, held, rows.num_rows, added=_added(found), grew=grew)
+    if FILE not in found.column_names:
+        return change
+    files, rescued = pc.count_distinct(found.column(FILE)).as_py(), found.column(RESCUED)
+    return replace(change, aside=_aside(found), files=files, rescued=len(rescued) - rescued.null_count)
+
+
+def _aside(found: pa.Table) -> Reasons:
+    """Count quarantined lines by reason; one that was replayed has left its reason, and may have come with another."""
+    import pyarrow.compute as pc
+
+    reasons, weights = found.column(REASON), found.column(WEIGHT)
+    if reasons.null_count == len(reasons):
+        return ()
+    counts: Counter[str] = Counter()
+    for weight in (1, -1):
+        for each in pc.value_counts(reasons.filter(pc.equal(weights, scalar(weight)))).to_pylist():
+            if each["values"] is not None:
+                counts[str(each["values"])] += weight * int(each["counts"])
+    return tuple(sorted((reason, count) for reason, count in counts.items() if count > 0))
+
+
+def _added(found: pa.Table) -> Checksum | None:
+    """Add up the rows that came and take off those that left."""
+    import pyarrow.compute as pc
+
+    if NUMBER not in found.column_names:
+        return None
+    weights = found.column(WEIGHT)
+    numbers = pc.multiply(weights, found.column(NUMBER))
+    high = pc.sum(pc.shift_right(numbers, scalar(HALF))).as_py() or 0
+    low = pc.sum(pc.bit_wise_and(numbers, scalar(2**HALF - 1))).as_py() or 0
+    return Checksum(int(pc.sum(weights).as_py() or 0), (high * 2**HALF + low) % 2**BITS)
+
+
+def _one_by_one(progress: Progress, model: Compiled, commits: tuple[int, ...]) -> Change:
+    """Ask for each thing by itself; the rows are held only if they are few."""
+    ask, shown = progress.reader.query, feed(progress, model, commits, progress.plan.tables[model.name].where)
+    changed = ask(f"{query(progress, model)} limit {LARGE + 1}", (shown,))
+    change = Change(commits, changed, changed.num_rows)
+    if changed.num_rows > LARGE:
+        (counted,) = ask(f"select count(*) as n from feed where {WEIGHT} > 0", (shown,)).to_pylist()
+        change = Change(commits, None, int(counted["n"]))
+    if model.source is None:
+        return change
+    origin = replace(shown, columns=ORIGIN[:1], where=QUARANTINED_ROWS)
+    sql = f"select {REASON} as reason, sum({WEIGHT}) as n from feed group by {REASON} having sum({WEIGHT}) > 0"
+    aside = tuple(sorted((str(row["reason"]), int(row["n"])) for row in ask(sql, (origin,)).to_pylist()))
+    landed = replace(shown, columns=tuple(column for column in HIDDEN if column.name in (FILE, RESCUED)), where="")
+    sql = f"select count(distinct {FILE}) as files, count({RESCUED}) as rescued from feed"
+    (counted,) = ask(sql, (landed,)).to_pylist()
+    return replace(change, aside=aside, files=int(counted["files"]), rescued=int(counted["rescued"]))

@@ -1,0 +1,142 @@
+"""What every table's rows add up to at each tick, so that a torn or doubled write is found. Shell: the engine.
+
+A table's checksum is how many rows it has and the sum of their numbers (`row_text.py`), which doesn't depend on their
+order. A tick adds the rows that came and takes off those that left, as its change feed has them; `verify --checksums`
+adds up the rows that are there. The two agree, or what was written isn't what the next tables were told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from sqlrun.engine_api import Dialect, Engine, Relation, StoredColumn
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.errors import EngineError
+from sqlrun.maintain import row_hash
+from sqlrun.maintain.maintain import Progress
+from sqlrun.publish.reader import query
+from sqlrun.publish.table_state import Published, TableState
+
+# Above so many rows the engine that has them adds them up, where it is another than the one that reads for checks.
+FEW = 1_000_000
+BITS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Checksum:
+    """How many rows a table has, and the sum of their numbers, modulo 2^64."""
+
+    rows: int
+    total: int
+
+    def plus(self, other: Checksum) -> Checksum:
+        """Add what came, less what left."""
+        return Checksum(self.rows + other.rows, (self.total + other.total) % 2**BITS)
+
+    def __str__(self) -> str:
+        """Write it as the ledger has it: rows, then the sum in hexadecimal digits."""
+        return f"{self.rows} {self.total:016x}"
+
+
+def read(text: str) -> Checksum:
+    """Read what the ledger has.
+
+    >>> read("3 00000000000000ff")
+    Checksum(rows=3, total=255)
+    """
+    rows, total = text.split(" ")
+    return Checksum(int(rows), int(total, 16))
+
+
+NOTHING: Mapping[str, Checksum | None] = MappingProxyType({})
+
+
+def add_to_states(progress: Progress, tables: tuple[str, ...], added: Mapping[str, Checksum | None] = NOTHING) -> None:
+    """Note what the tables' rows add up to after this tick; `added` is what some are known to have gained."""
+    for name in tables:
+        made = after(progress, name, added.get(name))
+        with progress.lock:
+            progress.states[name] = progress.states[name].with_checksum(str(made))
+
+
+def after(progress: Progress, name: str, added: Checksum | None = None) -> Checksum:
+    """Add a tick's change to what a table was; add up the whole of one that was built anew."""
+    table, now = progress.plan.tables[name], progress.states[name]
+    before = table.state
+    columns = table.spec.columns
+    if before is None or not before.checksum:
+        rows = delta_table.rows_at(table.spec.path, now.version)
+        whole = Relation("summed", table.spec.path, columns, "new", version=now.version)
+        return _added_up(_engine(progress, rows), whole)
+    commits = progress.commits(name, before.version, now.version)
+    if not commits:
+        return read(before.checksum)
+    if added is not None:
+        return read(before.checksum).plus(added)
+    rows = delta_table.rows_changed(table.spec.path, commits)
+    changes = Relation("summed", table.spec.path, columns, "changes", commits=commits)
+    return read(before.checksum).plus(_added_up(_engine(progress, rows), changes))
+
+
+def _engine(progress: Progress, rows: int) -> Engine:
+    return progress.reader if rows <= FEW else progress.engine
+
+
+def _added_up(engine: Engine, rows: Relation) -> Checksum:
+    return _of_row(engine.query(sql(rows, engine.dialect), (rows,)).to_pylist()[0])
+
+
+def _of_row(row: dict[str, str]) -> Checksum:
+    return Checksum(int(row["n"]), int(row["total"]) % 2**BITS)
+
+
+def sql(rows: Relation, dialect: Dialect) -> str:
+    """Write the query that adds up a relation named `summed`; it gives texts, which both engines give whole."""
+    changes = rows.flavour == "changes"
+    kind, weight = ("string", "cast(_weight as decimal(2, 0))") if dialect == "spark" else ("varchar", "_weight")
+    number = row_hash.number(rows.columns, dialect)
+    total = f"sum({weight} * {number})" if changes else f"sum({number})"
+    count = "sum(_weight)" if changes else "count(*)"
+    return (
+        f"select cast(coalesce({count}, 0) as {kind}) as n, cast(coalesce({total}, 0) as {kind}) as total from summed"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One table: what the ledger says that it adds up to, and what it does. `message`: it can't be read."""
+
+    table: str
+    told: Checksum
+    there: Checksum | None
+    message: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Tell whether the two are equal."""
+        return self.told == self.there
+
+
+def compare(warehouse: str, published: Published, names: tuple[str, ...]) -> Iterator[Found]:
+    """Add up the rows of the named models' tables, hidden ones included, as a published tick has them."""
+    for name, state in sorted(published.tables.items()):
+        if state.checksum and name.partition("__state_")[0] in names:
+            yield _found(warehouse, name, state)
+
+
+def _found(warehouse: str, name: str, state: TableState) -> Found:
+    told = read(state.checksum)
+    path = f"{warehouse}/{state.path}"
+    try:
+        rows = Relation("summed", path, _columns(path, state.version), "new", version=state.version)
+        there = _of_row(query(sql(rows, "duckdb"), [rows]).to_pylist()[0])
+    except EngineError as error:
+        return Found(name, told, None, str(error))
+    return Found(name, told, there)
+
+
+def _columns(path: str, version: int) -> tuple[StoredColumn, ...]:
+    """List the columns that a table has itself: the ledger names those that readers see."""
+    return delta_table.columns_at(path, version)

@@ -1,0 +1,168 @@
+"""Whose turn it is: the engine that carries out a table's statement of a tick. Shell: the engines, receipts, files.
+
+Where the profile names one engine, it is that one. With `engine: auto` DuckDB maintains what it can do as Spark would,
+and sooner; what only Spark can do, and what it is predicted to do sooner, is Spark's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlrun.engine_api import Engine
+from sqlrun.engines import source_files
+from sqlrun.engines.auto import AutoEngine
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.errors import EngineError, UnsuitedError
+from sqlrun.incremental.compile import Compiled
+from sqlrun.incremental.stages import Stage
+from sqlrun.incremental.statements import Tick
+from sqlrun.operations import checkpoint_check
+from sqlrun.plan import engine_cost
+from sqlrun.plan.engine_cost import Chosen, Work
+from sqlrun.plan.strategy_cost import FEW, USUAL
+from sqlrun.system_tables import receipts
+
+if TYPE_CHECKING:
+    from sqlrun.maintain.maintain import Progress
+
+# Which engine new landing tables begin with, unless the profile says otherwise (decision 17).
+LANDS = "duckdb"
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """An engine, and why where that isn't to be expected: "" otherwise."""
+
+    engine: Engine
+    note: str = ""
+
+
+def of_table(progress: Progress, stage: Stage, tick: Tick, changed: int) -> Turn:
+    """Choose the engine that maintains a table in this tick."""
+    engine = progress.engine
+    if not isinstance(engine, AutoEngine):
+        return Turn(engine)
+    if stage.model in engine.alone:
+        return Turn(engine.spark, f"{stage.name} is maintained by Spark: {engine.alone[stage.model]}")
+    work = _work(progress, stage, tick, changed)
+    if work.rows < FEW:
+        return Turn(engine.duckdb)  # nobody waits for Spark for so few rows, whatever receipts say
+    chosen = _chosen(progress, engine, work)
+    return Turn(engine.spark if chosen.engine == "spark" else engine.duckdb, engine_cost.told(stage.name, chosen))
+
+
+def _chosen(progress: Progress, engine: AutoEngine, work: Work) -> Chosen:
+    past = receipts.past(progress.warehouse, progress.plan.env)
+    return engine_cost.choose(work, past, engine.memory, spark_is_up=engine.spark_is_up)
+
+
+def _work(progress: Progress, stage: Stage, tick: Tick, changed: int) -> Work:
+    """Say what the statement will read; sizes of tables are looked up where they matter."""
+    whole = tick.fresh or tick.whole or stage.method == "full"
+    rows = round(changed * max(USUAL[stage.method], 1.0))
+    if not whole and rows < FEW:
+        return Work(stage.name, changed, rows)
+    inputs, volume = _held(progress, stage, changed)
+    if whole:
+        return Work(stage.name, changed, inputs, volume, whole=True)
+    return Work(stage.name, changed, rows, round(volume * min(1.0, rows / max(inputs, 1))))
+
+
+def _held(progress: Progress, stage: Stage, changed: int) -> tuple[int, int]:
+    """Add up the inputs' rows and bytes: as they were before this tick, unless it changed most of them."""
+    held = [size(*progress.before(name)) for name in stage.inputs]
+    if sum(rows for rows, _ in held) < 2 * changed:
+        tables, states = progress.plan.tables, progress.states
+        held = [size(tables[name].spec.path, states[name].version) for name in stage.inputs]
+    return sum(rows for rows, _ in held), sum(volume for _, volume in held)
+
+
+def size(path: str, version: int) -> tuple[int, int]:
+    """Tell a table's rows and bytes by its files' statistics."""
+    files = delta_table.files_at(delta_table.open_table(path, version))
+    return sum(int(f.get("num_records") or 0) for f in files), sum(int(f.get("size_bytes") or 0) for f in files)
+
+
+def instead(progress: Progress, turn: Turn, path: str, base: int, error: UnsuitedError) -> Turn:
+    """Give a table to Spark that DuckDB could not write; raise the error again where there is no other engine.
+
+    Only where nothing was committed.
+    """
+    engine = progress.engine
+    if not isinstance(engine, AutoEngine) or turn.engine is not engine.duckdb or delta_table.head(path) != base:
+        raise error
+    return Turn(engine.spark, f"{error.model} is maintained by Spark in this tick: {error}")
+
+
+def of_landing(progress: Progress, model: Compiled) -> Turn:
+    """Choose the engine that lands a model's source: the one that began it, which alone knows what it has landed."""
+    engine = progress.engine
+    if not isinstance(engine, AutoEngine):
+        return Turn(engine)
+    if model.name in engine.alone:
+        return Turn(engine.spark, f"{model.name} is landed by Spark: {engine.alone[model.name]}")
+    return Turn(engine.spark if (began(_checkpoint(progress, model)) or engine.lands) == "spark" else engine.duckdb)
+
+
+def _checkpoint(progress: Progress, model: Compiled) -> str:
+    return f"{progress.warehouse}/{checkpoint_check.checkpoint_of(progress.plan.tables[model.name].path)}"
+
+
+def began(checkpoint: str) -> str:
+    """Tell which engine's memory of landed files lies in a checkpoint; "" for neither's."""
+    if (Path(checkpoint) / "id").exists():
+        return "duckdb"
+    return "spark" if (Path(checkpoint) / "metadata").exists() else ""
+
+
+def foresee(progress: Progress) -> None:
+    """Begin to start Spark where this tick is known to need it, before anything is written.
+
+    Raises: EngineError where Java is missing.
+    """
+    engine = progress.engine
+    if not isinstance(engine, AutoEngine) or not _is_needed(progress, engine, progress.plan.models):
+        return
+    from sqlrun.engines.spark.session import java_problem
+
+    problem = None if engine.spark_is_up else java_problem()
+    if problem is not None:
+        raise EngineError(problem)
+    engine.warm()
+
+
+def _is_needed(progress: Progress, engine: AutoEngine, models: Iterable[Compiled]) -> bool:
+    """Tell whether Spark has files to land, or a table that is its own has to be made or has news to come."""
+    waiting = {m.name for m in models if m.source is not None and _waits(progress, m)}
+    if any(of_landing(progress, m).engine is engine.spark for m in models if m.name in waiting):
+        return True
+    own = [m for m in models if m.source is None and m.name in engine.alone]
+    if not own:
+        return False
+    fresh = any(progress.plan.tables[stage.name].state is None for m in own for stage in m.stages)
+    return fresh or bool(waiting) or any(_has_landed(progress, m) for m in models if m.source is not None)
+
+
+def _waits(progress: Progress, model: Compiled) -> bool:
+    try:
+        return bool(waiting(progress, model))
+    except (EngineError, OSError):
+        return False  # landing it says what is wrong
+
+
+def _has_landed(progress: Progress, model: Compiled) -> bool:
+    """Tell whether rows that no tick has published lie in a landing table: landed ahead, or by a tick that failed."""
+    table = progress.plan.tables[model.name]
+    head = delta_table.head(table.spec.path)
+    return table.state is not None and head is not None and head > table.state.version
+
+
+def waiting(progress: Progress, model: Compiled) -> dict[str, source_files.Stat]:
+    """List the files of a model's source that have not landed."""
+    assert model.source is not None
+    present = source_files.listed(f"{progress.space.project.root}/{model.source.path}")
+    landed_files = source_files.landed_by(Path(_checkpoint(progress, model)))
+    return {name: stat for name, stat in present.items() if name not in landed_files}

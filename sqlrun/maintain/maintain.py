@@ -1,0 +1,274 @@
+"""One model brought up to date: relations bound to pinned versions, one statement a table. Shell: the engine."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+
+from sqlrun.engine_api import Dialect, Engine, Flavour, Load, Receipt, Relation, Statement, Write, Written
+from sqlrun.engines.delta import foreign_writers as others
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.errors import EngineError, UnsuitedError
+from sqlrun.events import StageReceipt
+from sqlrun.incremental import hidden_partitions, pruning, statement_cache
+from sqlrun.incremental.compile import Compiled, whole_query
+from sqlrun.incremental.script import Moment
+from sqlrun.incremental.stages import Stage
+from sqlrun.incremental.statements import Prepared, Tick, prepare
+from sqlrun.load.seeds import typed_rows
+from sqlrun.maintain import engine_selection
+from sqlrun.plan import fingerprint, strategy_cost
+from sqlrun.plan.plan import TablePlan, TickPlan, Workspace, state_after
+from sqlrun.publish.table_state import TableState, parse_time
+from sqlrun.system_tables import receipts
+from sqlrun.system_tables.measure_history import History
+
+# Where even this many rows read for each changed one are few, the sizes of tables are not looked up.
+MOST_AMPLIFIED = 20
+
+
+@dataclass(slots=True)
+class Progress:
+    """Where a tick stands: what it plans, and the state of every table that it has finished or only reads.
+
+    Threads share it; `states` is written under the lock, each table by one thread. `reader` fetches the changed rows
+    that are checked: they are few, and a Spark job for them would cost more than the checks. `bases` has the version
+    that each table was at when the tick began: the tick's one write begins there, or another build has been at work.
+    `pinned` is the ledger's version at the tick's pin, as soon as there is one; no model is committed before.
+    """
+
+    space: Workspace
+    engine: Engine
+    reader: Engine
+    plan: TickPlan
+    states: dict[str, TableState]
+    warehouse: str
+    bases: Mapping[str, int]
+    still: Callable[[], None]
+    accept_lost: bool = False  # land although files of the source are gone
+    check_timeout: int = 60
+    pinned: Future[int] = field(default_factory=Future)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    history: History = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Open the past of the tick's measures; nothing is read before it is asked for."""
+        self.history = History(self.warehouse, self.plan.env, self.plan.as_of)
+
+    def finish(self, name: str, state: TableState) -> None:
+        """Note a table's state at this tick."""
+        with self.lock:
+            self.states[name] = state
+
+    def commits(self, name: str, after: int, until: int) -> tuple[int, ...]:
+        """List the commits of a table that count between two versions."""
+        path = self.plan.tables[name].spec.path
+        return delta_table.effective_commits(path, after, until)
+
+    def before(self, name: str) -> tuple[str, int]:
+        """Tell where a table is and its version before this tick, for estimates; its version now, where it is new.
+
+        What the tick itself has committed would first have to be read back.
+        """
+        table = self.plan.tables[name]
+        return table.spec.path, (table.state or self.states[name]).version
+
+    def metadata(self) -> Mapping[str, str]:
+        """Say in a commit which tick it belongs to."""
+        return {"sqlrun.as_of": self.plan.as_of.isoformat()}
+
+
+def maintain(
+    progress: Progress, model: Compiled, kept: Callable[[str], None] = lambda _: None
+) -> tuple[StageReceipt, ...]:
+    """Bring a model's tables up to date: hidden ones first, those that don't read each other at once.
+
+    `kept` is told of each hidden table as soon as it is done, while the others are still being written.
+    """
+    hidden, done = {s.name for s in model.stages}, dict[str, StageReceipt]()
+    waiting = list(model.stages)
+
+    def bring(stage: Stage) -> StageReceipt:
+        receipt = _stage(progress, model, stage)
+        if stage is not model.own:
+            kept(stage.name)
+        return receipt
+
+    while waiting:
+        ready = [s for s in waiting if not set(s.inputs) & (hidden - done.keys())]
+        # The last one here: py4j opens a connection for each new thread.
+        with ThreadPoolExecutor(max_workers=len(ready)) as pool:
+            others = [pool.submit(bring, stage) for stage in ready[:-1]]
+            receipts = [bring(ready[-1]), *(other.result() for other in others)]
+        done |= {receipt.table: receipt for receipt in receipts}
+        waiting = [s for s in waiting if s.name not in done]
+    return tuple(done[s.name] for s in model.stages)
+
+
+def _stage(progress: Progress, model: Compiled, stage: Stage) -> StageReceipt:
+    table = progress.plan.tables[stage.name]
+    base = progress.bases[stage.name]
+    tick, commits = _facts(progress, stage, table)
+    changed = sum(delta_table.rows_changed(progress.plan.tables[name].spec.path, c) for name, c in commits.items())
+    choice = _choice(progress, stage, table, changed)
+    if choice is not None and choice.way == "whole":
+        tick = replace(tick, whole=True)
+    turn = engine_selection.of_table(progress, stage, tick, changed)
+    try:
+        written = _carried_out(progress, model, stage, tick, commits, turn.engine)
+    except UnsuitedError as error:
+        turn = engine_selection.instead(progress, turn, table.spec.path, base, error)
+        written = _carried_out(progress, model, stage, tick, commits, turn.engine)
+    others.require_none(stage.name, table.spec.path, base, written.version, progress.space.project.name)
+    wrote = written.receipt.commits > 0
+    inputs = {name: (progress.states[name].path, progress.states[name].version) for name in stage.inputs}
+    progress.finish(stage.name, state_after(table, written.version, progress.plan.as_of, inputs))
+    strategy, reason, note = stage.strategy, stage.reason.code, ""
+    if choice is not None and tick.whole:
+        strategy, reason, note = "full", "SR548", strategy_cost.told(stage.name, choice)
+    note = "\n".join(text for text in (note, turn.note if wrote else "") if text)
+    engine = turn.engine.name if turn.engine is not progress.engine else ""
+    receipt = StageReceipt(
+        stage.name, strategy, reason, 0, written.version, written.receipt, changed, note, table.path, engine
+    )
+    if not tick.fresh:
+        _hold(model, receipt)
+    return receipt
+
+
+def _carried_out(
+    progress: Progress,
+    model: Compiled,
+    stage: Stage,
+    tick: Tick,
+    commits: Mapping[str, tuple[int, ...]],
+    engine: Engine,
+) -> Written:
+    """Write a table's statement in an engine's dialect and have it carried out, where there is anything to do."""
+    table, base = progress.plan.tables[stage.name], progress.bases[stage.name]
+    prepared = _prepared(progress, model, stage, tick, engine.dialect)
+    if prepared is None:
+        return Written(base, Receipt(0.0))
+    needed = pruning.needed(stage, tick.moment, fresh=tick.fresh or tick.whole)
+    relations = tuple(
+        replace(
+            relation(progress, stage, name, flavour, base, commits),  # type: ignore[arg-type]
+            ranges=tuple((r.column, r.low, r.high) for r in needed.get((name, flavour), ())),
+        )
+        for name, flavour in prepared.reads
+    )
+    engine.start()  # what that takes isn't the statement's cost
+    progress.still()
+    statement = hidden_partitions.filled(prepared.statement, stage.columns, stage.partition_by, engine.dialect)
+    return engine.write(_write(progress, table, base, relations, statement))
+
+
+def _prepared(progress: Progress, model: Compiled, stage: Stage, tick: Tick, dialect: Dialect) -> Prepared | None:
+    """Write a stage's statement for a tick, or take that of another tick of its kind, in which only times differ."""
+    if stage.method == "full":
+        return prepare(stage, tick, dialect, _whole(progress, model, dialect))
+    return statement_cache.prepared(
+        stage, tick, dialect, lambda: [m.query.tree for m in progress.space.models if m is model or m.is_view]
+    )
+
+
+def _choice(progress: Progress, stage: Stage, table: TablePlan, changed: int) -> strategy_cost.Choice | None:
+    """Weigh the table's own way against computing it whole; None where there is nothing to weigh."""
+    if table.state is None or not strategy_cost.has_choice(stage) or changed * MOST_AMPLIFIED < strategy_cost.FEW:
+        return None
+    read = receipts.read_for_changes(progress.warehouse, stage.name, stage.strategy)
+    own = delta_table.rows_at(table.spec.path, table.state.version)
+    facts = strategy_cost.Facts(changed, changed, own, strategy_cost.amplification(read))
+    if strategy_cost.choose(stage, facts).way == "change":
+        return None  # the inputs' rows can't matter
+    inputs = changed + sum(delta_table.rows_at(*progress.before(name)) for name in stage.inputs)
+    return strategy_cost.choose(stage, replace(facts, inputs=inputs))
+
+
+def _hold(model: Compiled, receipt: StageReceipt) -> None:
+    """Hold a table to `max_read_amplification`, from `costs.FEW` rows read on: below, a file's size decides."""
+    limit = model.query.rendered.config.max_read_amplification
+    read = receipt.receipt.rows_read or 0
+    moved = receipt.rows_in + (receipt.receipt.rows_written or 0)
+    if limit and read >= strategy_cost.FEW and read > limit * max(moved, 1):
+        raise EngineError(
+            f"SR532 {receipt.table} read {read:,} rows for {moved:,} that came, left or were written, "
+            f"{read / max(moved, 1):.1f} to one; its contract allows max_read_amplification: {limit:g}. "
+            f"`sqlrun explain {model.name}` says what it reads",
+            model=model.name,
+        )
+
+
+def _write(
+    progress: Progress, table: TablePlan, base: int, relations: tuple[Relation, ...], statement: Statement
+) -> Write:
+    app_id = progress.plan.app_id(progress.space.project.name, table.path)
+    number = progress.plan.number
+    metadata = progress.metadata()
+    return Write(table.spec, base, number, app_id, relations, statement, metadata, may_commit=progress.pinned.result)
+
+
+def _facts(progress: Progress, stage: Stage, table: TablePlan) -> tuple[Tick, dict[str, tuple[int, ...]]]:
+    """Say what the stage sees of the tick: which inputs changed since it last read them, and through which commits."""
+    state = table.state
+    moment = Moment(progress.plan.as_of, parse_time(state.as_of) if state else None)
+    if state is None:
+        return Tick(moment, frozenset(stage.inputs), fresh=True), {}
+    commits = {}
+    for name in stage.inputs:
+        now = progress.states[name]
+        commits[name] = progress.commits(name, state.inputs[name][1], now.version)
+    changed = frozenset(name for name, versions in commits.items() if versions)
+    return Tick(moment, changed, fresh=False), commits
+
+
+def relation(
+    progress: Progress,
+    stage: Stage,
+    name: str,
+    flavour: Flavour,
+    base: int,
+    commits: Mapping[str, tuple[int, ...]],
+) -> Relation:
+    """Bind a name of the statement to a table at a pinned version, or to its changes since it was last read."""
+    table = progress.plan.tables[name]
+    label = f"{name}__{flavour}"
+    if name == stage.name:
+        return Relation(label, table.spec.path, table.spec.columns, "old", version=base)
+    state = progress.plan.tables[stage.name].state
+    if flavour == "changes":
+        return Relation(label, table.spec.path, table.public, flavour, commits=commits.get(name, ()), where=table.where)
+    version = progress.states[name].version
+    if flavour == "old" and state is not None:
+        version = state.inputs[name][1]
+    return Relation(label, table.spec.path, table.public, flavour, version=version, where=table.where)
+
+
+def _whole(progress: Progress, model: Compiled, dialect: Dialect) -> str:
+    """Write the analyst's query, for the strategy full."""
+    if model.own.method != "full":
+        return ""
+    queries = {m.name: m.query for m in progress.space.models}
+    moment = Moment(progress.plan.as_of, None)
+    return whole_query(queries, model.name, progress.space.views, moment, dialect)
+
+
+def load_seed(progress: Progress, name: str) -> StageReceipt:
+    """Put a seed's rows into its table where they differ from what is there."""
+    table = progress.plan.tables[name]
+    seed = progress.space.seed(name)
+    assert seed is not None
+    content = fingerprint.of_content(seed)
+    if table.state is not None and table.state.content == content:
+        progress.finish(name, table.state)
+        return StageReceipt(name, "seed", "", 0, table.state.version, Receipt(0.0))
+    app_id = progress.plan.app_id(progress.space.project.name, table.path)
+    statement = Load(typed_rows(seed))
+    progress.still()
+    write = Write(table.spec, progress.bases[name], progress.plan.number, app_id, (), statement, progress.metadata())
+    written = progress.engine.write(write)
+    others.require_none(name, table.spec.path, write.base, written.version, progress.space.project.name)
+    progress.finish(name, state_after(table, written.version, progress.plan.as_of, {}, content))
+    return StageReceipt(name, "seed", "", len(seed.rows), written.version, written.receipt)

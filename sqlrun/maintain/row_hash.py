@@ -1,0 +1,133 @@
+"""A row as one text that both engines write alike, and a number made of it. Pure.
+
+What two engines would write differently is never written as they do: times are microseconds, dates are days, texts
+have their length before them. FLOAT and DOUBLE columns are left out; their digits are not the same everywhere.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+
+from sqlglot import exp
+
+from sqlrun.engine_api import Dialect, StoredColumn
+from sqlrun.incremental import types
+from sqlrun.transpile.writer import identifier
+
+Kind = exp.DataType.Type
+INEXACT = (Kind.FLOAT, Kind.DOUBLE)
+# So many of a hash's hexadecimal digits are taken: their number fits a BIGINT.
+DIGITS = 15
+
+
+def number(columns: Iterable[StoredColumn], dialect: Dialect, salt: str = "") -> str:
+    """Write a row's number, 0 to 16^15 - 1: the first digits of the MD5 hash of its text.
+
+    Equal rows have equal numbers on both engines; a salt gives others.
+    """
+    text = f"md5({row(columns, dialect, salt)})"
+    if dialect == "spark":
+        return f"cast(conv(substr({text}, 1, {DIGITS}), 16, 10) as decimal(20, 0))"
+    return f"cast('0x' || substr({text}, 1, {DIGITS}) as bigint)"
+
+
+def row(columns: Iterable[StoredColumn], dialect: Dialect, salt: str = "") -> str:
+    """Write the text of a row of columns.
+
+    >>> print(row([StoredColumn("n", "bigint")], "duckdb"))
+    concat('', coalesce(cast("n" as varchar), '~'), '|')
+    """
+    return _row(tuple(columns), dialect, salt)
+
+
+@functools.lru_cache(1024)  # the same in each tick
+def _row(columns: tuple[StoredColumn, ...], dialect: Dialect, salt: str) -> str:
+    items = [f"'{salt}'"]
+    for column in columns:
+        kind = types.parse(column.type)
+        assert kind is not None
+        if kind.this not in INEXACT:
+            items += [*_pieces(identifier(column.name, dialect), kind, dialect), "'|'"]
+    return f"concat({', '.join(items)})"
+
+
+def _pieces(value: str, kind: exp.DataType, dialect: Dialect, depth: int = 0) -> list[str]:
+    """Write texts that together are a value's, or '~' for NULL.
+
+    On DuckDB they are several: its concat() leaves out NULLs, and what is written at once isn't copied once more.
+    """
+    if dialect == "duckdb" and kind.this in (Kind.ARRAY, Kind.LIST):
+        elements = _elements(value, kind.expressions[0], dialect, depth)
+        return [_unless_null(value, "'['"), elements, f"case when {value} is not null then ']' end"]
+    if dialect == "duckdb" and kind.this == Kind.STRUCT:
+        return [_unless_null(value, _struct(value, kind, dialect, depth))]
+    if dialect == "duckdb" and _is_text(kind):
+        return [f"strlen({value})", _unless_null(value, "':'"), value]
+    return [f"coalesce({_text(value, kind, dialect, depth)}, '~')"]
+
+
+def _unless_null(value: str, text: str) -> str:
+    return f"case when {value} is null then '~' else {text} end"
+
+
+def _is_text(kind: exp.DataType) -> bool:
+    return types.text(kind) == "string" or kind.this in exp.DataType.TEXT_TYPES
+
+
+def _text(value: str, kind: exp.DataType, dialect: Dialect, depth: int) -> str:
+    """Write the text of a value, NULL for NULL."""
+    spark = dialect == "spark"
+    match kind.this:
+        case Kind.ARRAY | Kind.LIST:
+            joined = _elements(value, kind.expressions[0], dialect, depth)
+            return f"case when {value} is not null then concat('[', {joined}, ']') end"
+        case Kind.MAP:
+            entry = exp.DataType(this=Kind.STRUCT, expressions=_fields(*kind.expressions))
+            entries = f"map_entries({value})"
+            joined = _elements(entries, entry, dialect, depth, ordered=True)
+            return f"case when {entries} is not null then concat('[', {joined}, ']') end"
+        case Kind.STRUCT:
+            return f"case when {value} is not null then {_struct(value, kind, dialect, depth)} end"
+        case Kind.TIMESTAMP | Kind.TIMESTAMPTZ | Kind.TIMESTAMPLTZ | Kind.TIMESTAMPNTZ | Kind.DATETIME:
+            made = f"unix_micros(cast({value} as timestamp))" if spark else f"epoch_us({value})"
+            return f"cast({made} as {'string' if spark else 'varchar'})"
+        case Kind.DATE:
+            made = f"unix_date({value})" if spark else f"date_diff('day', date '1970-01-01', {value})"
+            return f"cast({made} as {'string' if spark else 'varchar'})"
+        case Kind.BINARY | Kind.VARBINARY:
+            return f"hex({value})"
+        case _ if spark and _is_text(kind):
+            # Where one part is NULL, `||` gives NULL.
+            return f"(cast(octet_length({value}) as string) || ':' || {value})"
+        case _:
+            return f"cast({value} as {'string' if spark else 'varchar'})"
+
+
+def _fields(key: exp.DataType, value: exp.DataType) -> list[exp.ColumnDef]:
+    return [exp.ColumnDef(this=exp.to_identifier(name), kind=kind) for name, kind in (("key", key), ("value", value))]
+
+
+def _struct(value: str, kind: exp.DataType, dialect: Dialect, depth: int) -> str:
+    """Write the text of a struct that isn't NULL."""
+    parts = [
+        ", ".join(_pieces(f"{value}.{identifier(f.name, dialect)}", f.args["kind"], dialect, depth))
+        for f in kind.expressions
+        if f.args["kind"].this not in INEXACT
+    ]
+    joined = ", '|', ".join(parts) or "''"
+    return f"concat('(', {joined}, ')')"
+
+
+def _elements(value: str, inner: exp.DataType, dialect: Dialect, depth: int, *, ordered: bool = False) -> str:
+    """Write the texts of an array's elements; in order of their texts for what has no order itself."""
+    name = f"_e{depth}"
+    pieces = ["''"] if inner.this in INEXACT else _pieces(name, inner, dialect, depth + 1)
+    element = pieces[0] if len(pieces) == 1 else f"concat({', '.join(pieces)})"
+    if dialect == "spark":
+        texts = f"transform({value}, {name} -> {element})"
+        texts = f"array_sort({texts})" if ordered else texts
+        return f"array_join({texts}, ',')"
+    texts = f"list_transform({value}, lambda {name}: {element})"
+    texts = f"list_sort({texts})" if ordered else texts
+    return f"array_to_string({texts}, ',')"

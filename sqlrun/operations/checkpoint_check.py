@@ -1,0 +1,268 @@
+"""What a landing remembers of its batches, examined: which of its files are not whole, and may they go? Shell: files.
+
+DuckDB's plans are synced one by one; a torn one was never carried out. Of Spark's checkpoint nothing is synced before
+a tick is published: where anything newer is not whole, table and checkpoint both go back to what was published, and
+the files that come after it are landed again.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+from sqlrun.engines.delta import log_faults
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.engines.delta.log_faults import Finding
+from sqlrun.engines.delta.table_check import Found, Subject
+from sqlrun.runtime.text_lines import text_lines
+
+IDENTITY = "_sqlrun_checkpoint"
+FOLDERS = ("commits", "offsets", "sources/0")
+
+
+def checkpoint_of(path: str) -> str:
+    """Tell where a landing table's checkpoint is, from the warehouse."""
+    return f"_sqlrun/checkpoints/{path}"
+
+
+def examine(warehouse: str, subject: Subject, found: Found, project: str) -> Found:
+    """Look at a landing's checkpoint; what of it and of its table has to go is added to what was found."""
+    checkpoint = Path(warehouse) / checkpoint_of(subject.path)
+    if found.refused:
+        return found
+    if any((checkpoint / name).exists() for name in ("metadata", *FOLDERS)):
+        _Stream(warehouse, subject, found, checkpoint).examine()
+    elif checkpoint.is_dir():
+        _plans(warehouse, subject, found, checkpoint, project)
+    return found
+
+
+def plans(checkpoint: Path) -> dict[int, dict[str, Any] | None]:
+    """Read DuckDB's planned batches by number; None for one whose file is torn."""
+    return {int(f.stem): plan_of(f) for f in (checkpoint / "batches").glob("*.json") if f.stem.isdigit()}
+
+
+def numbers(folder: Path) -> list[int]:
+    """List the batches that a folder of Spark's checkpoint has; none where there is no folder yet."""
+    return sorted(int(f.name) for f in folder.iterdir() if f.name.isdigit()) if folder.is_dir() else []
+
+
+def plan_of(file: Path) -> dict[str, Any] | None:
+    """Read a planned batch; None where the file is torn."""
+    try:
+        plan = json.loads(file.read_text())
+        return plan if plan["batch"] == int(file.stem) and isinstance(plan["files"], list) else None
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _plans(warehouse: str, subject: Subject, found: Found, checkpoint: Path, project: str) -> None:
+    """Set aside DuckDB's plans from the first torn or missing one on, where the table holds none of them."""
+    head = found.log.head if found.first is None else found.first - 1
+    file, place = checkpoint / "id", checkpoint_of(subject.path)
+    name = file.read_text().strip() if file.exists() else ""
+    if not name:
+        if file.exists() and head <= 0:
+            found.findings.append(Finding(subject.name, f"{place}/id", "is of zero length", True))
+            found.moves.append(f"{place}/id")
+        return
+    known = plans(checkpoint)
+    bad = log_faults.plans_fault(known)
+    if bad is None:
+        return
+    held = 0
+    if head > 0:
+        table = delta_table.open_table(f"{warehouse}/{subject.path}", head)
+        held = table.transaction_version(f"{project}.{subject.name}:{name}") or 0
+    what = "is torn" if bad in known else "is missing"
+    aside = bad > held
+    found.findings.append(
+        Finding(subject.name, f"{place}/batches/{bad}.json", what, aside, "" if aside else subject.advice)
+    )
+    if aside:
+        found.moves += [f"{place}/batches/{n}.json" for n in sorted(known, reverse=True) if n >= bad]
+
+
+@dataclass(slots=True)
+class _Stream:
+    """Spark's checkpoint of one landing."""
+
+    warehouse: str
+    subject: Subject
+    found: Found
+    checkpoint: Path
+    names: dict[str, list[str]] = field(default_factory=dict)
+
+    def examine(self) -> None:
+        """Compare what the checkpoint says with what the table holds, and both with what was published."""
+        folders = [(name, self.checkpoint / name) for name in FOLDERS]
+        self.names = {f: [file.name for file in folder.iterdir()] for f, folder in folders if folder.is_dir()}
+        query, known = self._query(), self._known()
+        if query is None:
+            if self.subject.kept < 1:
+                self._back(-1, "metadata", "can't be read")
+            return
+        if known is not None and not query.startswith(known):
+            return  # another table's: landing refuses it
+        if known is not None and known != query:
+            self._left(f"{self.subject.path}/{IDENTITY}", "is cut off")
+        published = self._held(query, self.subject.kept)
+        if published is None:
+            return  # rows that this checkpoint knows nothing of: landing refuses them
+        fault = self._fault(query, published)
+        if fault is not None:
+            self._back(published, *fault)
+        else:
+            self._orphans()
+
+    def _query(self) -> str | None:
+        try:
+            return str(json.loads((self.checkpoint / "metadata").read_text())["id"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def _known(self) -> str | None:
+        file = Path(self.warehouse) / self.subject.path / IDENTITY
+        return file.read_text().strip() if file.is_file() else None
+
+    def _held(self, query: str, version: int) -> int | None:
+        """Tell the newest batch that the table holds at a version, -1 before its first; None: it holds others' rows."""
+        if version < 1:
+            return -1
+        held = delta_table.open_table(f"{self.warehouse}/{self.subject.path}", version).transaction_version(query)
+        return None if held is None else int(held)
+
+    def _numbers(self, folder: str) -> list[int]:
+        return sorted(int(name) for name in self.names.get(folder, ()) if name.isdigit())
+
+    def _fault(self, query: str, published: int) -> tuple[str, str] | None:
+        """Find a file newer than what was published that is not whole, or says otherwise than the table."""
+        if self.found.first is not None:
+            return "offsets", "tells of batches that the table has lost"
+        offsets, commits = self._numbers("offsets"), self._numbers("commits")
+        for folder, numbers, least in (("offsets", offsets, 2), ("commits", commits, 1)):
+            for number in (n for n in numbers if n > published):
+                if what := self._torn(folder, str(number), least):
+                    return f"{folder}/{number}", what
+        if (
+            fault := self._source_fault(self._reached(published), self._reached(offsets[-1]) if offsets else -1)
+        ) is not None:
+            return fault
+        held = self._held(query, self.found.log.head)
+        if held is None:
+            return None
+        newest = offsets[-1] if offsets else -1
+        if held > newest:
+            return "offsets", f"ends with batch {newest}, the table holds batch {held}"
+        if commits and commits[-1] > held:
+            return "commits", f"tells of batch {commits[-1]}, the table holds {held}"
+        return None if newest <= held + 1 else ("offsets", f"goes on to batch {newest}, the table holds {held}")
+
+    def _source_fault(self, published: int, planned: int) -> tuple[str, str] | None:
+        """Find a list of files, newer than what was published, that is torn, or that a planned batch lacks."""
+        logs = log_faults.source_logs(self.names.get("sources/0", ()))
+        for number, name in logs.items():
+            if number > published and (what := self._torn("sources/0", name, 0)):
+                return f"sources/0/{name}", what
+        missing = [number for number in range(published + 1, planned + 1) if number not in logs]
+        return (f"sources/0/{missing[0]}", "is missing") if missing else None
+
+    def _torn(self, folder: str, name: str, least: int) -> str:
+        data = (self.checkpoint / folder / name).read_bytes()
+        fault = log_faults.stream_fault(data.decode("utf-8", "replace"), least)
+        checksum = self.checkpoint / folder / f".{name}.crc"
+        if not fault and checksum.exists() and not log_faults.checksum_fits(data, checksum.read_bytes()):
+            return "is not what its checksum says"
+        # A list of files that lost its last lines is a list of files: where there are checksums, each has one.
+        if not fault and not checksum.exists() and any(n.endswith(".crc") for n in self.names[folder]):
+            return "has lost its checksum"
+        return fault
+
+    def _reached(self, batch: int) -> int:
+        """Tell the newest number of the source's log that a batch has read."""
+        try:
+            last = (self.checkpoint / "offsets" / str(batch)).read_text().strip().split("\n")[-1]
+            return int(json.loads(last)["logOffset"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return batch
+
+    def _back(self, batch: int, file: str, what: str) -> None:
+        """Take table and checkpoint back to a batch: what comes after it is landed again."""
+        place, path = checkpoint_of(self.subject.path), self.subject.path
+        reached = self._reached(batch)
+        gone = self._lost(reached)
+        aside = not gone
+        if gone:
+            what += f", and {gone}"
+        self.found.findings.append(
+            Finding(self.subject.name, f"{place}/{file}", what, aside, "" if aside else self.subject.advice)
+        )
+        if gone:
+            return
+        if path not in self.found.moves:
+            first = max(self.subject.kept + 1, 1)
+            rest = [f"{path}/_delta_log/{name}" for name in log_faults.since(self.found.log, first)]
+            # A pointer to a checkpoint that goes shuts delta-rs out; without one the folder is listed.
+            if rest and "_last_checkpoint" in self.found.log.names:
+                rest.append(f"{path}/_delta_log/_last_checkpoint")
+            self.found.moves = list(dict.fromkeys([*rest, *self.found.moves]))
+            if batch < 0 and self._known() is not None and f"{path}/{IDENTITY}" not in self.found.moves:
+                self.found.moves.append(f"{path}/{IDENTITY}")
+        if batch < 0:
+            self.found.moves.append(place)
+            return
+        for folder, limit in (("commits", batch), ("offsets", batch), ("sources/0", reached)):
+            for name in sorted(self.names.get(folder, ()), key=_number, reverse=True):
+                if _number(name) > limit:
+                    self.found.moves.append(f"{place}/{folder}/{name}")
+
+    def _lost(self, reached: int) -> str:
+        """Say what a way back would lack: the published batches' own log, or files that would be landed again."""
+        logs = log_faults.source_logs(self.names.get("sources/0", ()))
+        first = max((n for n, name in logs.items() if n <= reached and name.endswith(".compact")), default=0)
+        for number in range(first, reached + 1):
+            if number not in logs:
+                return f"its log of files lacks {number}"
+        landed = {path for number, name in logs.items() if number <= reached for path in self._paths(name)}
+        for path in (path for number, name in logs.items() if number > reached for path in self._paths(name)):
+            if path not in landed and not Path(path).exists():
+                return f"{path}, which would have to be landed again, is gone"
+        return ""
+
+    def _paths(self, log: str) -> list[str]:
+        lines = text_lines((self.checkpoint / "sources" / "0" / log).read_text("utf-8", "replace"))[1:]
+        return [path for path in map(_path, lines) if path]
+
+    def _orphans(self) -> None:
+        """Set aside checksums whose file is gone: Spark takes them for another query's."""
+        place = checkpoint_of(self.subject.path)
+        for folder, names in self.names.items():
+            loose = [name for name in names if log_faults.UNFINISHED.fullmatch(name)]
+            for name in sorted({*log_faults.orphan_checksums(names), *loose}):
+                self._left(f"{place}/{folder}/{name}", "is left over")
+        checksum, metadata = self.checkpoint / ".metadata.crc", self.checkpoint / "metadata"
+        if checksum.exists() and not log_faults.checksum_fits(metadata.read_bytes(), checksum.read_bytes()):
+            self._left(f"{place}/{checksum.name}", "is not whole")
+
+    def _left(self, path: str, what: str) -> None:
+        """Set aside a file that nothing is lost with."""
+        self.found.findings.append(Finding(self.subject.name, path, what, True))
+        self.found.moves.append(path)
+
+
+def _number(name: str) -> int:
+    """Read the number in a checkpoint file's name, its checksum's or its unfinished one's; -1: it has none."""
+    digits = name.lstrip(".").partition(".")[0]
+    return int(digits) if digits.isdigit() else -1
+
+
+def _path(line: str) -> str:
+    """Read a local file's path from a line of a source's log; "" where it says none."""
+    try:
+        url = urlparse(json.loads(line)["path"])
+    except (ValueError, KeyError, TypeError):
+        return ""
+    return unquote(url.path) if url.scheme in ("", "file") else ""

@@ -1,0 +1,188 @@
+"""What a loss of power has torn is set aside and told; what was published and is torn is refused. Shell: files, ledger.
+
+A build asks before it does anything else, `sqlrun doctor` looks at everything. Files are moved, never deleted, to
+`<warehouse>/_sqlrun/set_aside/<when>`; what they held is made again from what was published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+from sqlrun.engines.delta import foreign_writers, log_faults
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.engines.delta.table_check import Found, Subject, Table
+from sqlrun.errors import UsageError
+from sqlrun.land import quarantine_log
+from sqlrun.operations import checkpoint_check
+from sqlrun.plan.plan import TickPlan
+from sqlrun.publish import environments, warehouse_format
+from sqlrun.publish.ledger import Ledger
+from sqlrun.report import log_lines
+from sqlrun.runtime import atomic_files
+from sqlrun.system_tables import check_results, measures, receipts
+
+SET_ASIDE = "_sqlrun/set_aside"
+CHAIN = 20
+Say = Callable[[str], None]
+
+
+def at_start(ledger: Ledger, clock: datetime, say: Say) -> None:
+    """Heal what has to be whole before a tick is planned, and look whether anybody edited the ledger.
+
+    Raises: UsageError for another's warehouse, an edited ledger, or what can't be healed.
+    """
+    heal_books(ledger, clock, say)
+    ledger.require_chain(CHAIN)
+
+
+def heal_books(ledger: Ledger, clock: datetime, say: Say) -> None:
+    """Look at all environments' ledgers, receipts and checks, and at whose warehouse it is; heal what can be healed.
+
+    Raises: UsageError for another's warehouse, or what can't be healed.
+    """
+    warehouse_format.require(ledger.warehouse, ledger.project)
+    for each in environments.all_of(ledger):
+        heal(ledger.warehouse, (*of_ledger(each), *of_books(each)), clock, say)
+    warehouse_format.put(ledger.warehouse, ledger.project)
+
+
+def before_tick(ledger: Ledger, plan: TickPlan, clock: datetime, say: Say) -> None:
+    """Look at the tables that a tick reads and writes, and at what their landings remember; heal what can be healed.
+
+    Raises: UsageError for what was published and is torn.
+    """
+    found = []
+    for name, table in plan.tables.items():
+        if table.shared:
+            continue  # production looks after it
+        shown = table.state.version if table.state else -1
+        told, project = advice(name, lands=table.lands), ledger.project
+        subject = Subject(name, table.path, shown, shown, table.lands, advice=told, project=project)
+        found.append(of_table(ledger, subject, deep=False))
+    heal(ledger.warehouse, found, clock, say)
+
+
+def free_number(ledger: Ledger, plan: TickPlan) -> int:
+    """Tell the lowest number that no table of a plan has seen.
+
+    A row `pinned` that a loss of power took may have left its tick's commits behind; their transaction ids stay.
+    """
+    used = 0
+    for table in plan.tables.values():
+        head = delta_table.head(table.spec.path)
+        if head is not None and head > (table.state.version if table.state else 0):
+            found = delta_table.open_table(table.spec.path).transaction_version(plan.app_id(ledger.project, table.path))
+            used = max(used, found or 0)
+    return used + 1
+
+
+def advice(name: str, *, lands: bool) -> str:
+    """Say what to do where something of a table was published and is torn."""
+    owner = name.partition("__state_")[0]
+    again = f"`sqlrun build --full-refresh --select {owner}+`"
+    if lands:
+        return f"It was published. Put the file back from a backup; or land all files again: {again}"
+    return f"It was published. Put the file back from a backup, or make the table anew: {again}"
+
+
+def of_table(ledger: Ledger, subject: Subject, *, deep: bool) -> Found:
+    """Examine a table, and its landing's checkpoint; versions that any tick has shown are kept."""
+    found = _examined(ledger, subject, deep=deep)
+    if not found.moves or deep:
+        return found
+    kept = versions_shown(ledger).get(subject.path, -1)
+    return found if kept <= subject.kept else _examined(ledger, replace(subject, kept=kept), deep=deep)
+
+
+def versions_shown(ledger: Ledger) -> dict[str, int]:
+    """Map each table's path to the newest version that a tick of any environment has shown."""
+    kept: dict[str, int] = {}
+    for each in environments.all_of(ledger):
+        for tick in each.all_published():
+            for state in tick.tables.values():
+                kept[state.path] = max(kept.get(state.path, -1), state.version)
+    return kept
+
+
+def _examined(ledger: Ledger, subject: Subject, *, deep: bool) -> Found:
+    found = Table(ledger.warehouse, subject, deep=deep).examine()
+    return checkpoint_check.examine(ledger.warehouse, subject, found, ledger.project) if subject.stays else found
+
+
+def of_ledger(ledger: Ledger, *, deep: bool = False) -> tuple[Found, ...]:
+    """Examine the ledger: a row that is torn never was, unless one was published after it."""
+    path = str(Path(ledger.path).relative_to(ledger.warehouse))
+    subject = Subject("ledger", path, stays=True, project=ledger.project)
+    found = Table(ledger.warehouse, subject, deep=deep).examine()
+    if found.first is None:
+        return (found,)
+    for version, text in found.texts.items():
+        ids = log_faults.transactions(text)
+        if version > found.first and any(app.endswith(".published") for app in ids):
+            advice = "A later tick was published, so this was whole once. Put the ledger's folder back from a backup"
+            findings = [replace(f, aside=False, advice=advice) for f in found.findings]
+            return (replace(found, findings=findings, moves=[]),)
+    return (found,)
+
+
+def of_books(ledger: Ledger, *, deep: bool = False) -> Iterator[Found]:
+    """Examine receipts, checks, measures and the book of quarantined lines: they may go from the first torn one on.
+
+    Nothing is decided by the first three; a command that writes into the last ends only when its rows are synced.
+    """
+    books = (
+        ("receipts", receipts),
+        ("checks", check_results),
+        ("measures", measures),
+        ("quarantine", quarantine_log),
+    )
+    for name, book in books:
+        path = str(Path(book.path_of(ledger.warehouse, ledger.env)).relative_to(ledger.warehouse))
+        subject = Subject(name, path, stays=True, transaction=False, project=ledger.project)
+        yield Table(ledger.warehouse, subject, deep=deep).examine()
+
+
+def heal(warehouse: str, found: Iterable[Found], clock: datetime, say: Say) -> None:
+    """Set aside what may go, take back what another writer did, and say so; refuse where that may not be.
+
+    Raises: UsageError then; EngineError where something can't be taken back.
+    """
+    found = [each for each in found if each.findings or each.foreign]
+    refused = [str(finding) for each in found for finding in each.refused] + foreign_writers.refusals(found)
+    if refused:
+        raise UsageError("\n".join(f"{each}." for each in refused))
+    torn = [each for each in found if each.findings]
+    if torn:
+        folder = set_aside(warehouse, [path for each in torn for path in each.moves], clock)
+        for each in torn:
+            say(told(each, folder))
+    foreign_writers.heal(warehouse, found, say)
+
+
+def told(found: Found, folder: str) -> str:
+    """Say what was set aside of a table."""
+    first = found.findings[0]
+    more = f" and {log_lines.counted(len(found.moves) - 1, 'more file')}" if len(found.moves) > 1 else ""
+    return (
+        f"{first.table}: {first.file} {first.what}, as after a loss of power. It{more} went to {folder}; "
+        "what was published is whole, and the rest is made again."
+    )
+
+
+def set_aside(warehouse: str, paths: Iterable[str], clock: datetime) -> str:
+    """Move files, in this order, to a folder of their own; give its place in the warehouse."""
+    base = f"{SET_ASIDE}/{clock:%Y-%m-%dT%H-%M-%S}"
+    folder, turn = base, 1
+    while (Path(warehouse) / folder).exists():
+        turn += 1
+        folder = f"{base}-{turn}"
+    for path in paths:
+        source, target = Path(warehouse) / path, Path(warehouse) / folder / path
+        if source.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            source.rename(target)
+    atomic_files.sync(warehouse)
+    return folder

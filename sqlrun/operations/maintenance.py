@@ -1,0 +1,191 @@
+"""Upkeep, by hand or every N ticks: files put together, old ones deleted, the tick published anew. Shell: Delta files.
+
+Nothing that a kept tick needs is touched. A crash on the way leaves tables ahead of the published tick, with the same
+rows; the next build takes them back to it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta, timezone
+from functools import partial
+from pathlib import Path
+
+from sqlrun.engines.delta import foreign_commits, foreign_writers
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.engines.delta import vacuum as delta_vacuum
+from sqlrun.errors import LockedError, UsageError
+from sqlrun.operations import checkpoint_check, retention
+from sqlrun.publish import environments, warehouse_format
+from sqlrun.publish.ledger import Ledger
+from sqlrun.publish.reader import nothing_published
+from sqlrun.publish.table_state import Published, TableState
+from sqlrun.runtime import lock
+from sqlrun.system_tables import check_results, measures, receipts
+
+# A reader that opened a table before its tick was replaced may still be at work.
+READERS = timedelta(hours=1)
+
+
+# Holds the number of the tick after which the tables were looked after last.
+MARK = "maintained"
+
+
+@dataclass(slots=True)
+class Done:
+    """What was done: files put together and those they became; files, entries of Delta's logs, and tables deleted.
+
+    `tick`: published anew.
+    """
+
+    merged: int = 0
+    made: int = 0
+    files: int = 0
+    entries: int = 0
+    tables: tuple[str, ...] = ()
+    tick: int | None = None
+
+
+def maintain(ledger: Ledger, keep: int, clock: datetime, tell: Callable[[str], None]) -> Done:
+    """Look after every published table; `keep` is how many ticks can still be shown, compared and gone back to.
+
+    Raises: UsageError before the first tick, or where a build died and left tables ahead of the published tick.
+    """
+    warehouse_format.require(ledger.warehouse, ledger.project)
+    with lock.hold(ledger.warehouse, clock) as holder:
+        return look_after(ledger, keep, clock, holder, tell)
+
+
+def due(ledger: Ledger, tick: int, every: int) -> bool:
+    """Tell whether so many ticks have passed since the tables were looked after; 0 is never."""
+    try:
+        last = int(_mark(ledger).read_text())
+    except (OSError, ValueError):
+        last = 0
+    return every > 0 and tick - last >= every
+
+
+def _mark(ledger: Ledger) -> Path:
+    return Path(ledger.path).parent / MARK
+
+
+def look_after(ledger: Ledger, keep: int, clock: datetime, holder: str, tell: Callable[[str], None]) -> Done:
+    """Do what `maintain` does; the caller holds the warehouse."""
+    kept = ledger.newest(keep)
+    if not kept:
+        raise nothing_published(ledger)
+    newest, done = kept[0], Done()
+    still = partial(_require_alone, ledger, holder, ledger.last_pinned())
+    # What other environments still show, or have made their own tables from, stays as well.
+    wanted = retention.needed([*kept, *environments.others(ledger, keep)])
+    mine = environments.mine(ledger, newest)
+    _require_whole(ledger, newest, mine)
+    states: dict[str, TableState] = dict(newest.tables)
+    for name, state in newest.tables.items():
+        if name not in mine:
+            continue
+        path = f"{ledger.warehouse}/{state.path}"
+        still()
+        states[name] = replace(state, version=_put_together(path, done, state.version))
+        still()
+        _delete_old(path, wanted[state.path], clock, done)
+        tell(name)
+    still()
+    measures.forget(ledger.warehouse, kept[-1].tick, newest.as_of, ledger.env)
+    _forget(ledger, kept[-1].tick, clock, done)
+    done.tables = tuple(drop_table(ledger.warehouse, path, still) for path in unused(ledger.warehouse, wanted))
+    if states != newest.tables:
+        done.tick = ledger.read().last_tick + 1
+        still()
+        pinned = ledger.pin(done.tick, newest.as_of, states, clock, holder)
+        lock.require(ledger.warehouse, holder)
+        ledger.publish(done.tick, newest.as_of, states, clock, holder, pinned)
+    _mark(ledger).write_text(str(done.tick or newest.tick))
+    return done
+
+
+def _require_alone(ledger: Ledger, holder: str, last: int | None) -> None:
+    """Make sure that nobody has begun a tick since: what was not needed then may be by now."""
+    lock.require(ledger.warehouse, holder)
+    if ledger.last_pinned() != last:
+        raise LockedError("another build began while this upkeep was at work. It has stopped; start it again.")
+
+
+def _forget(ledger: Ledger, oldest: int, clock: datetime, done: Done) -> None:
+    """Shorten the books: rows of ticks before the oldest that is kept go, and the logs of the books' own tables."""
+    measured = measures.path_of(ledger.warehouse, ledger.env)
+    books = (receipts.path_of(ledger.warehouse, ledger.env), check_results.path_of(ledger.warehouse, ledger.env))
+    for path in (ledger.path, *books, measured):
+        head = delta_table.head(path)
+        if head is not None:
+            if path != measured:  # a tick is compared with weeks of them
+                delta_table.delete_rows(path, f"tick < {oldest}")
+            _put_together(path, done)
+            done.files += delta_vacuum.vacuum(path, READERS)
+            head = delta_table.head(path)
+            assert head is not None
+            done.files += delta_vacuum.drop_forgotten(path, head, clock - READERS)
+            done.entries += delta_vacuum.trim_log(path, head, clock - READERS)
+
+
+def _require_whole(ledger: Ledger, newest: Published, mine: Iterable[str]) -> None:
+    for name in mine:
+        state = newest.tables[name]
+        path = f"{ledger.warehouse}/{state.path}"
+        head = delta_table.head(path)
+        if head != state.version:
+            command = f"sqlrun build --env {ledger.env}" if ledger.env else "sqlrun build"
+            if found := foreign_writers.between(path, state.version, head or 0, ledger.project):
+                raise UsageError(
+                    f"{name} was changed by another hand than sqlrun's after tick {newest.tick}: "
+                    f"{foreign_commits.told(found)}. Run `{command}` first; it takes that back, or says what to do."
+                )
+            raise UsageError(
+                f"{name} is at version {head}, tick {newest.tick} shows {state.version}: a build has died or failed "
+                f"since. Run `{command}` first; it takes back what was written."
+            )
+
+
+def _put_together(path: str, done: Done, version: int | None = None) -> int:
+    """Put a table's small files together; give the version that it is at then.
+
+    `version`: only where it is still at that one, for who has stood still before this may have been overtaken.
+    """
+    merged, made = delta_table.compact(path, version)
+    done.merged += merged
+    done.made += made
+    head = delta_table.head(path)
+    assert head is not None
+    return head
+
+
+def _delete_old(path: str, versions: set[int], clock: datetime, done: Done) -> None:
+    """Delete what no version needs: data files, change files, entries of the log."""
+    oldest = min(versions)
+    since = delta_table.committed_at(path, oldest)
+    if since is None:
+        return
+    age = max(clock.astimezone(timezone.utc) - since, timedelta(0))
+    done.files += delta_vacuum.vacuum(path, max(age, READERS))
+    done.files += delta_vacuum.drop_forgotten(path, oldest, clock - READERS)
+    done.files += delta_vacuum.drop_change_files(path, oldest)
+    done.entries += delta_vacuum.trim_log(path, oldest, clock - READERS)
+
+
+def unused(warehouse: str, wanted: dict[str, set[int]]) -> list[str]:
+    """List the tables of a warehouse that no tick needs."""
+    folders = (path.relative_to(warehouse).as_posix() for path in Path(warehouse).glob("*/*") if path.is_dir())
+    return retention.unused(folders, wanted)
+
+
+def drop_table(warehouse: str, path: str, still: Callable[[], None] = lambda: None) -> str:
+    """Delete a table and its landing's checkpoint: with one of them alone, landing again would be refused."""
+    still()
+    shutil.rmtree(f"{warehouse}/{path}")
+    shutil.rmtree(f"{warehouse}/{checkpoint_check.checkpoint_of(path)}", ignore_errors=True)
+    parent = Path(warehouse) / Path(path).parent
+    if not any(parent.iterdir()):
+        parent.rmdir()
+    return path

@@ -1,0 +1,121 @@
+"""Ticks that were: listed, compared, gone back to. Shell: the ledger, Delta files, the terminal."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from urllib.parse import unquote
+
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.errors import EngineError, UsageError
+from sqlrun.publish import warehouse_format
+from sqlrun.publish.ledger import Ledger
+from sqlrun.publish.reader import find, nothing_published, query, tick_of
+from sqlrun.report import log_lines
+from sqlrun.report.console import Console
+from sqlrun.runtime import arrow_rows, lock
+from sqlrun.system_tables import measures, receipts
+
+
+def list_ticks(ledger: Ledger, limit: int) -> list[str]:
+    """List ticks with their time, fate, rows changed, checks and seconds, the newest first."""
+    entries = ledger.entries()
+    if not entries:
+        raise nothing_published(ledger)
+    newest = next((entry.tick for entry in entries if entry.published_at), 0)
+    costs = receipts.totals(ledger.warehouse, ledger.env)
+    rows = []
+    for entry in entries[:limit] if limit else entries:
+        status = "published" if entry.published_at else "not published"
+        cost = costs.get(entry.tick)
+        seconds = cost.seconds if cost else None
+        if entry.pinned_at and entry.published_at and seconds is None:
+            seconds = (entry.published_at - entry.pinned_at).total_seconds()
+        rows.append(
+            (
+                entry.tick,
+                f"{entry.as_of:%Y-%m-%d %H:%M}",
+                status + (", read now" if entry.tick == newest else ""),
+                f"{entry.published_at:%Y-%m-%d %H:%M:%S}" if entry.published_at else None,
+                cost.rows_changed if cost else None,
+                _checks(cost) if cost else None,
+                None if seconds is None else f"{seconds:.2f}",
+            )
+        )
+    head = ("tick", "as_of", "status", "published_at", "rows_changed", "checks", "table_seconds")
+    return log_lines.table(head, rows)
+
+
+def _checks(cost: receipts.Total) -> str:
+    """Say how the checks of a tick went."""
+    passed = cost.checks - cost.warned - cost.failed
+    parts = ((passed, "passed"), (cost.warned, "warned"), (cost.failed, "failed"))
+    return ", ".join(f"{count} {word}" for count, word in parts if count) or "none"
+
+
+def difference(ledger: Ledger, model: str, before: int | None, after: int | None) -> list[dict[str, object]]:
+    """Give the rows that left (`-`) and came (`+`) between two published ticks, as bags.
+
+    Raises: UsageError if a tick is unknown, or the model's columns were others then.
+    """
+    last = tick_of(ledger, after)
+    if before is None:
+        earlier = [entry.tick for entry in ledger.entries() if entry.published_at and entry.tick < last.tick]
+        if not earlier:
+            raise UsageError(f"there is no tick before {last.tick} to compare it with")
+        before = earlier[0]
+    first = tick_of(ledger, before)
+    old, new = (find(tick, ledger.warehouse, model) for tick in (first, last))
+    if old.columns != new.columns:
+        raise UsageError(f"{model} has other columns at tick {last.tick} than at tick {first.tick}")
+    names = ", ".join(f'"{column.name}"' for column in new.columns)
+    sql = f"""
+        select '-' as change, * from (select {names} from before except all select {names} from after)
+        union all
+        select '+' as change, * from (select {names} from after except all select {names} from before)
+        order by {", ".join(f'"{c.name}"' for c in new.columns if "<" not in c.type)}, change desc
+    """
+    rows = arrow_rows.plain(query(sql, (replace(old, name="before"), replace(new, name="after"))))
+    return rows
+
+
+def roll_back(ledger: Ledger, to: int, clock: datetime, console: Console) -> None:
+    """Publish an old tick's tables again, as a new tick. Landed rows stay: the next build takes them in anew.
+
+    Raises: UsageError if the tick was never published, is the newest, or its files are gone.
+    """
+    warehouse_format.require(ledger.warehouse, ledger.project)
+    with lock.hold(ledger.warehouse, clock) as holder:
+        newest = tick_of(ledger)
+        old = tick_of(ledger, to)
+        if old.tick == newest.tick:
+            raise UsageError(f"tick {to} is the one that readers see")
+        for name, state in old.tables.items():
+            path = f"{ledger.warehouse}/{state.path}"
+            gone = _gone(path, state.version)
+            if gone:
+                raise UsageError(f"tick {to} can't be gone back to: {name} at version {state.version} {gone}")
+        number = ledger.read().last_tick + 1
+        lock.require(ledger.warehouse, holder)
+        pinned = ledger.pin(number, old.as_of, old.tables, clock, holder)
+        lock.require(ledger.warehouse, holder)
+        ledger.publish(number, old.as_of, old.tables, clock, holder, pinned)
+    try:
+        measures.take_back(ledger.warehouse, to, ledger.env)
+    except EngineError as error:
+        console.problem(error)
+    console.print(
+        f"Readers see tick {to} again, as tick {number}, as_of {old.as_of:%Y-%m-%d %H:%M} UTC. "
+        "The next build goes on from there, with every line that has landed since."
+    )
+
+
+def _gone(path: str, version: int) -> str:
+    """Say what of a table's version is missing; nothing where it is whole."""
+    try:
+        files = delta_table.files_at(delta_table.open_table(path, version))
+    except EngineError:
+        return "can't be read"
+    missing = [file["path"] for file in files if not (Path(path) / unquote(file["path"])).exists()]
+    return f"has lost {log_lines.counted(len(missing), 'file')}" if missing else ""

@@ -1,0 +1,161 @@
+"""Published tables against their own queries run in full: the oracle as a command. Shell: DuckDB, Delta files.
+
+A model is compared with its whole query over the inputs at the versions, and the time, that its last tick read. Where
+every model equals that, the marts equal the whole computation over what has landed, by induction over the graph.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlrun.engine_api import Relation, StoredColumn
+from sqlrun.errors import UsageError
+from sqlrun.incremental.compile import Compiled, whole_query
+from sqlrun.incremental.script import Moment
+from sqlrun.operations.sampling import Sample
+from sqlrun.parse import spark_only
+from sqlrun.plan.diff import is_edited
+from sqlrun.plan.environment_sharing import print_of
+from sqlrun.plan.plan import Workspace, tick_plan
+from sqlrun.publish.reader import query, relation
+from sqlrun.publish.table_state import Published, TableState, parse_time
+from sqlrun.runtime import arrow_rows
+from sqlrun.transpile.writer import identifier, type_name
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One table: how many rows it has, how many are wrong (`-`: they should not be there) and missing (`+`).
+
+    `sampled`: rows of some keys alone were looked at, and counted.
+    """
+
+    model: str
+    rows: int
+    wrong: int
+    missing: int
+    samples: tuple[dict[str, Any], ...]
+    seconds: float
+    sampled: bool = False
+
+    @property
+    def ok(self) -> bool:
+        """Tell whether table and query agree, row for row."""
+        return not self.wrong and not self.missing
+
+
+def verify(
+    space: Workspace,
+    warehouse: str,
+    published: Published,
+    names: tuple[str, ...],
+    samples: int,
+    some: Sample | None = None,
+) -> Iterator[Verdict]:
+    """Compare the named models' tables with their queries, in graph order; landing tables are what is given.
+
+    `some`: only rows of these keys, where a table has a grain; others are compared whole.
+
+    A model whose input was built anew since, as by `--full-refresh`, is compared over what it has read.
+
+    Raises: UsageError if a model was edited since the tick: its table answers another query.
+    """
+    _require_duckdb(space, names)
+    plan = tick_plan(space, warehouse, published, published.tick, published.as_of, names, False)
+    for model in plan.models:
+        if model.source is not None:
+            continue
+        state = published.tables.get(model.name)
+        if state is None:
+            raise UsageError(f"tick {published.tick} has no table {model.name}. Run `sqlrun build` first.")
+        if print_of(state.path) != space.prints[model.name]:
+            raise UsageError(_edited(space, published, model))
+        yield _compared(space, warehouse, published, model, state, samples, some)
+
+
+def _edited(space: Workspace, published: Published, model: Compiled) -> str:
+    """Say that a table answers another query than today's: of a model's own, or of one that it reads."""
+    own = is_edited(space, model, published.tables)
+    what = "was edited" if own else "reads what was edited"
+    if own and set(model.query.rendered.refs) & set(space.views):
+        what = "or a view that it reads was edited"
+    return (
+        f"{model.name} {what} since tick {published.tick}, whose table answers the query that it had then. "
+        "Run `sqlrun build` first."
+    )
+
+
+def _require_duckdb(space: Workspace, names: tuple[str, ...]) -> None:
+    queries = [m.query for m in space.models if m.source is None and (m.name in names or m.is_view)]
+    other = spark_only.problems(queries, space.project.functions)
+    if other:
+        raise UsageError(
+            f"verify runs on DuckDB: {other[0].place}  {other[0].message}. Leave the model out by --exclude."
+        )
+
+
+def _compared(
+    space: Workspace,
+    warehouse: str,
+    published: Published,
+    model: Compiled,
+    state: TableState,
+    samples: int,
+    some: Sample | None,
+) -> Verdict:
+    started = time.perf_counter()
+    grain = model.query.rendered.model.grain
+    kinds = dict(state.columns)
+    # DuckDB pushes the condition down to what the keys are made of.
+    keys = [StoredColumn(key, kinds[key]) for key in grain]
+    where = f" where {some.condition(keys, 'duckdb')}" if some and grain else ""
+    queries = {m.name: m.query for m in space.models}
+    moment = Moment(parse_time(state.as_of), None)
+    whole = whole_query(queries, model.name, space.views, moment, "duckdb")
+    names = [identifier(column, "duckdb") for column, _ in state.columns]
+    items = ", ".join(
+        f"cast({name} as {type_name(kind, 'duckdb')}) as {name}"
+        for name, (_, kind) in zip(names, state.columns, strict=True)
+    )
+    relations = (relation(warehouse, model.name, state, "kept"), *_inputs(warehouse, published, model))
+    # Both ways, as bags: a row too many and a row too few are told apart, and so is a row that is there twice.
+    text = f"""
+        with whole as materialized (select * from (select {items} from ({whole})){where}),
+        held as (select {", ".join(names)} from kept{where}),
+        wrong as (select * from held except all select * from whole),
+        missing as (select * from whole except all select * from held),
+        counted as (
+            select
+                (select count(*) from held) as _rows,
+                (select count(*) from wrong) as _wrong,
+                (select count(*) from missing) as _missing
+        ),
+        shown as (
+            (select '-' as _change, * from wrong limit {samples})
+            union all
+            (select '+' as _change, * from missing limit {samples})
+        )
+        select * from counted left join shown on true
+    """
+    rows = arrow_rows.plain(query(text, relations))
+    counts = rows[0]
+    shown = tuple(
+        {"change": row["_change"], **{name: row[name] for name, _ in state.columns}} for row in rows if row["_change"]
+    )
+    seconds = time.perf_counter() - started
+    return Verdict(model.name, counts["_rows"], counts["_wrong"], counts["_missing"], shown, seconds, bool(where))
+
+
+def _inputs(warehouse: str, published: Published, model: Compiled) -> Iterator[Relation]:
+    """Bind the model's inputs at the versions that its tables were made from."""
+    hidden = {stage.name for stage in model.stages}
+    seen: set[str] = set()
+    for stage in model.stages:
+        for name, (path, version) in published.tables[stage.name].inputs.items():
+            if name not in hidden and name not in seen:
+                seen.add(name)
+                state = replace(published.tables[name], path=path, version=version)
+                yield relation(warehouse, name, state, f"{name}__new")

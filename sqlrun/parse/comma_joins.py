@@ -1,0 +1,75 @@
+"""Commas in FROM, which sqlglot's tree takes for CROSS JOIN: found again in the text. Pure.
+
+A comma binds less than JOIN: `from a, b right join c on ...` joins b and c, and pairs all of that with a.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import sqlglot
+from sqlglot import exp
+
+from sqlrun.incremental.algebra import Refusal
+from sqlrun.transpile.dialect import DIALECT
+from sqlrun.transpile.trees import every
+
+
+@dataclass
+class Text:
+    """A query's text, and which of its cross joins are commas there."""
+
+    sql: str
+
+    @cached_property
+    def _tokens(self) -> list[sqlglot.Token]:
+        return sqlglot.tokenize(self.sql, read=DIALECT)
+
+    @cached_property
+    def _places(self) -> Mapping[int, int]:
+        return {token.start: number for number, token in enumerate(self._tokens)}
+
+    def is_comma(self, join: exp.Join) -> bool:
+        """Tell whether a join is written as a comma."""
+        if join.side or join.method or join.args.get("using") or join.kind not in ("", "CROSS"):
+            return False
+        first = self._first(join.this)
+        return first is None or (first > 0 and self._tokens[first - 1].token_type == sqlglot.TokenType.COMMA)
+
+    def _first(self, source: exp.Expr) -> int | None:
+        """Find the token with which a table or a subquery begins; None where that is not known."""
+        starts = [one.meta["start"] for one in every(source, exp.Identifier) if "start" in one.meta]
+        known = [self._places[start] for start in starts if start in self._places]
+        if not known:
+            return None
+        if not isinstance(source, exp.Subquery):
+            return min(known)
+        alias = source.args.get("alias")
+        start = alias.this.meta.get("start") if alias is not None and alias.this is not None else None
+        place = self._places.get(start) if start is not None else None
+        return self._opening(place) if place is not None else None
+
+    def _opening(self, place: int) -> int | None:
+        """Find the parenthesis that opens what closes before an alias."""
+        depth = 0
+        for number in range(place - 1, -1, -1):
+            kind = self._tokens[number].token_type
+            depth += (kind == sqlglot.TokenType.R_PAREN) - (kind == sqlglot.TokenType.L_PAREN)
+            if kind == sqlglot.TokenType.L_PAREN and not depth:
+                return number
+        return None
+
+
+def check(tree: exp.Query, text: Text) -> None:
+    """Refuse a comma before RIGHT or FULL JOIN (SR552), which the tree joins in another order than the text says."""
+    for select in every(tree, exp.Select):
+        joins = select.args.get("joins") or ()
+        adding = [number for number, join in enumerate(joins) if join.side in ("RIGHT", "FULL")]
+        if adding and any(text.is_comma(join) for join in joins[: adding[-1]]):
+            last = joins[adding[-1]]
+            why = f"{last.side} JOIN behind a comma joins only what stands behind the comma"
+            raise Refusal(
+                "SR552", why, "Write the join before the comma, or CROSS JOIN where that is meant.", last.this
+            )

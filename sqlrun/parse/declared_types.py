@@ -1,0 +1,59 @@
+"""Types of columns as contracts declare them: is a text a type of Spark SQL, and can its fields be named? Pure."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+from collections.abc import Iterable
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from sqlrun.errors import Problem
+from sqlrun.load.forbidden_names import ANOTHER, column_fault
+from sqlrun.project import Model, Project, Seed, Source
+from sqlrun.transpile import spark_types
+from sqlrun.transpile.dialect import DIALECT
+
+TYPES = ("string", "int", "bigint", "decimal(18,2)", "date", "timestamp", "boolean", "double", "smallint")
+
+
+def problems(nouns: Project) -> Iterable[Problem]:
+    """Find the types in contracts that Spark SQL doesn't have (SR309), and fields that can't be named (SR738)."""
+    listed: tuple[Model | Seed | Source, ...] = (*nouns.models, *nouns.seeds, *nouns.sources)
+    for column in (column for noun in listed for column in noun.columns):
+        if not is_type(column.type):
+            near = difflib.get_close_matches(column.type, TYPES, 1)
+            hint = "Write a Spark SQL type: string, int, bigint, decimal(18,2), date, timestamp, boolean, "
+            hint += "array<...>, struct<name:type,...>." + (f" Did you mean `{near[0]}`?" if near else "")
+            yield Problem("SR309", column.place, f"unknown type `{column.type}` of column `{column.name}`", hint)
+        elif fault := _field_fault(column.type):
+            yield Problem("SR738", column.place, f"a field's name in column `{column.name}` {fault}", ANOTHER)
+
+
+@functools.lru_cache(maxsize=4096)
+def _field_fault(text: str) -> str:
+    """Say what of a field's name in a type can't be; empty where all are good."""
+    left = [spark_types.read(text)] if "struct" in text else []
+    for kind in left:
+        if kind is not None:
+            fault = next(filter(None, map(column_fault, kind.fields)), "")
+            if fault:
+                return fault
+            left.extend(kind.parts)
+    return ""
+
+
+@functools.lru_cache(maxsize=4096)  # a project's columns are many, their types are few
+def is_type(text: str) -> bool:
+    """Tell whether a text is one type and nothing behind it: sqlglot's own reader of types stops at the first end."""
+    try:
+        kind = exp.DataType.build(text, dialect=DIALECT)
+        statements = sqlglot.parse(f"select cast(null as {text}\n)", read=DIALECT)
+    except (SqlglotError, ValueError, RecursionError):
+        return False
+    cast_ = statements[0].expressions[0] if len(statements) == 1 and isinstance(statements[0], exp.Select) else None
+    if not isinstance(cast_, exp.Cast) or {key for key, value in cast_.args.items() if value} != {"this", "to"}:
+        return False
+    return not any(part.this == exp.DataType.Type.USERDEFINED for part in kind.find_all(exp.DataType))

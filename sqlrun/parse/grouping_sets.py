@@ -1,0 +1,173 @@
+"""GROUP BY in one form: positions in grouping sets resolved, the words behind a list of keys put before it. Pure.
+
+`group by a, b with rollup` becomes `rollup (a, b)`, `group by a, b grouping sets (...)` becomes `grouping sets (...)`:
+both engines read these alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sqlglot import exp
+
+from sqlrun.incremental.algebra import Refusal
+from sqlrun.incremental.determinism import is_aggregate
+from sqlrun.transpile.trees import every, has
+
+SETS = (exp.GroupingSets, exp.Rollup, exp.Cube)
+TAILS = ("rollup", "cube", "grouping_sets")
+CLAUSES = ("expressions", "having", "qualify", "order")
+
+
+def settle(tree: exp.Query) -> None:
+    """Bring every GROUP BY of a qualified query into one form; raise a `Refusal` (SR551) for what Spark has not."""
+    for group in every(tree, exp.Group):
+        select = group.parent
+        if isinstance(select, exp.Select) and not group.args.get("all"):
+            _settle(select, group)
+
+
+def _settle(select: exp.Select, group: exp.Group) -> None:
+    if group.args.get("totals"):
+        raise Refusal("SR551", "WITH TOTALS is not Spark's", "Write WITH ROLLUP.", group)
+    tails = [(key, part) for key in TAILS for part in group.args.get(key) or ()]
+    sets = [part for part in group.expressions if isinstance(part, SETS)]
+    empty = next((key for key in group.expressions if isinstance(key, exp.Tuple) and not key.expressions), None)
+    if empty is not None:
+        raise Refusal("SR551", "GROUP BY () is not Spark's", "Leave GROUP BY out: one row for the whole table.", group)
+    if not tails and not sets:
+        return
+    outer = _outer(select)
+    if outer is not None:
+        why = f"grouping sets in a subquery that reads the row outside, by {outer.sql('databricks')}"
+        raise Refusal("SR551", why, "Group in a CTE, and join that.", outer)
+    for part in (*sets, *(part for _, part in tails)):
+        _resolve(part, select)
+    if tails:
+        _put_before(select, group, tails, sets)
+    _settle_ids(select, group)
+
+
+def _outer(select: exp.Select) -> exp.Column | None:
+    """Find a column of a table that the query itself doesn't read."""
+    own = {source.alias_or_name for source in every(select, exp.Table, exp.Subquery, exp.Values)}
+    own |= {lateral.alias for lateral in every(select, exp.Lateral)}
+    return next((column for column in every(select, exp.Column) if column.table and column.table not in own), None)
+
+
+def _resolve(part: exp.Expr, select: exp.Select) -> None:
+    """Write the item of the select list for each position in grouping sets."""
+    for key in list(_keys(part)):
+        number = key.this if isinstance(key, exp.Neg) else key
+        if not isinstance(number, exp.Literal) or not number.is_int:
+            continue
+        items = select.expressions
+        position = int(number.name) if number is key else -int(number.name)
+        if not 1 <= position <= len(items):
+            raise Refusal("SR551", f"the select list has no position {position}", "Name the column.", key)
+        item = items[position - 1].unalias()
+        if isinstance(item, exp.Literal):
+            raise Refusal("SR551", f"position {position} is a constant", "Leave it out of the grouping sets.", key)
+        if any(is_aggregate(one) for one in item.walk()):
+            raise Refusal("SR551", f"position {position} is an aggregate", "Group by what is not aggregated.", key)
+        key.replace(item.copy())
+
+
+def _keys(part: exp.Expr) -> Iterator[exp.Expr]:
+    """List the keys of grouping sets."""
+    match part:
+        case exp.GroupingSets() | exp.Rollup() | exp.Cube() | exp.Tuple():
+            for one in part.expressions:
+                yield from _keys(one)
+        case exp.Paren():
+            yield from _keys(part.this)
+        case _:
+            yield part
+
+
+def _put_before(
+    select: exp.Select, group: exp.Group, tails: Sequence[tuple[str, exp.Expr]], sets: Sequence[exp.Expr]
+) -> None:
+    """Write the one form for `keys with rollup`, `keys with cube` and `keys grouping sets (...)`."""
+    (word, tail), listed = tails[0], list(group.expressions)
+    advice = "Write one of ROLLUP (...), CUBE (...), GROUPING SETS (...), or several parted by commas."
+    if len(tails) > 1 or sets or any(isinstance(key, exp.Tuple) for key in listed):
+        raise Refusal("SR551", "this GROUP BY is not Spark's", advice, tail if tail.expressions else group)
+    if word != "grouping_sets":
+        if tail.expressions:
+            raise Refusal("SR551", "this GROUP BY is not Spark's", advice, tail)
+        group.set(word, None)
+        group.set("expressions", [type(tail)(expressions=listed)])
+        return
+    if any(isinstance(one, SETS) for one in tail.expressions):
+        raise Refusal("SR551", f"a list of keys before nested {tail.key.upper()}", advice, tail)
+    found = _once(_keys(tail))
+    for key in found:
+        if key not in listed:
+            raise Refusal("SR551", f"{key.sql('databricks')} is not listed before GROUPING SETS", advice, key)
+    for key in listed:
+        if key not in found and (_is_shown(key, select) or any(_own(select))):
+            why = f"{key.sql('databricks')} is in no grouping set: it is NULL in every row"
+            raise Refusal("SR551", why, "Leave it out of GROUP BY, and write NULL where it is selected.", key)
+    group.set(word, None)
+    group.set("expressions", [tail])
+    if found != _once(listed) and len(found) == len(_once(listed)):
+        _write_ids(select, _once(listed))
+
+
+def _hides(node: exp.Expr) -> bool:
+    return is_aggregate(node) and not isinstance(node, exp.Grouping)
+
+
+def _is_shown(key: exp.Expr, select: exp.Select) -> bool:
+    """Tell whether a SELECT reads a key outside of its aggregates."""
+    for name in CLAUSES:
+        value = select.args.get(name)
+        for part in value if isinstance(value, list) else [value]:
+            if isinstance(part, exp.Expr) and any(node == key for node in part.walk(prune=_hides)):
+                return True
+    return False
+
+
+def _once(keys: Iterator[exp.Expr] | list[exp.Expr]) -> list[exp.Expr]:
+    found: list[exp.Expr] = []
+    for key in keys:
+        if key not in found:
+            found.append(key)
+    return found
+
+
+def _own(select: exp.Select) -> Iterator[exp.GroupingId]:
+    """List the calls of grouping_id() that belong to a SELECT."""
+    for key in CLAUSES:
+        value = select.args.get(key)
+        for part in value if isinstance(value, list) else [value]:
+            if isinstance(part, exp.Expr) and has(part, exp.GroupingId):
+                calls = [one for one in part.find_all(exp.GroupingId) if one.parent_select is select]
+                yield from calls
+
+
+def _settle_ids(select: exp.Select, group: exp.Group) -> None:
+    """Drop the arguments of grouping_id(): they are the keys in their order, or a mistake."""
+    keys = _once([key for part in group.expressions for key in _keys(part)])
+    for call in _own(select):
+        if call.expressions and list(call.expressions) != keys:
+            listed = ", ".join(key.sql("databricks") for key in keys)
+            raise Refusal("SR551", "grouping_id() of other columns than GROUP BY has", f"They are: {listed}.", call)
+        call.set("expressions", None)
+
+
+def _write_ids(select: exp.Select, keys: list[exp.Expr]) -> None:
+    """Write grouping_id() as the bits that it is, where the keys were listed in another order than in the sets."""
+    for call in list(_own(select)):
+        if call.expressions and list(call.expressions) != keys:
+            listed = ", ".join(key.sql("databricks") for key in keys)
+            raise Refusal("SR551", "grouping_id() of other columns than GROUP BY has", f"They are: {listed}.", call)
+        bits = [
+            exp.Mul(this=exp.Grouping(expressions=[key.copy()]), expression=exp.Literal.number(2**place))
+            for place, key in enumerate(reversed(keys))
+        ]
+        total: exp.Expr = bits[0]
+        for bit in bits[1:]:
+            total = exp.Add(this=total, expression=bit)
+        call.replace(exp.paren(exp.cast(total, "bigint")))

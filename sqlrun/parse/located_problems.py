@@ -1,0 +1,42 @@
+"""Problems with a place in the analyst's file, from a node or a place in the rendered SQL. Pure."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from sqlglot import exp
+
+from sqlrun.errors import Place, Problem
+from sqlrun.incremental.algebra import place_of
+from sqlrun.parse.source_map import source_place
+from sqlrun.project import Rendered
+
+
+def at(code: str, rendered: Rendered, node: exp.Expr | None, message: str, hint: str = "", word: str = "") -> Problem:
+    """Give a problem the place of a node."""
+    line, column = place_of(cast(exp.Expression | None, node))
+    return problem(code, rendered, line, column, message, hint, word or word_of(node))
+
+
+def word_of(node: exp.Expr | None) -> str:
+    """Name what a node is about, to find it in the analyst's line."""
+    identifier = node.find(exp.Identifier) if node is not None else None
+    return identifier.name if identifier is not None else ""
+
+
+def problem(
+    code: str,
+    rendered: Rendered,
+    line: int,
+    column: int,
+    message: str,
+    hint: str = "",
+    word: str = "",
+) -> Problem:
+    """Map a place in the rendered SQL back to the analyst's file; line 0 is one that is not known."""
+    if not line:
+        first = next((text for text in rendered.model.sql.split("\n") if text.strip()), "")
+        place = Place(rendered.model.file, rendered.model.sql.split("\n").index(first) + 1, exact=False)
+        return Problem(code, place, message, hint, first)
+    place, excerpt = source_place(rendered, line, column, word)
+    return Problem(code, place, message, hint, excerpt)

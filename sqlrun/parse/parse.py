@@ -1,0 +1,462 @@
+"""Rendered SQL to qualified trees, or every problem with its place. Pure."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import OptimizeError, ParseError, TokenError
+from sqlglot.optimizer.qualify import qualify
+from sqlglot.optimizer.scope import Scope, traverse_scope
+
+from sqlrun.errors import Problem, ProjectError
+from sqlrun.incremental.algebra import Refusal, place_of
+from sqlrun.parse import (  # fmt: skip
+    decimal_casts,
+    declared_types,
+    grouping_sets,
+    located_problems,
+    operand_types,
+    restrictions,
+    scopes,
+    select_list,
+    set_operations,
+    special_times,
+    syntax,
+    unsupported_syntax,
+    using,
+)
+from sqlrun.parse.functions import function_name, refusal
+from sqlrun.parse.source_map import source_place as source_place
+from sqlrun.parse.type_check import Walk, misfits
+from sqlrun.project import Column, Model, Project, Rendered, Seed
+from sqlrun.transpile.dialect import DIALECT as DIALECT
+from sqlrun.transpile.trees import copied, every
+from sqlrun.transpile.writer import identifier
+
+# What sqlglot logs about a query that is wrong, a problem says in full.
+sqlglot.logger.setLevel("ERROR")
+
+REF, SOURCE = "ref", "source"
+TOO_DEEP = "SQL syntax: the query is nested too deeply"
+# What runs out of levels; sqlglot's reader of names wraps it.
+TOO_DEEP_ERRORS = (RecursionError, TokenError)
+FLATTER = "Write it in CTEs, or in models that read each other."
+
+Schema = dict[str, dict[str, dict[str, str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A model's query: `tree` is qualified, every column has its table, every star is written out."""
+
+    rendered: Rendered
+    tree: exp.Expression
+    columns: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Name the model."""
+        return self.rendered.model.name
+
+    @property
+    def canonical(self) -> str:
+        """Write the query without comments and formatting: equal queries, equal texts."""
+        return copied(self.tree).sql(DIALECT, copy=False, comments=False)
+
+
+def project(rendered: Iterable[Rendered], nouns: Project) -> tuple[Query, ...]:
+    """Parse and check every model; raise one `ProjectError` with all problems (SR3xx)."""
+    queries, problems = attempt(rendered, nouns)
+    if problems:
+        raise ProjectError(problems)
+    return queries
+
+
+def attempt(rendered: Iterable[Rendered], nouns: Project) -> tuple[tuple[Query, ...], tuple[Problem, ...]]:
+    """Parse what can be parsed and list what is wrong with the rest.
+
+    A model that reads one whose contract is missing or unreadable is looked at as far as that goes.
+    """
+    schema = schema_of(nouns)
+    queries: list[Query] = []
+    problems: list[Problem] = list(declared_types.problems(nouns))
+    for item in rendered:
+        try:
+            queries.append(query(item, schema, nouns.functions))
+        except ProjectError as error:
+            problems.extend(error.problems)
+        except _Unknowable:
+            continue
+        except RecursionError:
+            problems.append(located_problems.problem("SR301", item, 0, 0, TOO_DEEP, FLATTER))
+    return tuple(queries), tuple(problems)
+
+
+def deepest(queries: Iterable[Query]) -> Problem:
+    """Blame the query that is nested most deeply, where what follows ran out of levels (SR301)."""
+    found = max(queries, key=lambda query: _depth(query.tree))
+    return located_problems.problem("SR301", found.rendered, 0, 0, TOO_DEEP, FLATTER)
+
+
+def _depth(tree: exp.Expr) -> int:
+    depth, level = 0, [tree]
+    while level:
+        depth, level = depth + 1, [child for node in level for child in node.iter_expressions()]
+    return depth
+
+
+def syntax_problems(rendered: Iterable[Rendered]) -> tuple[Problem, ...]:
+    """List the syntax errors alone: all that can be said while contracts are missing."""
+    problems: list[Problem] = []
+    for item in rendered:
+        try:
+            _parse(item)
+        except ProjectError as error:
+            problems.extend(error.problems)
+    return tuple(problems)
+
+
+def query(rendered: Rendered, schema: Schema, admitted: tuple[str, ...] = ()) -> Query:
+    """Parse and check one model; `admitted` are the functions that the project's settings add to the list."""
+    tree = _admitted(rendered, schema, admitted)
+    read = [schema[table.db][table.name] for table in every(tree, exp.Table) if table.db]
+    if not all(read) or not rendered.model.columns:
+        raise _Unknowable
+    walk = _qualify(tree, rendered, schema)
+    columns = tuple(walk.tree.named_selects)
+    problems = list(select_list.problems(rendered, columns, walk.tree))
+    if rendered.config.enforced and not problems:
+        problems = list(misfits(rendered, walk))
+    problems += [
+        located_problems.at("SR501", rendered, node, why, special_times.HINT) for node, why in special_times.found(walk)
+    ]
+    if problems:
+        raise ProjectError(problems)
+    return Query(rendered, cast(exp.Expression, decimal_casts.typed(walk)), columns)
+
+
+def check(rendered: Rendered, schema: Schema, admitted: tuple[str, ...] = ()) -> exp.Query:
+    """Parse a check's query, which has no contract, as it is written; raise `ProjectError` with its problems."""
+    tree = _admitted(rendered, schema, admitted)
+    _qualify(tree.copy(), rendered, schema)
+    return tree
+
+
+def qualified(rendered: Rendered, schema: Schema, admitted: tuple[str, ...] = ()) -> exp.Query:
+    """Parse and qualify a query that has no contract; raise `ProjectError` with its problems."""
+    return _qualify(_admitted(rendered, schema, admitted), rendered, schema).tree
+
+
+def _admitted(rendered: Rendered, schema: Schema, admitted: tuple[str, ...]) -> exp.Query:
+    """Parse a query that calls and reads nothing but what it may."""
+    tree = _parse(rendered)
+    problems = [*_constructs(tree, rendered), *_tables(tree, rendered, schema), *_functions(tree, rendered, admitted)]
+    if problems:
+        raise ProjectError(problems)
+    return tree
+
+
+class _Unknowable(Exception):
+    """A contract is missing, which was told already: what a query gives can't be known without it."""
+
+
+def schema_of(nouns: Project) -> Schema:
+    """Collect the columns and types of all that a query may read; none where there is no contract."""
+
+    def types(columns: tuple[Column, ...]) -> dict[str, str]:
+        # What is no type was told already.
+        return {column.name: column.type if declared_types.is_type(column.type) else "string" for column in columns}
+
+    tables: tuple[Model | Seed, ...] = (*nouns.seeds, *nouns.models)
+    return {
+        REF: {noun.name: types(noun.columns) for noun in tables},
+        SOURCE: {source.table: types(source.columns) for source in nouns.sources},
+    }
+
+
+def _parse(rendered: Rendered) -> exp.Query:
+    try:
+        statements = [s for s in sqlglot.parse(rendered.sql, read=DIALECT) if s is not None and s.key != "semicolon"]
+    except ParseError as error:
+        raise ProjectError([syntax.wrong(rendered, e) for e in error.errors]) from None
+    except TokenError as error:
+        raise ProjectError([syntax.torn(rendered, error)]) from None
+    except RecursionError:
+        raise ProjectError([located_problems.problem("SR301", rendered, 0, 0, TOO_DEEP, FLATTER)]) from None
+    except (LookupError, TypeError, ValueError, AttributeError, AssertionError):
+        # sqlglot's readers of single functions take for granted what nobody wrote.
+        message = "SQL syntax: a call in this query can't be read"
+        raise ProjectError(
+            [located_problems.problem("SR301", rendered, 0, 0, message, "Look at the arguments of its calls.")]
+        ) from None
+    if not statements:
+        message = "the file holds no query"
+        raise ProjectError(
+            [located_problems.problem("SR302", rendered, 1, 1, message, "Write one SELECT, or delete the file.")]
+        )
+    tree = _bare(statements[0])
+    if isinstance(tree, exp.Subquery):
+        message = "ORDER BY or LIMIT behind a SELECT in brackets"
+        raise ProjectError(
+            [located_problems.at("SR553", rendered, tree, message, "Write the SELECT without brackets around it.")]
+        )
+    if not isinstance(tree, exp.Select | exp.SetOperation):
+        first = next((line for line in rendered.sql.split("\n") if line.strip()), "")
+        word = first.split()[0].upper() if not isinstance(tree, exp.Command) else str(tree.this).upper()
+        at = rendered.sql.split("\n").index(first) + 1
+        message, hint = f"a model is one SELECT, not {word}", "sqlrun writes the tables itself: keep only the query."
+        raise ProjectError(
+            [located_problems.problem("SR302", rendered, at, len(first) - len(first.lstrip()) + 1, message, hint)]
+        )
+    bare = next((cte for cte in every(tree, exp.CTE) if not isinstance(cte.this, exp.Query)), None)
+    if bare is not None:
+        message = f"SQL syntax: the CTE `{bare.alias}` holds no query"
+        raise ProjectError(
+            [located_problems.at("SR301", rendered, bare.args["alias"], message, "Write: name as (select ...).")]
+        )
+    if isinstance(tree, exp.Select) and not tree.expressions:
+        raise ProjectError(
+            [located_problems.problem("SR302", rendered, 1, 1, "the SELECT lists no columns", "Name what it gives.")]
+        )
+    if len(statements) > 1:
+        message = f"a model is one SELECT; this file holds {len(statements)} statements"
+        hint = "Keep one SELECT and drop the rest (a trailing `;` is fine)."
+        line, column = _behind_semicolon(rendered.sql)
+        raise ProjectError([located_problems.problem("SR302", rendered, line, column, message, hint)])
+    return scopes.named(tree)
+
+
+def _bare(tree: exp.Expr) -> exp.Expr:
+    """Take the brackets off a query that is nothing else."""
+    while isinstance(tree, exp.Subquery) and not any(value for key, value in tree.args.items() if key != "this"):
+        tree = tree.this
+    return tree
+
+
+def _behind_semicolon(sql: str) -> tuple[int, int]:
+    """Find where the second statement begins."""
+    tokens = sqlglot.tokenize(sql, read=DIALECT)
+    for token, following in itertools.pairwise(tokens):
+        if token.text == ";" and following.text != ";":
+            return following.line, following.col - len(following.text) + 1
+    return 1, 1
+
+
+def _constructs(tree: exp.Expr, rendered: Rendered) -> Iterable[Problem]:
+    for line, column, message in restrictions.refused(tree, rendered.sql):
+        yield located_problems.problem("SR305", rendered, line, column, message, restrictions.HINT)
+    for node, message, hint in unsupported_syntax.refused(tree):
+        line, column = place_of(node)
+        if not line:
+            line, column = restrictions.found(rendered.sql, rf"{node.key}\b")
+        yield located_problems.problem("SR553", rendered, line, column, message, hint, located_problems.word_of(node))
+    line, column = restrictions.doubled(rendered.sql)
+    if line:
+        message, hint = "two quotes in a row between double quotes", "Write the text between single quotes."
+        yield located_problems.problem("SR553", rendered, line, column, message, hint)
+    for node, message, hint in unsupported_syntax.recursive(tree):
+        yield located_problems.at("SR512", rendered, node, message, hint)
+    for node, message, hint in unsupported_syntax.by_name(tree):
+        yield located_problems.at("SR511", rendered, node, message, hint)
+
+
+def _tables(tree: exp.Expr, rendered: Rendered, schema: Schema) -> Iterable[Problem]:
+    named = {(REF, name) for name in rendered.refs} | {(SOURCE, name) for name in rendered.sources}
+    try:
+        scopes = traverse_scope(tree)
+    except OptimizeError as error:
+        yield _unresolved(tree, rendered, str(error))
+        return
+    large = restrictions.too_large(scopes)
+    if large is not None:
+        message = f"the query reads tables more than {restrictions.MOST_READS:,} times once its CTEs are written out"
+        hint = "Make a model of the CTE that is read most often, and read that."
+        yield located_problems.at("SR301", rendered, large, message, hint)
+        return
+    inside = {id(table): set(scope.cte_sources) for scope in scopes for table in scope.tables}
+    for table in every(tree, exp.Table):
+        database, name = table.db, table.name
+        if not isinstance(table.this, exp.Identifier) and not isinstance(table.this, exp.Dot):
+            if isinstance(table.this, exp.Func) and refusal(table.this) is None:
+                message = f"the table function {function_name(table.this)}() may not stand in FROM"
+                yield located_problems.at(
+                    "SR303", rendered, table.this, message, "Write LATERAL VIEW explode(...) behind a table."
+                )
+            continue  # another function: judged among the functions
+        ctes = inside.get(id(table), set())
+        if not table.catalog and ((not database and name in ctes) or (database, name) in named):
+            continue
+        near = difflib.get_close_matches(name, [*schema[REF], *ctes], 1)
+        advice = f" Did you mean {f'`{near[0]}`' if near[0] in ctes else _ref(near[0])}?" if near else ""
+        shown = table.copy()
+        for key in ("alias", "joins", "laterals", "sample", "version"):
+            shown.set(key, None)
+        hint = f"A model reads only what it names by {_ref('model')} or {{{{ source('a', 'b') }}}}.{advice}"
+        yield located_problems.at(
+            "SR303", rendered, table.this, f"`{shown.sql(DIALECT)}` is neither a CTE nor declared", hint
+        )
+
+
+def _ref(name: str) -> str:
+    return f"{{{{ ref('{name}') }}}}"
+
+
+def _functions(tree: exp.Expr, rendered: Rendered, admitted: tuple[str, ...]) -> Iterable[Problem]:
+    for function in every(tree, exp.Func):
+        found = refusal(function, admitted)
+        if found is not None:
+            code, message, hint = found
+            yield located_problems.at(code, rendered, function, message, hint)
+
+
+def _qualify(tree: exp.Query, rendered: Rendered, schema: Schema) -> Walk:
+    """Name each column's table; give the qualified tree with its types, which are found when they are asked for."""
+    # Only what is read, as sqlglot goes through all of a schema; one table always, or it would guess columns.
+    read = [(table.db, table.name) for table in every(tree, exp.Table) if table.db]
+    known: dict[str, object] = {REF: {"nothing": {"nothing": "string"}}}
+    for database in {database for database, _ in read}:
+        # Quoted: sqlglot parses a schema's names, and takes `{x}` for something else.
+        known[database] = {
+            name: {identifier(column, "spark"): kind for column, kind in schema[database][name].items()}
+            for db, name in read
+            if db == database
+        }
+    try:
+        tree = using.written_out(tree, lambda database, name: schema.get(database, {}).get(name, {}), rendered.sql)
+        done: exp.Query = qualify(
+            tree,
+            schema=known,
+            dialect=DIALECT,
+            quote_identifiers=False,
+            identify=False,
+            validate_qualify_columns=False,
+            allow_partial_qualification=True,
+        )
+        _as_declared(done, read)
+        walk = Walk(done, schema)
+        problems = list(_unresolved_columns(done, rendered, schema))
+        if not problems:
+            grouping_sets.settle(done)
+            set_operations.settle(walk)
+            problems = [located_problems.at("SR555", rendered, *told) for told in operand_types.found(walk)]
+    except OptimizeError as error:
+        raise ProjectError([_unresolved(tree, rendered, str(error))]) from None
+    except Refusal as refusal:
+        found = refusal.reason
+        problems = [located_problems.problem(found.code, rendered, found.line, found.column, found.why, found.instead)]
+    if problems:
+        raise ProjectError(problems)
+    return walk
+
+
+def _as_declared(tree: exp.Query, read: Iterable[tuple[str, str]]) -> None:
+    """Name tables as they are declared: sqlglot writes every name of Spark's in lower case."""
+    names = {(database, name.lower()): name for database, name in read}
+    for table in every(tree, exp.Table):
+        if table.db and table.name != (name := names[table.db, table.name.lower()]):
+            table.this.set("this", name)
+
+
+def _unresolved(tree: exp.Expr, rendered: Rendered, message: str) -> Problem:
+    """Tell what sqlglot found: it gives no place, so that the name in its message is looked up."""
+    name = message.rpartition(":")[2].strip().split(".")[-1].strip("`\"' ")
+    at = next((i for i in tree.find_all(exp.Identifier, exp.Literal) if i.name.lower() == name.lower()), None)
+    return located_problems.at("SR304", rendered, at, message[0].lower() + message[1:], "", name)
+
+
+def _unresolved_columns(tree: exp.Query, rendered: Rendered, schema: Schema) -> Iterable[Problem]:
+    """Find the columns that no table has (SR304), or that two have (SR308)."""
+    scopes = {id(scope.expression): scope for scope in traverse_scope(tree)}
+    known: dict[int, list[tuple[str, list[str]]]] = {}
+    for column in every(tree, exp.Column):
+        if isinstance(column.this, exp.Star) or _is_output(column):
+            continue
+        offered = _offered(column, scopes, schema, known)
+        holders = [table for table, names in offered.items() if column.name in names]
+        if not column.table and len(holders) > 1:
+            hint = f"{' and '.join(holders)} have it: write {holders[0]}.{column.name}."
+            yield located_problems.at("SR308", rendered, column, f"ambiguous column `{column.name}`", hint)
+        elif column.table in holders and offered[column.table].count(column.name) > 1:
+            hint = f"{column.table} has two columns of that name: give one of them another alias."
+            yield located_problems.at("SR308", rendered, column, f"ambiguous column `{column.name}`", hint)
+        elif column.table and column.table not in offered:
+            near = difflib.get_close_matches(column.table, offered, 1)
+            hint = f"Tables: {', '.join(offered) or 'none'}." + (f" Did you mean `{near[0]}`?" if near else "")
+            if _is_beside(column):
+                hint = f"A subquery of FROM can't read `{column.table}`, which stands beside it: join them under ON."
+            yield located_problems.at(
+                "SR304",
+                rendered,
+                column.args["table"],
+                f"unknown table `{column.table}` of column `{column.name}`",
+                hint,
+            )
+        elif not column.table or ("*" not in offered[column.table] and column.table not in holders):
+            asked = [column.table] if column.table else list(offered)
+            names = [name for table in asked for name in offered[table] if name != "*"]
+            near = difflib.get_close_matches(column.name, names, 1)
+            lists = [f"{table} has: {', '.join(offered[table])}." for table in asked if offered[table]]
+            hint = " ".join([*lists, *([f"Did you mean `{near[0]}`?"] if near else [])])
+            yield located_problems.at("SR304", rendered, column, f"unknown column `{column.sql(DIALECT)}`", hint)
+
+
+def _is_beside(column: exp.Column) -> bool:
+    """Tell whether a column is of a table that a query around its own reads."""
+    query: exp.Expr | None = column
+    while (query := query.find_ancestor(exp.Select) if query is not None else None) is not None:
+        if column.table in {table.alias_or_name for table in query.find_all(exp.Table)}:
+            return True
+    return False
+
+
+def _is_output(column: exp.Column) -> bool:
+    """Tell whether ORDER BY names an output column of its own query."""
+    order = column.find_ancestor(exp.Order, exp.Sort, exp.Cluster, exp.Distribute, exp.Query)
+    above = order.parent if not isinstance(order, exp.Query) and order is not None else None
+    return not column.table and isinstance(above, exp.Query) and column.name in above.named_selects
+
+
+def _offered(
+    column: exp.Column, scopes: Mapping[int, Scope], schema: Schema, known: dict[int, list[tuple[str, list[str]]]]
+) -> dict[str, list[str]]:
+    """List the columns of each table that a column may be of, the nearest query's first; `*`: not known.
+
+    `known` keeps what each query offers to its other columns.
+    """
+    found: dict[str, list[str]] = {}
+    node: exp.Expr | None = column
+    while node is not None:
+        scope = scopes.get(id(node))
+        if scope:
+            if id(node) not in known:
+                selected = ((alias, source) for alias, (_, source) in scope.selected_sources.items())
+                known[id(node)] = [(alias, _names(source, schema)) for alias, source in selected]
+            for alias, names in known[id(node)]:
+                found.setdefault(alias, names)
+            for alias, source in _judged(column, scope):
+                found.setdefault(alias, _names(source, schema))
+        if scope and not (scope.is_subquery or scope.is_udtf):
+            break
+        node = node.parent
+    return found
+
+
+def _names(source: exp.Table | Scope, schema: Schema) -> list[str]:
+    if isinstance(source, exp.Table):
+        return [name.lower() for name in schema.get(source.db, {}).get(source.name, {})] or ["*"]
+    return [name for name in cast(exp.Query, source.expression).named_selects if name] or ["*"]
+
+
+def _judged(column: exp.Column, scope: Scope) -> Iterable[tuple[str, exp.Table | Scope]]:
+    """List the table of a semi or anti join, which may be named in its own condition alone."""
+    join = column.find_ancestor(exp.Join, exp.Query)
+    if isinstance(join, exp.Join) and (join.kind or "").upper() in ("SEMI", "ANTI"):
+        alias = join.this.alias_or_name
+        if alias in scope.sources:
+            yield alias, scope.sources[alias]

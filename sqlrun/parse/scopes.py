@@ -1,0 +1,81 @@
+"""What a qualified query reads, how it is written, and where a name in it leads. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.optimizer.qualify_tables import qualify_tables
+from sqlglot.optimizer.scope import Scope, traverse_scope
+
+from sqlrun.transpile.dialect import DIALECT
+from sqlrun.transpile.trees import every
+
+
+@dataclass(frozen=True, slots=True)
+class Scopes:
+    """The scopes of one query: `root` is the whole query's, `inner` finds that of a query inside it by its id."""
+
+    root: Scope
+    inner: Mapping[int, Scope]
+
+
+def named(tree: exp.Query) -> exp.Query:
+    """Name the subqueries in FROM where two of one SELECT have no alias: sqlglot takes them for one."""
+    for select in every(tree, exp.Select):
+        clause = select.args.get("from_")
+        sources = [clause.this] if clause is not None else []
+        sources += [join.this for join in select.args.get("joins") or ()]
+        if sum(isinstance(source, exp.Subquery) and not source.alias for source in sources) > 1:
+            return qualify_tables(tree, dialect=DIALECT)
+    return tree
+
+
+def scopes_of(tree: exp.Query) -> Scopes:
+    """Find every scope of a qualified query."""
+    found = traverse_scope(tree)
+    return Scopes(found[-1], {id(scope.expression): scope for scope in found})
+
+
+def source_of(scope: Scope, alias: str) -> exp.Table | Scope | None:
+    """Find what an alias stands for, here or (of a correlated subquery or a lateral view) further out."""
+    here: Scope | None = scope
+    while here is not None:
+        if any(name == alias for name, _ in here.references):
+            return here.sources.get(alias)
+        here = here.parent
+    return None
+
+
+def selects(scope: Scope) -> Iterator[Scope]:
+    """List the SELECTs that a union, or another operation on sets, puts together; a SELECT is its own only one."""
+    left = [scope]
+    while left:
+        one = left.pop()
+        if one.set_operation_scopes:
+            left.extend(reversed(one.set_operation_scopes))
+        else:
+            yield one
+
+
+def written(node: exp.Expr) -> str:
+    r"""Write an expression as analysts do: in lower case, on one line, without comments.
+
+    >>> written(sqlglot.parse_one("CAST(SUM(`A b`) AS\n DECIMAL(18, 2)) || 'X'", read="databricks"))
+    "cast(sum(`A b`) as decimal(18, 2)) || 'X'"
+    """
+    text = " ".join(node.sql("databricks", comments=False).split())
+    kept = (sqlglot.TokenType.STRING, sqlglot.TokenType.IDENTIFIER)
+    parts = list(text.lower())
+    for token in sqlglot.tokenize(text, read="databricks"):
+        if token.token_type in kept:
+            parts[token.start : token.end + 1] = text[token.start : token.end + 1]
+    return "".join(parts)
+
+
+def lateral_columns(lateral: exp.Lateral) -> list[str]:
+    """Name the columns that a lateral view adds."""
+    alias = lateral.args.get("alias")
+    return [column.name for column in alias.columns] if alias is not None else []

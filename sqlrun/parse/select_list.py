@@ -1,0 +1,48 @@
+"""Whether a query's columns are those of the contract (SR306 to SR308). Pure."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+from sqlglot import exp
+
+from sqlrun.errors import Problem
+from sqlrun.parse.located_problems import at
+from sqlrun.project import Rendered
+from sqlrun.transpile.dialect import DIALECT
+
+
+def problems(rendered: Rendered, columns: tuple[str, ...], tree: exp.Query) -> Iterable[Problem]:
+    """Find the columns that are not in the contract, that it lacks, and that stand twice."""
+    model = rendered.model
+    declared = [column.name for column in model.columns]
+    selects = {s.alias_or_name: s for s in tree.selects}
+    nameless = [name for name in columns if name not in declared and _is_nameless(selects.get(name))]
+    for name in nameless:
+        item = selects[name].unalias()
+        wanted = next((c for c in declared if c not in columns), "a_name")
+        shown = item.sql(DIALECT)
+        yield at("SR306", rendered, item, f"`{shown}` has no name", f"Write {shown} as {wanted}.")
+    for name in columns:
+        if name not in declared and name not in nameless:
+            hint = f"Add it under `columns:` in {model.contract_file}, with data_type and description."
+            message = f"column `{name}` is not in the contract of {model.name}"
+            yield at("SR306", rendered, selects.get(name), message, hint)
+    for column in model.columns if not nameless else ():
+        if column.name not in columns:
+            free = [name for name in columns if name not in declared]
+            near = difflib.get_close_matches(column.name, free, 1)
+            hint = f"The query gives: {', '.join(columns)}." + (f" Did you mean `{near[0]}`?" if near else "")
+            message = f"the contract has a column `{column.name}` that {model.file} doesn't give"
+            yield Problem("SR307", column.place, message, hint)
+    for name in sorted({c for c in columns if columns.count(c) > 1}):
+        message = f"two output columns are called `{name}`"
+        yield at("SR308", rendered, selects.get(name), message, "Give one of them another alias.")
+
+
+def _is_nameless(item: exp.Expr | None) -> bool:
+    """Tell whether a column of the select list was given its name by sqlglot: such a name has no place."""
+    if not isinstance(item, exp.Alias) or isinstance(item.this, exp.Column | exp.Dot):
+        return False
+    return "line" not in item.args["alias"].meta

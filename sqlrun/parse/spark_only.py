@@ -1,0 +1,57 @@
+"""What of a project runs on Spark alone: a problem for each call that DuckDB would answer otherwise. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import cast
+
+from sqlglot import exp
+
+from sqlrun.errors import Problem
+from sqlrun.incremental.algebra import place_of
+from sqlrun.parse import decimal_casts, text_coercion
+from sqlrun.parse.functions import unlike
+from sqlrun.parse.parse import Query
+from sqlrun.parse.source_map import source_place
+from sqlrun.parse.type_check import Tables
+
+ADVICE = "Use the Spark engine."
+
+
+def problems(queries: Iterable[Query], admitted: Collection[str] = (), advice: str = ADVICE) -> tuple[Problem, ...]:
+    """List every call of these queries that DuckDB can't make as Spark does (SR310), in the analyst's own file.
+
+    `advice` says how to have Spark make it.
+    """
+    told: list[Problem] = []
+    for query in queries:
+        told += _told(query, (*unlike(query.tree, admitted), *_unsettled(query)), advice)
+    return tuple(dict.fromkeys(told))
+
+
+def mixed_problems(query: Query, tables: Tables, advice: str = ADVICE) -> tuple[Problem, ...]:
+    """List where a query compares or joins values of types that DuckDB casts otherwise than Spark (SR310)."""
+    return tuple(dict.fromkeys(_told(query, text_coercion.found(cast(exp.Query, query.tree), tables), advice)))
+
+
+def _told(query: Query, found: Iterable[tuple[exp.Expr, str, str]], advice: str) -> Iterator[Problem]:
+    for node, why, instead in found:
+        line, column = place_of(cast(exp.Expression, node))
+        place, excerpt = source_place(query.rendered, line or 1, column or 1)
+        yield Problem("SR310", place, why, f"{instead} {advice}".strip(), excerpt)
+
+
+def _unsettled(query: Query) -> Iterator[tuple[exp.Expr, str, str]]:
+    for node, what in decimal_casts.unsettled(query.tree):
+        why = f"{what} of values whose type isn't known runs on Spark alone; DuckDB: it may give other digits"
+        yield node, why, "Cast what is divided or averaged, as cast(x as decimal(18, 2)) or cast(x as double)."
+
+
+def marked(tree: exp.Expression) -> exp.Expression:
+    """Put a comment with its place behind each column: SQL that is written from the tree leads back to it."""
+    made = tree.copy()
+    for column in made.find_all(exp.Column):
+        line, at = place_of(column)
+        if line:
+            column.add_comments([f"{line}:{at}"])
+    return made

@@ -1,0 +1,68 @@
+"""A condition that a user types, checked before an engine sees it. Pure."""
+
+from __future__ import annotations
+
+import difflib
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from sqlrun.errors import UsageError
+from sqlrun.parse.functions import refusal, unlike
+from sqlrun.runtime.text_lines import text_lines
+from sqlrun.transpile import writer as sql
+from sqlrun.transpile.dialect import DIALECT
+
+# What no row can answer by itself, or what is no condition at all.
+REFUSED = (
+    (exp.Query, "a subquery"), (exp.Command, "a command"), (exp.Window, "a window function"),
+    (exp.AggFunc, "an aggregate"), (exp.UDTF, "a table function"), (exp.Explode, "a table function"),
+    (exp.Parameter, "a parameter"), (exp.Placeholder, "a parameter"), (exp.Star, "a star"), (exp.Tuple, "a list"),
+)  # fmt: skip
+
+
+def condition(text: str, columns: list[str]) -> str:
+    """Turn a condition in Spark SQL over these columns into DuckDB's SQL.
+
+    Raises: UsageError for anything that is not one condition over known columns and functions.
+
+    >>> condition("n_orders > 3", ["n_orders"])
+    '(n_orders > 3)'
+    """
+    tree = _parsed(text)
+    for kind, what in REFUSED:
+        found = tree.find(kind)
+        if found is not None and not (isinstance(found, exp.Tuple) and isinstance(found.parent, exp.In)):
+            raise UsageError(f"--where takes one condition on a row, not {what}")
+    for function in tree.find_all(exp.Func):
+        refused = refusal(function)
+        if refused is not None:
+            raise UsageError(f"--where: {refused[1]}. {refused[2]}")
+    for _, why, _ in unlike(tree):
+        raise UsageError(f"--where: {why}")
+    for column in tree.find_all(exp.Column):
+        # `a.b` is the field b of the column a: there is one table, and it has no name.
+        name = column.parts[0].name
+        if name not in columns:
+            near = difflib.get_close_matches(name, columns, 1)
+            advice = f"Did you mean `{near[0]}`?" if near else f"Columns: {', '.join(columns)}."
+            raise UsageError(f"--where: unknown column `{name}`. {advice}")
+    return sql.expression(exp.paren(tree), "duckdb")
+
+
+def _parsed(text: str) -> exp.Expression:
+    try:
+        parsed = sqlglot.parse(f"select 1 from t where {text}", read=DIALECT)
+    except (SqlglotError, RecursionError) as error:
+        raise UsageError(f"--where can't be read: {text_lines(str(error))[0]}") from None
+    select = parsed[0]
+    if len(parsed) != 1 or not isinstance(select, exp.Select):
+        raise UsageError("--where takes one condition")
+    where = select.args.get("where")
+    if where is None or {key for key, value in select.args.items() if value} - {"expressions", "from_", "where"}:
+        raise UsageError("--where takes one condition")
+    for node in where.walk():
+        node.comments = None  # DuckDB needs none of them
+    tree: exp.Expression = where.this.unnest()
+    return tree

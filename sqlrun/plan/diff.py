@@ -1,0 +1,227 @@
+"""What the next build does to the published tables, and why: built, rebuilt, kept, gone. Pure.
+
+Nothing is remembered but what the ledger has: a table's path holds the hash of its meaning (`fingerprint.py`), inputs
+and all. Hashing today's query over the inputs of then tells whether the query itself was edited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from sqlrun.incremental.compile import Compiled
+from sqlrun.plan import fingerprint
+from sqlrun.plan.environment_sharing import ALONE, Around, Promotion, print_of
+from sqlrun.plan.plan import TablePlan, TickPlan, Workspace, own_tables
+from sqlrun.publish.table_state import Published, TableState
+
+Fate = Literal["new", "rebuilt", "promoted", "new rows", "new rules", "untouched", "shared", "not selected", "gone"]
+# In this order they are told, what costs most first.
+FATES: tuple[Fate, ...] = (
+    "rebuilt",
+    "new",
+    "promoted",
+    "new rows",
+    "new rules",
+    "gone",
+    "not selected",
+    "untouched",
+    "shared",
+)
+# What is told as a number alone.
+QUIET = ("untouched", "shared", "not selected")
+READS_EDITED = "it reads what was edited"
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """What becomes of one model or seed.
+
+    `columns` is what readers will see changed, as `+ n int`, `- n` or `~ n int -> bigint`; `reads` names the tables
+    that are read whole to build it; empty where nothing is built. `engine`: the one that builds it, where there is a
+    choice, and why where that is not obvious.
+    """
+
+    name: str
+    fate: Fate
+    why: str
+    columns: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+    engine: str = ""
+
+
+def edits(space: Workspace, plan: TickPlan) -> tuple[Edit, ...]:
+    """Compare the project with what is published, as a tick over the selected models would find it."""
+    published = plan.published
+    known = own_tables(published.tables) if published else {}
+    found = [_seed(space, plan, name, known.get(name)) for name in plan.seeds]
+    chosen = {model.name for model in plan.models}
+    shared = [name for name in own_tables(known) if name in plan.tables and plan.tables[name].shared]
+    left = [model for model in space.tables if model.name not in chosen and model.name not in shared]
+    found += [_model(space, plan, model, known) for model in space.tables if model.name in chosen]
+    found += [_left_out(space, model, known) for model in left]
+    found += [Edit(name, "shared", "with production") for name in shared]
+    names = {model.name for model in space.tables} | {seed.name for seed in space.project.seeds}
+    gone = "the project no longer has it; ticks that were keep it, as in `show --tick`"
+    found += [Edit(name, "gone", gone) for name in sorted(known.keys() - names)]
+    return tuple(sorted(found, key=lambda edit: FATES.index(edit.fate)))
+
+
+def _seed(space: Workspace, plan: TickPlan, name: str, known: TableState | None) -> Edit:
+    table, seed = plan.tables[name], space.seed(name)
+    assert seed is not None
+    if name in plan.promoted:
+        return Edit(name, "promoted", _from(plan.promoted[name]), _columns(known, table) if known else ())
+    if known is None:
+        return Edit(name, "new", "never built")
+    if table.state is None:
+        same = print_of(known.path) == space.prints[name]
+        return Edit(name, "rebuilt", f"its {'rows' if same else 'columns'} were edited", _columns(known, table))
+    if known.content != fingerprint.of_content(seed):
+        return Edit(name, "new rows", "its rows were edited")
+    return Edit(name, "untouched", "")
+
+
+def _model(space: Workspace, plan: TickPlan, model: Compiled, known: Mapping[str, TableState]) -> Edit:
+    name = model.name
+    own = plan.tables[name]
+    building = [stage for stage in model.stages if plan.tables[stage.name].state is None]
+    before = known.get(name)
+    stages = {stage.name for stage in model.stages}
+    reads = dict.fromkeys(table for stage in building for table in stage.inputs if table not in stages)
+    if model.source is not None:
+        reads = dict.fromkeys([f"{model.source.group}.{model.source.name}"])
+    if name in plan.promoted:
+        return Edit(name, "promoted", _from(plan.promoted[name]), _columns(before, own) if before else ())
+    if before is None:
+        return Edit(name, "new", plan.notes.get(name, "never built"), (), tuple(reads))
+    if not building:
+        if model.source is not None and before.content not in ("", space.rules_print(model)):
+            return Edit(name, "new rules", "they hold for lines that land from now on, and for those that are replayed")
+        return Edit(name, "untouched", "")
+    return Edit(name, "rebuilt", _why(space, plan, model, known), _columns(before, own), tuple(reads))
+
+
+def _left_out(space: Workspace, model: Compiled, known: Mapping[str, TableState]) -> Edit:
+    before = known.get(model.name)
+    same = before is not None and print_of(before.path) == space.prints[model.name]
+    why = "as it is"
+    if not same:
+        own = before is None or is_edited(space, model, known)
+        why = f"{'edited' if own else READS_EDITED}; readers keep what was built"
+    return Edit(model.name, "not selected", why)
+
+
+def _why(space: Workspace, plan: TickPlan, model: Compiled, known: Mapping[str, TableState]) -> str:
+    """Tell a model's own edit from one that it only reads."""
+    if plan.env and model.name in plan.notes:
+        return plan.notes[model.name]
+    return "; ".join(filter(None, [_edited(space, plan, model, known), plan.notes.get(model.name)]))
+
+
+def _from(offered: Promotion) -> str:
+    return f"built in {offered.env}, tick {offered.tick}; it goes on from there"
+
+
+def _edited(space: Workspace, plan: TickPlan, model: Compiled, known: Mapping[str, TableState]) -> str:
+    reads = list(model.query.rendered.refs)
+    moved = [name for name in reads if name in plan.tables and plan.tables[name].state is None]
+    before = print_of(known[model.name].path)
+    if before == space.prints[model.name]:
+        if model.source is not None and model.name in plan.notes:
+            return ""  # the note says it
+        if moved:
+            return f"it reads {_listed(moved)}"
+        if plan.refresh:
+            return "--full-refresh"
+        anew = built_anew(plan, model)
+        if anew:
+            return f"it reads {', '.join(anew)}, built anew since"
+        return "production's is made from other tables" if plan.env else "a table of its own is missing"
+    if not is_edited(space, model, known):
+        return f"it reads {_listed(moved)}"
+    others = [f"the view {name}" for name in reads if name in space.views] + moved
+    own = "its query, columns or layout were edited"
+    return f"{own}, or what it takes from {' or '.join(others)}" if others else own
+
+
+def is_edited(space: Workspace, model: Compiled, known: Mapping[str, TableState]) -> bool:
+    """Tell whether a model itself means something else than when its table was made, whatever became of its inputs."""
+    then = {n: print_of(known[n].path) if n in known else space.prints[n] for n in model.query.rendered.refs}
+    return fingerprint.of_model(model, then) != print_of(known[model.name].path)
+
+
+def built_anew(plan: TickPlan, model: Compiled) -> tuple[str, ...]:
+    """Name the tables that a model reads and that lie elsewhere than when it read them: nobody edited it."""
+    tables = plan.published.tables if plan.published else {}
+    found: dict[str, None] = {}
+    for stage in model.stages:
+        read = tables[stage.name].inputs if stage.name in tables else {}
+        found |= dict.fromkeys(n for n, (path, _) in read.items() if n in tables and tables[n].path != path)
+    return tuple(found)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return f"{', '.join(names)}, which is rebuilt"
+
+
+def _columns(before: TableState, after: TablePlan) -> tuple[str, ...]:
+    old, new = dict(before.columns), {column.name: column.type for column in after.public}
+    said = [f"+ {name} {kind}" for name, kind in new.items() if name not in old]
+    said += [f"- {name}" for name in old if name not in new]
+    said += [f"~ {name} {old[name]} -> {kind}" for name, kind in new.items() if name in old and old[name] != kind]
+    return tuple(said)
+
+
+def compared(published: Published | None, around: Around) -> str:
+    """Name the ticks that the edits are compared with; those of an environment and of production."""
+    ticks = [(around.env and f"{around.env}'s ", published), ("production's ", around.production)]
+    named = [f"{whose}{t}" for whose, t in ticks if t]
+    return " and ".join(named)
+
+
+def told(found: Iterable[Edit], published: Published | None, rows: Mapping[str, int], with_what: str = "") -> list[str]:
+    """Write the edits as text; `rows` are the tables' rows now, as far as they are known."""
+    listed = list(found)
+    if published is None:
+        lines = ["Nothing is published yet; the next build builds everything."]
+    else:
+        lines = [f"Compared with {with_what or compared(published, ALONE)}:"]
+    shown = [edit for edit in listed if edit.fate not in QUIET or edit.why.startswith(("edited", READS_EDITED))]
+    fate, name = (max([len(getattr(e, key)) for e in shown] or [0]) for key in ("fate", "name"))
+    lines += [""] if shown else []
+    for edit in shown:
+        lines += [f"  {edit.fate:{fate}}  {edit.name:{name}}  {edit.why}{_cost(edit, rows)}".rstrip()]
+        lines += [f"  {'':{fate}}    {column}" for column in edit.columns]
+    shared = sum(edit.fate == "shared" for edit in listed)
+    rest = len(listed) - len(shown) - shared
+    if shared:
+        lines += ["", f"  {shared} {'is' if shared == 1 else 'are'} shared with production."]
+    if rest:
+        lines += ["", f"  {rest} {'is' if rest == 1 else 'are'} as {'it was' if rest == 1 else 'they were'}."]
+    if any(edit.fate in ("rebuilt", "gone", "promoted") for edit in shown):
+        lines += ["", "A build keeps the old tables for readers until it publishes the new ones, all at once."]
+    elif not shown:
+        lines[1 : 1 if shared else len(lines)] = ["", "Nothing was edited: a build takes in what is new."]
+    return lines
+
+
+def _cost(edit: Edit, rows: Mapping[str, int]) -> str:
+    if not edit.reads:
+        return ""
+    sizes = [rows.get(name) for name in edit.reads]
+    total = sum(size for size in sizes if size is not None)
+    about = f", about {total:,} rows" if None not in sizes else ""
+    by = f"; by {edit.engine}" if edit.engine else ""
+    return f"; reads {', '.join(edit.reads)}{about}{by}"
+
+
+def as_json(found: Iterable[Edit], published: Published | None, rows: Mapping[str, int]) -> dict[str, Any]:
+    """Write the edits for other programs."""
+    tables = [
+        asdict(edit)
+        | {"rows_read": None if any(n not in rows for n in edit.reads) else sum(rows[n] for n in edit.reads)}
+        for edit in found
+    ]
+    return {"tick": published.tick if published else None, "tables": tables}

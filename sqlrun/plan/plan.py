@@ -1,0 +1,321 @@
+"""The compiled project and the ledger to what a tick will do: tables, paths, inputs, order. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from types import MappingProxyType
+
+from sqlrun.engine_api import StoredColumn, TableSpec
+from sqlrun.errors import UsageError
+from sqlrun.expectations import validate
+from sqlrun.incremental import hidden_partitions
+from sqlrun.incremental.compile import Compiled
+from sqlrun.incremental.landing import query as landing_query
+from sqlrun.incremental.landing.query import Rule
+from sqlrun.incremental.stages import Stage
+from sqlrun.plan import deletion_vectors, environment_sharing, fingerprint
+from sqlrun.plan.environment_sharing import ALONE, Around, Promotion, print_of
+from sqlrun.project import Expectation, Project, Seed, Suite
+from sqlrun.publish.table_state import Published, TableState
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
+PUBLIC_ROWS = f"{landing_query.REASON} is null"
+QUARANTINED_ROWS = f"{landing_query.REASON} is not null"
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """Everything that is known before an engine starts: the project, compiled, and what each table is called."""
+
+    project: Project
+    models: tuple[Compiled, ...]  # in graph order, views included
+    rules: Mapping[str, tuple[Rule, ...]]
+    suites: Mapping[str, Suite]
+    prints: Mapping[str, str]
+
+    def model(self, name: str) -> Compiled:
+        """Find a model by name."""
+        return next(m for m in self.models if m.name == name)
+
+    def rules_print(self, model: Compiled) -> str:
+        """Hash the rules by which a landing model's lines are judged."""
+        return fingerprint.of_rules(model, self.rules.get(model.name, ()))
+
+    @property
+    def tables(self) -> tuple[Compiled, ...]:
+        """List the models that are kept as tables."""
+        return tuple(m for m in self.models if not m.is_view)
+
+    @property
+    def views(self) -> tuple[str, ...]:
+        """Name the models that are written into their readers."""
+        return tuple(m.name for m in self.models if m.is_view)
+
+    def stage(self, name: str) -> Stage | None:
+        """Find a table's stage by name, hidden ones included; None for a seed."""
+        return next((s for m in self.models for s in m.stages if s.name == name), None)
+
+    def has(self, table: str) -> bool:
+        """Tell whether a table is one of the project's, hidden ones included."""
+        return self.stage(table) is not None or self.seed(table) is not None
+
+    def seed(self, name: str) -> Seed | None:
+        """Find a seed by name."""
+        return next((s for s in self.project.seeds if s.name == name), None)
+
+
+def workspace(project: Project, models: tuple[Compiled, ...], rules: Mapping[str, tuple[Rule, ...]]) -> Workspace:
+    """Hash every seed and model, inputs first."""
+    prints = {seed.name: fingerprint.of_seed(seed) for seed in project.seeds}
+    for model in models:
+        reads = [*model.query.rendered.refs]
+        inputs = {name: prints[name] for name in reads}
+        prints[model.name] = fingerprint.of_model(model, inputs)
+    suites = {suite.model: suite for suite in project.suites}
+    return Workspace(project, models, rules, suites, prints)
+
+
+def rules_of(nouns: Project, model: Compiled) -> tuple[Rule, ...]:
+    """Turn the quarantine expectations of a landing model into predicates."""
+    if model.source is None:
+        return ()
+    suite = next((s for s in nouns.suites if s.model == model.name), None)
+    if suite is None:
+        return ()
+    contract = model.query.rendered.model
+    quarantine, _ = validate.split(suite.expectations)
+    rules = []
+    for expectation in quarantine:
+        predicate = validate.passes(expectation, contract.columns)
+        assert predicate is not None, "problems() refuses a quarantine without a predicate"
+        rules.append(Rule(reason_of(expectation), predicate))
+    return tuple(rules)
+
+
+def reason_of(expectation: Expectation) -> str:
+    """Say why a row is set aside that breaks an expectation."""
+    column = expectation.kwargs.get("column") if isinstance(expectation.kwargs, dict) else None
+    subject = f"{column}: " if column else ""
+    return f"{subject}{expectation.description or expectation.type}"
+
+
+def stored_columns(stage: Stage) -> tuple[StoredColumn, ...]:
+    """List all columns of a stage's table, hidden ones included."""
+    return landing_query.columns_of(stage) if stage.method == "land" else stage.columns
+
+
+@dataclass(frozen=True, slots=True)
+class TablePlan:
+    """One table in this tick: where it lies, what readers see of it, what it holds now (None: it is to be built).
+
+    `path` is relative to the warehouse; `where` parts the public rows of a landing table from quarantined ones.
+    A shared table is production's: a tick of an environment reads it and leaves it alone.
+    """
+
+    spec: TableSpec
+    path: str
+    public: tuple[StoredColumn, ...]
+    state: TableState | None
+    where: str = ""
+    shared: bool = False
+
+    @property
+    def lands(self) -> bool:
+        """Tell whether it is a landing table, selected or only read."""
+        return bool(self.where)
+
+
+@dataclass(frozen=True, slots=True)
+class TickPlan:
+    """What a tick will do: seeds and stages in graph order, with their tables.
+
+    `published` is what readers see before it. `promoted` are the models and seeds that production takes over from an
+    environment, `notes` say of others why they are built anew although a table of their meaning is there.
+    """
+
+    number: int
+    as_of: datetime
+    seeds: tuple[str, ...]
+    models: tuple[Compiled, ...]
+    tables: Mapping[str, TablePlan]  # of everything that is selected, read or shared
+    published: Published | None
+    env: str = ""
+    refresh: bool = False
+    promoted: Mapping[str, Promotion] = field(default_factory=dict)
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+    def app_id(self, project: str, path: str) -> str:
+        """Name the writer of a table for Delta's transaction ids; each environment counts its ticks by itself."""
+        return f"{project}@{self.env}.{path}" if self.env else f"{project}.{path}"
+
+
+def tick_plan(
+    space: Workspace,
+    warehouse: str,
+    published: Published | None,
+    number: int,
+    as_of: datetime,
+    selected: Iterable[str],
+    refresh: bool,
+    around: Around = ALONE,
+    anew: Mapping[str, str] = NOTHING,
+) -> TickPlan:
+    """Plan a tick over the selected models and seeds; a table whose input was rebuilt is rebuilt too.
+
+    `anew` are landing models that have to land from the beginning, each with why.
+    """
+    chosen = set(selected)
+    shared = environment_sharing.shared(space, around)
+    seen = environment_sharing.seen(space, published, around, shared)
+    require_inputs(space, chosen, seen)
+    models = tuple(m for m in space.tables if m.name in chosen and m.name not in shared)
+    needed = {table for m in models for s in m.stages for table in s.inputs}
+    seeds = tuple(s.name for s in space.project.seeds if s.name in chosen | needed and s.name not in shared)
+    places = _Places(
+        space, warehouse, number, as_of, chosen, refresh, around, environment_sharing.own(published, around), shared
+    )
+    places.before = published.tables if published else {}
+    places.anew = anew
+    for seed in space.project.seeds:
+        if seed.name in seeds or seed.name in shared:
+            places.put_seed(seed)
+    for model in space.tables:
+        places.put_model(model, needed)
+    _require_unedited(models, chosen, places.tables)
+    return TickPlan(
+        number, as_of, seeds, models, places.tables, seen, around.env, refresh, places.promoted, places.notes
+    )  # fmt: skip
+
+
+@dataclass(slots=True)
+class _Places:
+    """Where the tables of a tick lie, found in graph order."""
+
+    space: Workspace
+    warehouse: str
+    number: int
+    as_of: datetime
+    chosen: set[str]
+    refresh: bool
+    around: Around
+    own: Mapping[str, TableState]
+    shared: Mapping[str, TableState]
+    tables: dict[str, TablePlan] = field(default_factory=dict)
+    promoted: dict[str, Promotion] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)
+    before: Mapping[str, TableState] = field(default_factory=dict)
+    anew: Mapping[str, str] = field(default_factory=dict)
+
+    def put_seed(self, seed: Seed) -> None:
+        """Choose a seed's table."""
+        name, known = seed.name, self.shared.get(seed.name) or self.own.get(seed.name)
+        state: TableState | None = known
+        meaning, again = f"{name}/{self.space.prints[name]}", self.refresh and name in self.chosen
+        if name in self.shared:
+            path = self.shared[name].path
+        else:
+            path, state = environment_sharing.place(meaning, known, self.number, again, self.around)
+        if state is None and not again:
+            offered = environment_sharing.promoted_seed(name, meaning, self.as_of, self.around)
+            if offered is not None and offered.states is not None:
+                self.promoted[name], state = offered, offered.states[name]
+                path = state.path
+        columns = tuple(StoredColumn(c.name, c.type, c.nullable) for c in seed.columns)
+        spec = TableSpec(name, f"{self.warehouse}/{path}", columns, vectors=False)
+        self.tables[name] = TablePlan(spec, path, columns, state, shared=name in self.shared)
+
+    def put_model(self, model: Compiled, needed: set[str]) -> None:
+        """Choose the tables of a model, its own and the hidden ones; none where nothing asks for them."""
+        taken: Mapping[str, TableState] = self.shared
+        self.notes |= {model.name: self.anew[model.name]} if model.name in self.anew else {}
+        if model.name not in self.shared:
+            taken = self._promoted(model) if model.name in self.chosen and not self.refresh else {}
+            before, meaning = self.before.get(model.name), self.space.prints[model.name]
+            if before is not None and model.name not in self.own and print_of(before.path) == meaning:
+                self.notes[model.name] = "production no longer keeps it so"
+        for stage in model.stages:
+            if stage.name in taken:
+                self._put(model, stage, taken[stage.name].path, taken[stage.name])
+            elif model.name in self.chosen or stage.name in needed:
+                again = self.refresh or model.name in self.anew or self._moved(stage)
+                again = again and model.name in self.chosen
+                # A hidden table has a folder of its own: what lies inside another table's folder is lost to a
+                # VACUUM of that one.
+                home = f"{stage.name}/{self.space.prints[stage.model]}"
+                place = environment_sharing.place(home, self.own.get(stage.name), self.number, again, self.around)
+                self._put(model, stage, *place)
+
+    def _put(self, model: Compiled, stage: Stage, path: str, state: TableState | None) -> None:
+        columns, partition_by = hidden_partitions.stored(stored_columns(stage), stage.partition_by)
+        vectors = deletion_vectors.has_vectors(model, stage)
+        spec = TableSpec(stage.name, f"{self.warehouse}/{path}", columns, partition_by, vectors)
+        where = PUBLIC_ROWS if stage.method == "land" else ""
+        self.tables[stage.name] = TablePlan(spec, path, stage.public, state, where, stage.name in self.shared)
+
+    def _promoted(self, model: Compiled) -> Mapping[str, TableState]:
+        """Find tables to take over for a model that has none of its meaning."""
+        own = (self.own.get(stage.name) for stage in model.stages)
+        meaning = self.space.prints[model.name]
+        if all(state is not None and print_of(state.path) == meaning for state in own):
+            return {}
+        there = {name: (table.path, table.state) for name, table in self.tables.items()}
+        offered = environment_sharing.promotion(self.space, model, there, self.as_of, self.around)
+        if offered is not None and offered.states is None:
+            self.notes[model.name] = f"not promoted from {offered.env}: {offered.why}"
+        if offered is None or offered.states is None:
+            return {}
+        self.promoted[model.name] = offered
+        return offered.states
+
+    def _moved(self, stage: Stage) -> bool:
+        """Tell whether an input lies elsewhere, or went back to another past, than when the stage last read it."""
+        known = self.own.get(stage.name)
+        if known is None:
+            return False
+        for table in (name for name in stage.inputs if name in self.tables and name in known.inputs):
+            if known.inputs[table][0] != self.tables[table].path or self.tables[table].state is None:
+                return True
+        lost = environment_sharing.is_lost(stage, known, self.shared, self.around)
+        if lost and print_of(known.path) == self.space.prints[stage.model]:
+            self.notes[stage.model] = f"{lost} has gone back to before what it read of it"
+        return bool(lost)
+
+
+def require_inputs(space: Workspace, chosen: set[str], published: Published | None) -> None:
+    """Refuse a selection whose inputs were never built."""
+    built = set(published.tables) if published else set()
+    for model in (m for m in space.tables if m.name in chosen and m.source is None):
+        own = {s.name for s in model.stages}
+        for table in sorted({t for s in model.stages for t in s.inputs} - own - built - chosen):
+            if space.seed(table) is None:
+                raise UsageError(
+                    f"{model.name} reads {table}, which has never been built. "
+                    f"Build it too: sqlrun build --select +{model.name}"
+                )
+
+
+def _require_unedited(models: Iterable[Compiled], chosen: set[str], tables: Mapping[str, TablePlan]) -> None:
+    """Refuse a selection that leaves out an edited model which it reads: what was built says something else."""
+    for model in models:
+        for name in sorted({table for stage in model.stages for table in stage.inputs} & tables.keys()):
+            owner = name.partition("__state_")[0]
+            if owner not in {model.name, *chosen} and tables[name].state is None:
+                raise UsageError(
+                    f"{model.name} reads {owner}, which was edited since it was built, or reads what was. "
+                    f"Build it too: sqlrun build --select +{model.name}"
+                )
+
+
+def state_after(
+    plan: TablePlan, version: int, as_of: datetime, inputs: Mapping[str, tuple[str, int]], content: str = ""
+) -> TableState:
+    """Describe a table after the tick."""
+    columns = tuple((c.name, c.type) for c in plan.public)
+    return TableState(plan.path, version, as_of.isoformat(), dict(inputs), content, columns, plan.where)
+
+
+def own_tables(tables: Mapping[str, TableState]) -> dict[str, TableState]:
+    """Leave out the hidden tables that hold models' inner results."""
+    return {name: state for name, state in tables.items() if "__state_" not in name}

@@ -1,0 +1,71 @@
+"""The warehouse's environments: each a ledger, beside production's. Shell: ledgers, Delta logs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.errors import EngineError, UsageError
+from sqlrun.plan import environment_sharing
+from sqlrun.plan.environment_sharing import PRODUCTION, Around
+from sqlrun.publish.ledger import Ledger
+from sqlrun.publish.table_state import Published
+
+
+def names(warehouse: str) -> list[str]:
+    """List the environments that have a ledger, production left out."""
+    folder = Path(warehouse) / "_sqlrun" / "environments"
+    return sorted(path.parent.parent.name for path in folder.glob("*/ledger/_delta_log"))
+
+
+def all_of(ledger: Ledger) -> list[Ledger]:
+    """Give the ledgers of all environments of a warehouse, production's first."""
+    return [ledger.of(name) for name in (PRODUCTION, *names(ledger.warehouse))]
+
+
+def around(ledger: Ledger) -> Around:
+    """Tell a tick's plan of the other environments; ledgers are read when they are asked for."""
+    reaches = environment_sharing.absolute(_reaches, ledger.warehouse)
+    if ledger.env:
+        return Around(ledger.env, ledger.of(PRODUCTION).read().published, reaches=reaches)
+
+    @cache
+    def offers() -> Sequence[tuple[str, Published]]:
+        found = [(name, ledger.of(name).read().published) for name in names(ledger.warehouse)]
+        ticks = [(name, tick) for name, tick in found if tick is not None]
+        return sorted(ticks, key=lambda each: (-each[1].as_of.timestamp(), each[0]))
+
+    return Around(offers=offers, reaches=reaches)
+
+
+def _reaches(path: str, after: int, until: int) -> bool:
+    """Tell whether a version of a table was made from an earlier one, and the log of what lies between is there."""
+    try:
+        head = delta_table.head(path)
+        if head is None or head < until:
+            return False
+        delta_table.effective_commits(path, after, until)
+    except EngineError:
+        return False
+    return True
+
+
+def others(ledger: Ledger, keep: int | None = None) -> list[Published]:
+    """Read the newest ticks of all other environments, production among them; all ticks if not told how many."""
+    return [tick for other in all_of(ledger) if other.env != ledger.env for tick in other.newest(keep)]
+
+
+def mine(ledger: Ledger, newest: Published) -> dict[str, str]:
+    """Map the tables of a tick that its environment alone may write to, to their paths."""
+    return {name: state.path for name, state in environment_sharing.own(newest, around(ledger)).items()}
+
+
+def unknown(ledger: Ledger) -> UsageError:
+    """Say which environments there are."""
+    there = ", ".join([PRODUCTION, *names(ledger.warehouse)])
+    return UsageError(
+        f"there is no environment `{ledger.env}` in {ledger.warehouse}; there are: {there}. "
+        f"`sqlrun build --env {ledger.env}` makes it."
+    )

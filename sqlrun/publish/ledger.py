@@ -1,0 +1,318 @@
+"""Ticks planned and ticks published, as rows of a Delta table. Shell: Delta files.
+
+A row `pinned` is written before any table of a tick is; a row `published` after all of them are checked. Both carry
+the transaction id (project, tick), so of two builds that began at the same time one fails to commit. A tick's
+number is used once, published or not. Each row carries a seal, by which an edit is noticed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from sqlrun.engine_api import StoredColumn, TableSpec
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.engines.delta import table_pool
+from sqlrun.errors import EngineError, LockedError, SqlrunError, UsageError, first_line
+from sqlrun.plan.environment_sharing import books, environment
+from sqlrun.publish import hash_chain, warehouse_format
+from sqlrun.publish.table_state import Published, TableState, from_json, to_json
+from sqlrun.runtime import arrow_rows, atomic_files
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+COLUMNS = (
+    StoredColumn("tick", "bigint", False),
+    StoredColumn("kind", "string", False),
+    StoredColumn("as_of", "timestamp", False),
+    StoredColumn("written_at", "timestamp", False),
+    StoredColumn("holder", "string", False),
+    StoredColumn("tables", "string", False),
+    StoredColumn("follows", "string", False),
+    StoredColumn("seal", "string", False),
+)
+COMPACT_EVERY = 20
+# So many ticks are looked at first.
+NEWEST = 20
+SEALS = ["tick", "kind", "seal"]
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What has happened: the newest published tick (None: there is none) and the highest number ever used."""
+
+    published: Published | None
+    last_tick: int
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One tick in the ledger. `published_at` None: readers have never seen it."""
+
+    tick: int
+    as_of: datetime
+    pinned_at: datetime | None
+    published_at: datetime | None
+
+
+class Ledger:
+    """The ledger of one environment of a warehouse; "" is production."""
+
+    def __init__(self, warehouse: str, project: str, env: str | None = None) -> None:
+        self.warehouse = warehouse
+        self.env = environment(env)
+        self._folder = Path(warehouse) / books(self.env)
+        self.path = str(self._folder / "ledger")
+        self.project = project
+        # The newest rows by the log's entry that they were read at, whole and by their seals alone; and the last seal.
+        self._held: dict[bool, tuple[delta_table.Entry, list[dict[str, Any]]]] = {}
+        self._sealed: tuple[delta_table.Entry, str] | None = None
+
+    def of(self, env: str) -> Ledger:
+        """Give the ledger of another environment of the warehouse."""
+        return Ledger(self.warehouse, self.project, env)
+
+    def read(self) -> History:
+        """Read the newest published tick and the highest number in use."""
+        rows = self._newest_rows(lambda row: row["kind"] == "published")
+        if not rows:
+            return History(None, self._dropped())
+        done = [row["tick"] for row in rows if row["kind"] == "published"]
+        last = max((row["tick"] for row in rows), default=0)
+        return History(self.published(max(done)) if done else None, last)
+
+    def _dropped(self) -> int:
+        """Give the highest number that a dropped environment of this name had used: tables may remember it."""
+        file = self._folder / "last_tick"
+        return int(file.read_text()) if file.exists() else 0
+
+    def drop(self) -> None:
+        """Delete an environment's ledger and its other books; its numbers stay used."""
+        assert self.env, "production isn't dropped"
+        used = self.read().last_tick
+        atomic_files.write(self._folder / "last_tick", str(used))
+        for part in ("ledger", "receipts", "checks", "measures", "quarantine"):
+            shutil.rmtree(self._folder / part, ignore_errors=True)
+
+    def entries(self) -> list[Entry]:
+        """List all ticks, the newest first."""
+        found: dict[int, dict[str, datetime]] = {}
+        for row in self._rows(["tick", "kind", "as_of", "written_at"]):
+            found.setdefault(row["tick"], {"as_of": row["as_of"]})[row["kind"]] = row["written_at"]
+        return [
+            Entry(tick, found[tick]["as_of"], found[tick].get("pinned"), found[tick].get("published"))
+            for tick in sorted(found, reverse=True)
+        ]
+
+    def published(self, tick: int) -> Published | None:
+        """Read one published tick; None if there is no such."""
+        held = [row for row in self._known(whole=True) or () if row["tick"] == tick and row["kind"] == "published"]
+        if held:
+            self._require_unedited(hash_chain.broken(held[-1:]))
+        found = held or self.sealed(f"tick = {tick} and kind = 'published'")
+        return self._tick(found[-1]) if found else None
+
+    def newest(self, count: int | None = None) -> list[Published]:
+        """Read the newest published ticks, the newest first; all of them if not told how many."""
+        ticks = [entry.tick for entry in self.entries() if entry.published_at][:count]
+        if not ticks:
+            return []
+        rows = self.sealed(f"tick >= {ticks[-1]} and kind = 'published'")
+        found = {row["tick"]: self._tick(row) for row in rows}
+        return [found[tick] for tick in ticks]
+
+    def all_published(self) -> list[Published]:
+        """Read all published ticks, the oldest first."""
+        return [self._tick(row) for row in self.sealed("kind = 'published'")]
+
+    def sealed(self, predicate: str | None = None) -> list[dict[str, Any]]:
+        """Read whole rows, in the order in which they were written.
+
+        Raises: UsageError if one doesn't fit its seal: it was edited.
+        """
+        rows = sorted(self._rows(None, predicate), key=hash_chain.order)
+        for row in rows:
+            self._require_unedited(hash_chain.broken([row]))
+        return rows
+
+    def require_chain(self, ticks: int | None = None) -> None:
+        """Refuse a ledger of which a row was changed, removed or put in: among the newest ticks, or all.
+
+        Raises: UsageError naming the row.
+        """
+        rows = self._rows(None) if ticks is None else self._latest(ticks, whole=True)
+        self._require_unedited(hash_chain.broken(rows))
+
+    def _require_unedited(self, fault: str) -> None:
+        if fault:
+            raise UsageError(
+                f"the ledger {self.path} was changed by another hand than sqlrun's: {fault}. Nothing was written. Put "
+                "the folder back from a backup, or take the change back: the ledger is a Delta table, and its log has "
+                "the version before. Or build into another warehouse."
+            )
+
+    def _tick(self, row: Mapping[str, Any]) -> Published:
+        try:
+            tables = from_json(row["tables"])
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+            raise UsageError(
+                f"the ledger {self.path} can't be read at tick {row['tick']}: {error}. "
+                "Put the folder back from a backup."
+            ) from error
+        for name, state in tables.items():
+            if PurePosixPath(state.path).is_absolute() or ".." in PurePosixPath(state.path).parts:
+                raise UsageError(
+                    f"the ledger {self.path} says that {name} lies at {state.path}, outside the warehouse. "
+                    "Put the folder back from a backup."
+                )
+        return Published(row["tick"], row["as_of"], tables)
+
+    def _rows(self, columns: list[str] | None, predicate: str | None = None) -> list[dict[str, Any]]:
+        """Read rows in no order; [] where there is no ledger."""
+        warehouse_format.require(self.warehouse, self.project)
+        head = delta_table.head(self.path)
+        if head is None:
+            return []
+        try:
+            table = delta_table.open_table(self.path, head)
+            known = {field.name for field in table.schema().fields}
+            if missing := {column.name for column in COLUMNS} - known:
+                raise UsageError(
+                    f"the ledger {self.path} has no column {sorted(missing)[0]}: it is of a format that this sqlrun "
+                    "does not know. Build into another warehouse, or with the sqlrun that made it."
+                )
+            rows = arrow_rows.plain(table.scan(columns=columns, predicate=predicate).read_all())
+        except SqlrunError as error:
+            if isinstance(error, UsageError):
+                raise
+            raise self._torn(error) from error
+        except Exception as error:
+            raise self._torn(error) from error
+        return rows
+
+    def _newest_rows(self, wanted: Callable[[dict[str, Any]], bool]) -> list[dict[str, Any]]:
+        """Read tick, kind and seal of the newest ticks' rows, of all where none of those is wanted.
+
+        Files of older ones stay closed.
+        """
+        rows = self._latest(NEWEST)
+        return rows if any(map(wanted, rows)) else self._rows(SEALS)
+
+    def _latest(self, ticks: int, *, whole: bool = False) -> list[dict[str, Any]]:
+        """Read the rows of the newest ticks, or all where the log can't tell which those are.
+
+        They are read once for each state of the log: a tick asks for them several times.
+        """
+        known = self._known(whole=whole) if ticks == NEWEST else None
+        if known is None:
+            entry, last = delta_table.entry_of_head(self.path), self.last_pinned()
+            since = None if last is None else f"tick > {last - ticks}"
+            known = self._rows(None if whole else SEALS, since)
+            if entry is not None and ticks == NEWEST:
+                self._held[whole] = entry, known
+        return known
+
+    def _known(self, *, whole: bool) -> list[dict[str, Any]] | None:
+        """Give the newest rows, if they were read and the log is as it was then."""
+        entry = delta_table.entry_of_head(self.path)
+        for each in {True, whole}:
+            found = self._held.get(each)
+            if found is not None and found[0] == entry:
+                return found[1]
+        return None
+
+    def last_pinned(self) -> int | None:
+        """Ask the log, which is open anyway, for the newest tick's number; None where it can't tell."""
+        head = delta_table.head(self.path)
+        if head is not None:
+            with contextlib.suppress(EngineError):
+                return delta_table.open_table(self.path, head).transaction_version(f"{self.project}.pinned")
+        return None
+
+    def _torn(self, error: Exception) -> EngineError:
+        first = first_line(error)[:300]
+        return EngineError(
+            f"the ledger {self.path} can't be read: {first}. `sqlrun doctor` tells what is torn; "
+            "the next `sqlrun build` sets aside what a crash has left."
+        )
+
+    def pin(self, tick: int, as_of: datetime, tables: Mapping[str, TableState], at: datetime, holder: str) -> int:
+        """Write down what a tick will read, before it writes anything; give the ledger's version then."""
+        return self._append(tick, "pinned", as_of, tables, at, holder)
+
+    def publish(
+        self, tick: int, as_of: datetime, tables: Mapping[str, TableState], at: datetime, holder: str, after: int
+    ) -> None:
+        """Make a tick the one that readers see: first the tables are made durable, then the row.
+
+        `after` is the ledger's version at this tick's pin. A build that stood still while another one began finds a
+        newer one. Raises: LockedError then.
+        """
+        atomic_files.sync(self.warehouse)
+        self._append(tick, "published", as_of, tables, at, holder, after)
+        atomic_files.sync(self.warehouse)
+        if tick % COMPACT_EVERY == 0:
+            delta_table.compact(self.path)
+
+    def _append(
+        self,
+        tick: int,
+        kind: str,
+        as_of: datetime,
+        tables: Mapping[str, TableState],
+        at: datetime,
+        holder: str,
+        after: int | None = None,
+    ) -> int:
+        delta_table.create(TableSpec("ledger", self.path, COLUMNS))
+        before = delta_table.entry_of_head(self.path)
+        with table_pool.writing(self.path) as table:
+            version, row = self._appended(table, tick, kind, after, (tick, kind, as_of, at, holder, to_json(tables)))
+        entry = delta_table.entry_of_head(self.path)
+        # No other commit came between: then this row is the one that the next one follows.
+        alone = entry is not None and entry[1] == version
+        self._sealed = (entry, str(row["seal"])) if entry is not None and alone else None
+        known = self._held.get(True)
+        if entry is not None and alone and known is not None and known[0] == before and before[1] == version - 1:
+            rows = [each for each in (*known[1], _as_read(row)) if each["tick"] > tick - NEWEST]
+            self._held = {True: (entry, rows)}
+        return version
+
+    def _appended(
+        self, table: DeltaTable, tick: int, kind: str, after: int | None, values: tuple[object, ...]
+    ) -> tuple[int, dict[str, Any]]:
+        """Append a row, and give the ledger's version then, and the row."""
+        from deltalake.exceptions import CommitFailedError
+
+        app_id = f"{self.project}.{kind}"
+        used = table.transaction_version(app_id)
+        if used is not None and used >= tick:
+            raise LockedError(f"tick {tick} is taken by another build; nothing was published")
+        if after is not None and table.version() != after:
+            raise LockedError(f"another build began while tick {tick} was at work; nothing was published")
+        row: dict[str, Any] = dict(zip(hash_chain.SEALED, (*values, self._last_seal()), strict=True))
+        row["seal"] = hash_chain.seal(row)
+        with delta_table.explained(f"the ledger {self.path} can't be written"):
+            try:
+                delta_table.append_rows(table, [row], delta_table.commit(app_id, tick, {}))
+            except CommitFailedError as error:
+                raise LockedError(f"tick {tick} was taken by another build at the same moment") from error
+        return table.version(), row
+
+    def _last_seal(self) -> str:
+        """Give the seal of the row that was written last, "" where there is none."""
+        if self._sealed is not None and self._sealed[0] == delta_table.entry_of_head(self.path):
+            return self._sealed[1]
+        before = max(self._newest_rows(bool), key=hash_chain.order, default=None)
+        return str(before["seal"]) if before else ""
+
+
+def _as_read(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Give a row as it is read back: times in UTC."""
+    return {n: v.astimezone(timezone.utc) if isinstance(v, datetime) else v for n, v in row.items()}

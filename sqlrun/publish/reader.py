@@ -1,0 +1,99 @@
+"""Rows as readers see them: the tables of a published tick, without a JVM. Shell: Delta files, DuckDB."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from sqlrun.engine_api import Relation, StoredColumn
+from sqlrun.errors import UsageError
+from sqlrun.incremental.landing import query as landing_query
+from sqlrun.plan.plan import QUARANTINED_ROWS, own_tables
+from sqlrun.publish import environments
+from sqlrun.publish.ledger import Ledger
+from sqlrun.publish.table_state import Published, TableState
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+QUARANTINE, RESCUED = "__quarantine", "__rescued"
+# Parts of a landing table that have names of their own: the hidden columns that they show, and which rows.
+PARTS = (
+    (QUARANTINE, landing_query.ORIGIN, QUARANTINED_ROWS),
+    (
+        RESCUED,
+        (StoredColumn(landing_query.RESCUED, "string"), *landing_query.ORIGIN[2:]),
+        f"{landing_query.RESCUED} is not null",
+    ),
+)
+
+
+def relation(warehouse: str, name: str, state: TableState, label: str = "") -> Relation:
+    """Bind a name to a table at its published version."""
+    columns = tuple(StoredColumn(c, kind) for c, kind in state.columns)
+    return Relation(
+        label or name, f"{warehouse}/{state.path}", columns, "new", version=state.version, where=state.where
+    )
+
+
+def nothing_published(ledger: Ledger) -> UsageError:
+    """Say that there is nothing to read yet."""
+    if ledger.env and ledger.env not in environments.names(ledger.warehouse):
+        return environments.unknown(ledger)
+    if ledger.env:
+        return UsageError(
+            f"environment {ledger.env} of {ledger.warehouse} has no published tick yet. "
+            f"Run `sqlrun build --env {ledger.env}` with its profile."
+        )
+    return UsageError(f"nothing is published in {ledger.warehouse} yet. Run `sqlrun build` with its profile.")
+
+
+def tick_of(ledger: Ledger, tick: int | None = None) -> Published:
+    """Find a published tick, the newest by default.
+
+    Raises: UsageError if there is none, or that one was never published or is not kept any more.
+    """
+    newest = ledger.read().published
+    if newest is None:
+        raise nothing_published(ledger)
+    if tick is None or tick == newest.tick:
+        return newest
+    found = ledger.published(tick)
+    if found is None:
+        oldest = ledger.entries()[-1].tick
+        if tick < oldest:
+            raise UsageError(f"tick {tick} is not kept any more; the oldest that is, is {oldest}")
+        raise UsageError(f"tick {tick} was never published; the newest is {newest.tick}. `sqlrun ticks` lists them.")
+    return found
+
+
+def find(published: Published, warehouse: str, name: str) -> Relation:
+    """Find a table, or the quarantine or the rescued fields of a landing table.
+
+    Raises: UsageError naming what is near.
+    """
+    tables = own_tables(published.tables)
+    if name in published.tables:
+        return relation(warehouse, name, published.tables[name])
+    for ending, hidden, rows in PARTS:
+        base = name.removesuffix(ending)
+        if name.endswith(ending) and base in tables and tables[base].where:
+            state = tables[base]
+            columns = (*hidden, *(StoredColumn(c, kind) for c, kind in state.columns))
+            return Relation(name, f"{warehouse}/{state.path}", columns, "new", version=state.version, where=rows)
+    known = [*tables, *(f"{n}{ending}" for n, s in tables.items() if s.where for ending, _, _ in PARTS)]
+    near = difflib.get_close_matches(name, known, 1)
+    advice = f"Did you mean `{near[0]}`?" if near else f"There are: {', '.join(sorted(known))}."
+    raise UsageError(f"tick {published.tick} has no table `{name}`. {advice}")
+
+
+def query(sql: str, relations: Iterable[Relation]) -> pa.Table:
+    """Run a SELECT in DuckDB over published tables."""
+    from sqlrun.engines.duckdb.engine import DuckDBEngine
+
+    engine = DuckDBEngine()
+    try:
+        return engine.query(sql, tuple(relations))
+    finally:
+        engine.close()

@@ -1,0 +1,32 @@
+"""The tables of one published tick as views of Spark's, for notebooks and BI: SQL to run there. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlrun.publish.table_state import Published
+from sqlrun.transpile.writer import identifier
+
+HIDDEN = "__state_"
+
+
+def statements(published: Published, warehouse: str) -> Iterator[str]:
+    """Write a temporary view for each table, pinned to its version: one tick, whatever is built since.
+
+    They need a session with Delta Lake's extension. `warehouse` is a path as Spark sees it.
+
+    >>> from sqlrun.publish.table_state import TableState
+    >>> state = TableState("orders/0a1b2c3d4e5f", 7, "", columns=(("id", "int"),), where="_reason is null")
+    >>> print(*statements(Published(3, None, {"orders": state}), "/w"))
+    create or replace temporary view `orders` as
+    select `id` from delta.`/w/orders/0a1b2c3d4e5f` version as of 7 where _reason is null
+    """
+    for name, state in sorted(published.tables.items()):
+        if HIDDEN not in name:
+            columns = ", ".join(identifier(column, "spark") for column, _ in state.columns)
+            where = f" where {state.where}" if state.where else ""
+            yield (
+                f"create or replace temporary view {identifier(name, 'spark')} as\n"
+                f"select {columns} from delta.{identifier(f'{warehouse}/{state.path}', 'spark')} "
+                f"version as of {state.version}{where}"
+            )

@@ -1,0 +1,63 @@
+"""Whose a warehouse is, and in which format: `<warehouse>/_sqlrun/format`. Shell: a file.
+
+Every command asks before it does anything, and once more when it holds the warehouse.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from sqlrun.errors import UsageError
+from sqlrun.runtime import atomic_files
+from sqlrun.version import __version__
+
+FORMAT = 1
+
+
+def file_of(warehouse: str) -> Path:
+    """Tell where a warehouse's mark is."""
+    return Path(warehouse) / "_sqlrun" / "format"
+
+
+def require(warehouse: str, project: str) -> None:
+    """Refuse a warehouse of a newer format, or of another project; one without a mark is nobody's yet.
+
+    `project` "": who only reads what is published needs no project.
+    Raises: UsageError saying what to do.
+    """
+    file = file_of(warehouse)
+    try:
+        text = file.read_text()
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    try:
+        mark = json.loads(text)
+        form, owner, made = int(mark["format"]), str(mark["project"]), str(mark["sqlrun"])
+    except (ValueError, KeyError, TypeError):
+        raise UsageError(
+            f"{file} can't be read: it should name this warehouse's format and project. Put it back from a backup; "
+            "where the warehouse is known to be this project's and of this version, delete the file: a build writes it."
+        ) from None
+    if form > FORMAT:
+        raise UsageError(
+            f"the warehouse {warehouse} was written by a newer sqlrun ({made}, format {form}); this one is "
+            f"{__version__} and knows format {FORMAT}. Upgrade sqlrun, or choose another warehouse in the profile."
+        )
+    if form < FORMAT:
+        raise UsageError(
+            f"the warehouse {warehouse} has format {form}, which this sqlrun, {__version__}, no longer knows. "
+            f"Build into another warehouse, or with sqlrun {made}."
+        )
+    if project and owner != project:
+        raise UsageError(
+            f"the warehouse {warehouse} belongs to the project {owner}, this one is {project}: each needs its own. "
+            "Name another `warehouse` in the profile."
+        )
+
+
+def put(warehouse: str, project: str) -> None:
+    """Mark a warehouse that has no mark yet, durably."""
+    file = file_of(warehouse)
+    if not file.exists():
+        atomic_files.write(file, json.dumps({"format": FORMAT, "project": project, "sqlrun": __version__}) + "\n")

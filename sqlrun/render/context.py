@@ -1,0 +1,218 @@
+"""What a template may call: ref, source, var, config; and what it asked for while it rendered. Pure."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from sqlrun.load.contract import CHOICES, CONFIG_KEYS, FLAGS, NUMBERS, enforced, is_number
+from sqlrun.load.dbt_keys import instead
+from sqlrun.load.suites import ON_FAIL, SEVERITIES
+from sqlrun.load.yaml_reader import did_you_mean, listed
+from sqlrun.project import Model
+
+# Templates are short: whoever gets here loops without end.
+MOST_STEPS = 100_000
+# What config() says of a check, and the words that may stand there; none: any text.
+CHECK_CHOICES: Mapping[str, tuple[str, ...]] = {"severity": SEVERITIES, "on_fail": ON_FAIL, "description": ()}
+# Where a call stands: the file and line of each template on the way to it, the innermost first.
+Chain = tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a project has to refer to."""
+
+    names: tuple[str, ...]
+    sources: tuple[tuple[str, str], ...]
+    vars: Mapping[str, object]
+
+
+class Mistake(Exception):
+    """A call that asks for what does not exist; `call` is what to look for in the analyst's line."""
+
+    def __init__(self, code: str, message: str, hint: str, call: str) -> None:
+        self.code, self.message, self.hint, self.call = code, message, hint, call
+        self.chain = chain_of(sys._getframe())
+        super().__init__(message)
+
+
+class Calls:
+    """The functions of a template, and what they noted of the model that is rendering.
+
+    An unknown ref, source or config is noted and rendering goes on, so that all of them are told at once.
+    """
+
+    def __init__(self, known: Known, of_check: Mapping[str, tuple[str, ...]] | None = None) -> None:
+        self._known, self.of_check = known, of_check
+        self.begin(None)
+
+    def begin(self, model: Model | None) -> None:
+        """Start anew, for a model or for none."""
+        self.model = model
+        self.refs: list[str] = []
+        self.sources: list[str] = []
+        self.config: dict[str, object] = {}
+        self.mistakes: list[Mistake] = []
+        self._steps = 0
+
+    def functions(self) -> dict[str, Any]:
+        """Name what templates see."""
+        return {
+            "ref": self._ref,
+            "source": self._source,
+            "var": self._var,
+            "config": self._config,
+            "env_var": self._env_var,
+            "range": self._range,
+            "this": This(self),
+            "is_incremental": NotIncremental(),
+        }
+
+    def _ref(self, *names: object, **more: object) -> str:
+        name = names[0] if names and isinstance(names[0], str) else ""
+        if len(names) != 1 or more or not name:
+            hint = "Names are unique over the project: {{ ref('orders') }}"
+            self.mistakes.append(Mistake("SR202", "ref() takes one name", hint, "ref"))
+        elif name not in self._known.names:
+            hint = f"Models and seeds: {listed(sorted(self._known.names))}.{did_you_mean(name, self._known.names)}"
+            self.mistakes.append(Mistake("SR202", f"unknown ref `{name}`", hint, f"ref({name}"))
+        self.refs.append(name)
+        return f"`ref`.`{name}`"
+
+    def _source(self, *names: object, **more: object) -> str:
+        known = [f"{group}.{name}" for group, name in self._known.sources]
+        parts = [str(name) for name in names]
+        if len(parts) != 2 or more or not all(isinstance(name, str) for name in names):
+            hint = f"{{{{ source('orders', 'events') }}}}. Sources: {listed(sorted(known))}."
+            self.mistakes.append(Mistake("SR203", "source() takes a group and a name", hint, "source"))
+        elif ".".join(parts) not in known:
+            hint = f"Sources: {listed(sorted(known))}.{did_you_mean('.'.join(parts), known)}"
+            self.mistakes.append(Mistake("SR203", f"unknown source `{'.'.join(parts)}`", hint, f"source({parts[0]}"))
+        self.sources.append("__".join(parts))
+        return f"`source`.`{'__'.join(parts)}`"
+
+    def _var(self, *names: object) -> object:
+        name = str(names[0]) if names else ""
+        if name in self._known.vars:
+            return self._known.vars[name]
+        if len(names) == 2:
+            return names[1]
+        known = list(self._known.vars)
+        hint = f"Set it in pyproject.toml, under [tool.sqlrun.vars]. There are: {listed(sorted(known))}."
+        raise Mistake("SR204", f"unknown var `{name}`", hint + did_you_mean(name, known), f"var({name}")
+
+    def _config(self, *positional: object, **values: Any) -> str:
+        if positional:
+            self.mistakes.append(Mistake("SR205", "config() takes names", "config(materialized='view')", "config"))
+        for key, value in values.items():
+            wrong = self._misfit(key, value) if self.of_check is None else _check_misfit(self.of_check, key, value)
+            if wrong:
+                self.mistakes.append(Mistake("SR205", *wrong, f"{key}="))
+            elif self.of_check is not None:
+                self.config[key] = value
+            elif key == "contract":
+                self.config["enforced"] = enforced(value)
+            elif key in CHOICES or key in NUMBERS or key in FLAGS:
+                self.config[key] = value
+            else:
+                self.config[key] = (value,) if isinstance(value, str) else tuple(value)
+        return ""
+
+    def _misfit(self, key: str, value: Any) -> tuple[str, str] | None:
+        """Say what is wrong with a setting, and what to do."""
+        if key not in CONFIG_KEYS:
+            return f"unknown config `{key}`", _known(key, CONFIG_KEYS)
+        if key in CHOICES:
+            if value in CHOICES[key]:
+                return None
+            advice = " Every table is kept incrementally: write table." if value == "incremental" else ""
+            return f"config `{key}` can't be `{value}`", f"Choose one of {', '.join(CHOICES[key])}.{advice}"
+        if key in NUMBERS:
+            return None if is_number(value) else (f"config `{key}` can't be `{value}`", "Write a number of at least 1.")
+        if key in FLAGS:
+            wrong = f"config `{key}` can't be `{value}`", f"config({key}=false)"
+            return None if isinstance(value, bool) else wrong
+        if key == "contract":
+            wrong = "config `contract` says whether it is enforced", "config(contract={'enforced': true})"
+            return wrong if enforced(value) is None else None
+        texts = [value] if isinstance(value, str) else value
+        if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
+            return f"config `{key}` must be a list of texts", f"config({key}=['a', 'b'])"
+        columns = [column.name for column in self.model.columns] if self.model else []
+        unknown = [text for text in texts if columns and text not in columns] if key == "partition_by" else []
+        if unknown:
+            hint = f"Columns: {', '.join(columns)}.{did_you_mean(unknown[0], columns)}"
+            return f"`{unknown[0]}` in `partition_by` is not a column of the contract", hint
+        return None
+
+    def _env_var(self, *names: object) -> NoReturn:
+        name = str(names[0]) if names else ""
+        message = f"env_var('{name}'): a template sees no environment, so that one project always gives the same tables"
+        raise Mistake("SR207", message, "Use var() here; profiles take ${NAME} from the environment.", "env_var")
+
+    def _range(self, *bounds: int) -> range:
+        found = range(*bounds)
+        self._steps += len(found)
+        if self._steps > MOST_STEPS:
+            message = f"loops over range() take more than {MOST_STEPS:,} steps"
+            raise Mistake("SR208", message, "Keep loops short, or put the numbers in a seed.", "range")
+        return found
+
+
+def _known(key: str, known: Iterable[str]) -> str:
+    return f"Known keys: {', '.join(known)}.{instead(key) or did_you_mean(key, known)}"
+
+
+def _check_misfit(known: Mapping[str, tuple[str, ...]], key: str, value: object) -> tuple[str, str] | None:
+    """Say what is wrong with a setting of a check, and what to do."""
+    if key not in known:
+        return f"unknown config `{key}` of a check", _known(key, known)
+    if not isinstance(value, str):
+        return f"config `{key}` must be a text", f"config({key}='...')"
+    if known[key] and value not in known[key]:
+        return (
+            f"config `{key}` can't be `{value}`",
+            f"Choose one of {', '.join(known[key])}.{did_you_mean(value, known[key])}",
+        )
+    return None
+
+
+class This:
+    """The model itself, where its text is asked for: a ref like others, which the graph refuses as a circle."""
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+
+    def __str__(self) -> str:
+        name = self._calls.model.name if self._calls.model else ""
+        self._calls.refs.append(name)
+        return f"`ref`.`{name}`"
+
+
+class NotIncremental:
+    """dbt's is_incremental: refused, called or not, since a function that isn't called counts as true."""
+
+    def _refuse(self, *args: object, **more: object) -> NoReturn:
+        del args, more
+        raise Mistake(
+            "SR206",
+            "sqlrun has no is_incremental(): a model is the whole query, and sqlrun keeps its answer true",
+            "Delete the block and write the query over all of history; `sqlrun explain` shows how it is kept.",
+            "is_incremental",
+        )
+
+    __call__ = __bool__ = __str__ = _refuse
+
+
+def chain_of(frame: Any) -> Chain:
+    """List the templates that are running in a frame and its callers."""
+    found = []
+    while frame is not None:
+        template = frame.f_globals.get("__jinja_template__")
+        if template is not None:
+            found.append((str(template.name), int(template.get_corresponding_lineno(frame.f_lineno))))
+        frame = frame.f_back
+    return tuple(found)

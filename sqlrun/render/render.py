@@ -1,0 +1,355 @@
+"""Jinja to SQL text, with the refs that it asks for and the line that each line came from. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields
+from typing import Any
+
+from sqlrun.errors import Place, Problem, ProjectError
+from sqlrun.load.constraints import CONFIG_OF_TABLES
+from sqlrun.load.contract import configured
+from sqlrun.load.yaml_reader import did_you_mean
+from sqlrun.project import Config, Model, Project, Rendered
+from sqlrun.render.context import CHECK_CHOICES, Calls, Chain, Known, Mistake
+from sqlrun.render.fast_path import fill
+from sqlrun.render.line_map import unmarked
+from sqlrun.render.sandbox import MOST_TEXT, SHORTEN, Budget, environment
+
+# What is not closed reaches to the end: else a text of `{#` alone would be read again from each of them.
+TAG = re.compile(r"\{#.*?(?:#\}|\Z)|\{%[-+]?\s*(?P<tag>\w+)(?P<rest>.*?)(?:%\}|\Z)", re.DOTALL)
+CLOSED = ("for", "if", "macro", "call", "filter", "set", "raw", "with", "block", "autoescape")
+
+
+class _Skip(Exception):
+    """A macro is called that could not be read: that was told already."""
+
+
+def project(nouns: Project) -> tuple[Rendered, ...]:
+    """Render every model; raise one `ProjectError` with all problems (SR2xx)."""
+    rendered, problems = attempt(nouns)
+    if problems:
+        raise ProjectError(problems)
+    return rendered
+
+
+def attempt(nouns: Project) -> tuple[tuple[Rendered, ...], tuple[Problem, ...]]:
+    """Render what can be rendered and list what is wrong with the rest."""
+    engine = _Engine(nouns, nouns.vars)
+    engine.start()
+    done = [rendered for model in nouns.models if (rendered := engine.render(model)) is not None]
+    # A macro's own mistake shows once, however many models call it.
+    once = {(problem.code, problem.place, problem.message): problem for problem in reversed(engine.problems)}
+    return tuple(done), tuple(once.values())[::-1]
+
+
+def later(nouns: Project) -> Callable[[Model], Rendered | None]:
+    """Give what renders one model; None where anything is wrong. Nothing is done before it is first called."""
+    made: list[_Engine] = []
+
+    def one(model: Model) -> Rendered | None:
+        if not made:
+            made.append(_Engine(nouns, nouns.vars))
+        rendered = made[0].render(model)
+        return None if made[0].problems else rendered
+
+    return one
+
+
+def macros_are_right(nouns: Project) -> bool:
+    """Tell whether Jinja can read every macro."""
+    engine = _Engine(nouns, nouns.vars)
+    engine.start()
+    return not engine.problems
+
+
+def overridden(
+    nouns: Project, values: Mapping[str, object], macros: Mapping[str, object]
+) -> Callable[[Model], Rendered]:
+    """Give what renders models with other vars, and with macros whose calls give a value each, for a unit test.
+
+    It raises: ProjectError.
+    """
+    engine = _Engine(nouns, {**nouns.vars, **values}, instead=macros)
+
+    def one(model: Model) -> Rendered:
+        rendered = engine.render(model)
+        if rendered is None:
+            raise ProjectError(engine.problems)
+        return rendered
+
+    return one
+
+
+def check(
+    nouns: Project,
+    text: Model,
+    values: Mapping[str, object] | None = None,
+    macros: Mapping[str, object] | None = None,
+) -> tuple[Rendered, Mapping[str, object]]:
+    """Render a check's text, given as a model's, or a macro's test; give what its config() says too.
+
+    Raises: ProjectError.
+    """
+    engine = _Engine(nouns, {**nouns.vars, **(values or {})}, text.file, macros)
+    rendered = engine.render(text)
+    if rendered is None:
+        raise ProjectError(engine.problems)
+    return rendered, engine.config
+
+
+class _Engine:
+    """Jinja's sandbox with the project's macros in it, and the problems found so far.
+
+    The sandbox is made by `start`, or when a template first needs it or calls a macro: most don't.
+    """
+
+    def __init__(
+        self, nouns: Project, values: Mapping[str, object], check: str = "", instead: Mapping[str, object] | None = None
+    ) -> None:
+        names = dict.fromkeys((*(model.name for model in nouns.models), *(seed.name for seed in nouns.seeds)))
+        known = Known(tuple(names), tuple((source.group, source.name) for source in nouns.sources), values)
+        self.problems: list[Problem] = []
+        self._calls = Calls(known, CHECK_CHOICES if check else None)
+        self.config: Mapping[str, object] = {}
+        self._texts = {macro.file: macro.text for macro in nouns.macros}
+        self._models = {check} if check else {model.file for model in nouns.models}
+        self._budget = Budget()
+        self._listed = nouns.macros
+        # Found when they are called, so that macros may call each other whatever their files' order.
+        self._macros: dict[str, Any] = {}
+        self._globals = {**self._calls.functions(), **{macro.name: self._late(macro.name) for macro in nouns.macros}}
+        self._globals |= {name: _giving(value) for name, value in (instead or {}).items()}
+        self._functions = {name: self._globals[name] for name in ("ref", "source", "var")}
+        self._env: Any = None
+
+    def start(self) -> None:
+        """Make the sandbox and read the macros, if that isn't done."""
+        if self._env is not None:
+            return
+        self._calls.begin(None)
+        self._env = environment(self._models, self._budget)
+        self._env.globals.update(self._globals)
+        self._functions |= {macro.name: self._globals[macro.name] for macro in self._listed}
+        # What is there to be refused is nothing to recommend.
+        self._names = sorted({*self._env.globals} - {"env_var", "is_incremental"})
+        for macro in self._listed:
+            self._budget.begin()
+            try:
+                self._macros[macro.name] = getattr(self._template(macro.file, macro.text).module, macro.name)
+            except Exception as error:
+                self.problems.append(self._problem(error, macro.file))
+
+    def _late(self, name: str) -> Any:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if name not in self._macros:
+                raise _Skip
+            return self._macros[name](*args, **kwargs)
+
+        return call
+
+    def _template(self, file: str, text: str) -> Any:
+        code = self._env.compile(text, file, file)
+        return self._env.template_class.from_code(self._env, code, self._env.make_globals(None), None)
+
+    def render(self, model: Model) -> Rendered | None:
+        """Render one model; None where something is wrong with it, which is noted."""
+        self._texts[model.file] = model.sql
+        text = self._plain(model)
+        if text is None and self._env is None:
+            self.start()
+            text = self._plain(model)
+        try:
+            if text is None:
+                text = self._templated(model)
+        except _Skip:
+            pass
+        except Exception as error:
+            self.problems.append(self._problem(error, model.file))
+        self.problems.extend(self._mistake(mistake) for mistake in self._calls.mistakes)
+        if text is None or self._calls.mistakes:
+            return None
+        sql, lines = unmarked(text)
+        refs, sources = dict.fromkeys(self._calls.refs), dict.fromkeys(self._calls.sources)
+        if self._calls.of_check:
+            self.config = dict(self._calls.config)
+            return Rendered(model, sql, tuple(refs), tuple(sources), lines, model.config)
+        before = {one.name: getattr(model.config, one.name) for one in fields(Config)}
+        config = configured(before, self._calls.config)
+        if config.materialized == "view" and sources:
+            message = f"{model.name} is a view and reads a source, whose lines land in a table"
+            hint = "Leave out materialized: view, or read the source in another model."
+            self.problems.append(self._at("SR715", _line_of(model, "source("), "source", message, hint))
+        elif config.materialized == "view":
+            self.problems.extend(self._of_a_table(model))
+        elif model.repeats and model.grain and not sources:
+            self.problems.extend(_repeating(model))
+        return Rendered(model, sql, tuple(refs), tuple(sources), lines, config)
+
+    def _of_a_table(self, model: Model) -> Iterator[Problem]:
+        """Refuse what a view says and no tick would look at: nothing of it is stored."""
+        hint = "Write it on the tables that read the view, or keep the model as a table: materialized: table."
+        for said in model.said:
+            yield Problem("SR715", said.place, f"{said.words}: {model.name} is a view, and no tick looks at it", hint)
+        for key in CONFIG_OF_TABLES:
+            if key in self._calls.config:
+                message = f"`{key}`: {model.name} is a view, and no tick looks at it"
+                yield self._at("SR715", _line_of(model, "config("), key, message, hint)
+
+    def _whole(self, pieces: Iterable[str]) -> str:
+        """Put a model's text together, as long as it is a query's length."""
+        found, length = [], 0
+        for piece in pieces:
+            found.append(piece)
+            length += len(piece)
+            if length > MOST_TEXT:
+                message = f"the SQL is longer than {MOST_TEXT:,} characters"
+                raise Mistake("SR208", message, SHORTEN, "")
+        return "".join(found)
+
+    def _plain(self, model: Model) -> str | None:
+        """Fill in a template that needs no Jinja; None where it does, or where Jinja has to tell of a mistake."""
+        self._calls.begin(model)
+        self._budget.begin()
+        try:
+            text = fill(model.sql, self._functions)
+        except Exception:
+            text = None
+        if text is None or self._calls.mistakes:
+            self._calls.begin(model)
+            self._budget.begin()
+            return None
+        return text
+
+    def _templated(self, model: Model) -> str:
+        template = self._template(model.file, model.sql)
+        # Not template.render(): it rewrites the traceback, which then no longer tells macros' lines.
+        return self._whole(template.root_render_func(template.new_context({})))
+
+    def _mistake(self, mistake: Mistake) -> Problem:
+        return self._at(mistake.code, mistake.chain, mistake.call, mistake.message, mistake.hint)
+
+    def _problem(self, error: Exception, file: str) -> Problem:
+        """Tell an error of a template, with its place in the project's own files."""
+        from jinja2 import TemplateSyntaxError
+        from jinja2.exceptions import SecurityError, UndefinedError
+
+        if isinstance(error, Mistake):
+            return self._at(error.code, error.chain or ((file, 1),), error.call, error.message, error.hint)
+        if isinstance(error, TemplateSyntaxError):
+            return self._syntax(error, error.filename or file)
+        words = re.findall(r"'([^']*)'", str(error))
+        chain, message = _chain(error) or ((file, 1),), f"Jinja: {str(error).rstrip('.') or type(error).__name__}"
+        hint = "Compare the values with what this tag or macro takes."
+        if isinstance(error, RecursionError):
+            message, hint = "Jinja: macros call each other without end", "Let one of them end the circle."
+            if not _chain(error):
+                message, hint = "Jinja: nested too deeply", "Write it in smaller pieces."
+        elif isinstance(error, UndefinedError) and str(error).endswith("is undefined"):
+            name = words[0] if words else ""
+            message = f"Jinja: unknown name `{name}`"
+            hint = f"A template sees: {', '.join(self._names)}.{did_you_mean(name, self._names)}"
+        elif isinstance(error, SecurityError):
+            hint = "A template puts SQL together; it reaches nothing beyond its vars and macros, and changes nothing."
+        return self._at("SR201", chain, next((w for w in words if self._holds(chain[0], w)), ""), message, hint)
+
+    def _holds(self, at: tuple[str, int], word: str) -> bool:
+        lines = self._texts.get(at[0], "").split("\n")
+        return bool(word) and at[1] <= len(lines) and word in lines[at[1] - 1]
+
+    def _syntax(self, error: Any, file: str) -> Problem:
+        message, chain = str(error.message).rstrip("."), ((file, int(error.lineno)),)
+        opened = _unclosed(self._texts[file])
+        if "end of template" in message and opened:
+            name, line = opened
+            message, hint = f"the block {{% {name} %}} is not closed", f"Write {{% end{name} %}} where it ends."
+            return self._at("SR201", ((file, line),), name, f"Jinja: {message}", hint)
+        found = re.search(r"'([^']*)'", message)
+        message = message[:1].lower() + message[1:]
+        return self._at("SR201", chain, found[1] if found else "", f"Jinja: {message}", "Mend the template here.")
+
+    def _at(self, code: str, chain: Chain, call: str, message: str, hint: str) -> Problem:
+        """Place a problem: in the innermost template that holds the words, with the call that led there."""
+        for file, first in chain:
+            lines = self._texts[file].split("\n")
+            # A call over several lines counts as its first one.
+            for line in range(first, min(first + 12, len(lines) + 1)):
+                column = _column(lines[line - 1], call)
+                if column:
+                    return self._told(code, Place(file, line, column), chain, message, hint)
+        file, line = chain[0]
+        lines = self._texts[file].split("\n")
+        line = min(line, len(lines))
+        start = len(lines[line - 1]) - len(lines[line - 1].lstrip()) + 1
+        return self._told(code, Place(file, line, start, exact=False), chain, message, hint)
+
+    def _told(self, code: str, place: Place, chain: Chain, message: str, hint: str) -> Problem:
+        excerpt = self._texts[place.file].split("\n")[place.line - 1]
+        caller = next(((file, line) for file, line in chain if file in self._models), None)
+        if caller and place.file not in self._models:
+            hint = f"{hint} Called from {caller[0]}:{caller[1]}.".strip()
+        return Problem(code, place, message, hint, excerpt)
+
+
+def _line_of(model: Model, call: str) -> Chain:
+    return ((model.file, model.sql.count("\n", 0, max(model.sql.find(call), 0)) + 1),)
+
+
+def _repeating(model: Model) -> Iterator[Problem]:
+    """Refuse copies of rows where no source sends them twice: nothing would see that they are copies."""
+    for said in model.said:
+        if said.words == "`repeats`":
+            message = f"`repeats` is for lines that a source sends twice, and {model.name} reads no source"
+            yield Problem(
+                "SR110", said.place, message, "Leave it out: rows are then unique by the grain, or drop both."
+            )
+
+
+def _giving(value: object) -> Callable[..., object]:
+    def call(*args: object, **kwargs: object) -> object:
+        del args, kwargs
+        return value
+
+    return call
+
+
+def _chain(error: BaseException) -> Chain:
+    """List the templates that an error came through, the innermost first."""
+    found, step = [], error.__traceback__
+    while step is not None:
+        template = step.tb_frame.f_globals.get("__jinja_template__")
+        if template is not None:
+            found.append((str(template.name), int(template.get_corresponding_lineno(step.tb_lineno))))
+        step = step.tb_next
+    return tuple(reversed(found))
+
+
+def _column(line: str, call: str) -> int:
+    """Find a call in a line, from 1: the argument that is wrong, or the word; 0 where it is not.
+
+    >>> _column("from {{ ref( 'orders') }}", "ref(orders")
+    15
+    """
+    name, paren, argument = call.partition("(")
+    if not name.strip():
+        return 0
+    word = rf"\b{re.escape(name)}" if name[0].isalnum() or name[0] == "_" else re.escape(name)
+    if not paren:
+        found = re.search(word + (r"\b" if name[-1].isalnum() else ""), line)
+        return found.start() + 1 if found else 0
+    found = re.search(rf"{word}\s*\(\s*['\"]?({re.escape(argument)})", line)
+    return found.start(1) + 1 if found else 0
+
+
+def _unclosed(text: str) -> tuple[str, int] | None:
+    """Find the innermost block that no tag ends, with its line."""
+    opened: list[tuple[str, int]] = []
+    for found in TAG.finditer(text):
+        tag = found["tag"] or ""
+        line = text.count("\n", 0, found.start()) + 1
+        if tag in CLOSED and not (tag == "set" and "=" in found["rest"]):
+            opened.append((tag, line))
+        elif tag.startswith("end") and opened and opened[-1][0] == tag[3:]:
+            opened.pop()
+    return opened[-1] if opened else None

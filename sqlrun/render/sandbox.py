@@ -1,0 +1,376 @@
+"""Jinja's sandbox: no attribute that leads out, nothing that changes, and a limit to all work and all text. Pure."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import date, time
+from decimal import Decimal
+from typing import Any
+
+from sqlrun.render.context import Mistake
+from sqlrun.render.line_map import marked
+
+# What a template may multiply up to: a text or a list of this length.
+LONGEST = 100_000
+# The longest text that a template, a macro or a filter may give, and the heaviest value that it may handle.
+MOST_TEXT = 1_000_000
+# What a text could become by a filter that repeats a piece of it, before it is tried.
+MOST_GROWTH = 10_000_000
+# Steps of one model: nodes of the template that are walked through, and a step for each 8 characters handled.
+MOST_WORK = 5_000_000
+# What a call or an operation costs at least: they take longer than other nodes.
+COST = 10
+# The longest number, in bits; what is wider than this is no width of a column.
+MOST_BITS = 1_000
+WIDEST = 10_000
+# Filters of Jinja that a query has no use for: HTML, another answer each time, or a regular expression over any text.
+NO_FILTERS = ("random", "urlize", "xmlattr", "forceescape", "pprint", "filesizeformat", "striptags", "urlencode")
+# Filters and methods whose result is longer than what goes in, by the numbers and texts that they are given.
+GROW = {"center", "indent", "wordwrap", "replace", "join", "format", "format_map", "batch", "slice", "tojson", "round"}
+GROW |= {"ljust", "rjust", "zfill"}
+TEXT = {
+    "capitalize", "casefold", "center", "count", "endswith", "find", "format", "format_map", "index", "isalnum",
+    "isalpha", "isascii", "isdecimal", "isdigit", "isidentifier", "islower", "isnumeric", "isspace", "istitle",
+    "isupper", "join", "ljust", "lower", "lstrip", "partition", "removeprefix", "removesuffix", "replace", "rfind",
+    "rindex", "rjust", "rpartition", "rsplit", "rstrip", "split", "splitlines", "startswith", "strip", "swapcase",
+    "title", "upper", "zfill",
+}  # fmt: skip
+LOOP = {"index", "index0", "revindex", "revindex0", "first", "last", "length", "depth", "depth0"}
+LOOP |= {"previtem", "nextitem", "cycle", "changed"}
+PLAIN = (str, int, float, Decimal, date, time, list, tuple, dict, set, range)
+# What is no text and may be printed: it says itself what is wrong, or is nothing, as `a if b` without else.
+NAMELESS = ("This", "NotIncremental", "Unknown", "Undefined")
+SHORTEN = "Write it shorter, or put the values in a seed."
+
+
+class Budget:
+    """How much the template that is rendering has done."""
+
+    def __init__(self) -> None:
+        self._done = 0
+
+    def begin(self) -> None:
+        """Start anew."""
+        self._done = 0
+
+    def charge(self, steps: int) -> str:
+        """Count steps. Raises: Mistake (SR208) where they are too many."""
+        self._done += steps
+        if self._done > MOST_WORK:
+            message = "the template loops, calls macros or copies texts without end"
+            raise Mistake("SR208", message, "Keep loops short; put values in a seed, and work in SQL.", "")
+        return ""
+
+    def handle(self, what: str, *values: Any) -> int:
+        """Count the work on values; give their weight. Raises: Mistake (SR208) where they are too heavy."""
+        heavy = sum(weight(value) for value in values)
+        if heavy > MOST_TEXT:
+            raise _too_long(what)
+        self.charge(COST + heavy // 8)
+        return heavy
+
+    def counted(self, values: Any) -> Any:
+        """Let each step of a loop cost something, even where its filter leaves it out."""
+        if isinstance(values, str | list | tuple | dict | range):
+            self.charge(len(values))
+            return values
+        return _each(iter(values), self)
+
+    def weighed(self, value: Any) -> Any:
+        """Let comparing and slicing cost what they take."""
+        self.handle("", value)
+        return value
+
+    def joined(self, *values: Any) -> str:
+        """Carry out `~`."""
+        self.handle("~", values)
+        return "".join(str(value) for value in values)
+
+    def concat(self, pieces: Iterable[str]) -> str:
+        """Put a macro's or a block's text together."""
+        found = list(pieces)
+        self.charge(len(found))
+        self.handle("", found)
+        return "".join(found)
+
+
+def environment(models: set[str], budget: Budget) -> Any:
+    """Make the environment; `models` are the files whose lines are marked."""
+    from jinja2 import StrictUndefined
+    from jinja2.utils import Namespace
+
+    class Unknown(StrictUndefined):
+        """An unknown value can't be shown either, as one of a list."""
+
+        __repr__ = StrictUndefined.__str__
+
+    env = _sandbox(budget)(
+        undefined=Unknown,
+        extensions=[_marks(models)],
+        keep_trailing_newline=True,
+        cache_size=0,
+        finalize=_shown(budget),
+    )
+    env.globals.clear()
+    env.globals["namespace"] = Namespace
+    env.filters = {name: _limited(name, call, budget) for name, call in env.filters.items() if name not in NO_FILTERS}
+    env.tests = {name: _weighed(call, budget) for name, call in env.tests.items()}
+    return env
+
+
+def _marks(models: set[str]) -> Any:
+    from jinja2.ext import Extension
+    from jinja2.lexer import Token
+
+    class Marks(Extension):
+        """Line numbers through the lines of models; a macro's lines count as the line of its call."""
+
+        def filter_stream(self, stream: Any) -> Any:
+            return marked(list(stream), Token) if stream.filename in models else stream
+
+    return Marks
+
+
+def _sandbox(budget: Budget) -> Any:
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+    from jinja2.utils import Namespace
+
+    class Sandbox(ImmutableSandboxedEnvironment):
+        """Jinja's sandbox, with closed lists of attributes and a budget that everything costs."""
+
+        intercepted_binops = frozenset(["+", "-", "*", "/", "//", "**", "%"])
+        code_generator_class = _generator()
+        # What the generator writes into templates; they cost by themselves.
+        charge = staticmethod(budget.charge)
+        counted = staticmethod(budget.counted)
+        weighed = staticmethod(budget.weighed)
+        joined = staticmethod(budget.joined)
+        concat = staticmethod(budget.concat)
+
+        def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+            allowed: Iterable[str] = ()
+            match obj:
+                case str():
+                    allowed = TEXT
+                case Mapping():
+                    allowed = ("keys", "values", "items", "get")
+                case list() | tuple():
+                    allowed = ("index", "count")
+                case date() | time() | Namespace():
+                    return bool(super().is_safe_attribute(obj, attr, value))
+                case _ if type(obj).__name__ == "LoopContext":
+                    allowed = LOOP
+            return attr in allowed
+
+        def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+            if explodes(operator, left, right):
+                raise _too_long(operator)
+            budget.handle(operator, left, right)
+            result = super().call_binop(context, operator, left, right)
+            budget.handle(operator, result)
+            return result
+
+        def call(__self, __context: Any, __obj: Any, *args: Any, **kwargs: Any) -> Any:
+            if any(__obj is function for function in (__self.charge, __self.counted, __self.weighed, __self.joined)):
+                return __obj(*args)
+            name = str(getattr(__obj, "__name__", ""))
+            if type(__obj).__name__ == "LoopContext" and args:
+                args = (__self.counted(args[0]), *args[1:])
+            receiver = getattr(__obj, "__self__", "")
+            # Jinja wraps str.format; what it formats is in a cell of its own.
+            text = _formatted(__obj) if name in ("format", "format_map", "wrapper") else receiver
+            grows = isinstance(text, str) and (name in GROW or text is not receiver)
+            _check_growth(name or "(", text if grows else "", args, kwargs, grows)
+            budget.handle(name or "(", text if isinstance(text, str | list | tuple | dict) else "", args, kwargs)
+            result = super().call(__context, __obj, *args, **kwargs)
+            budget.handle(name or "(", result)
+            return result
+
+    return Sandbox
+
+
+def _generator() -> Any:
+    """Make the code generator that lets each turn of a loop and each call of a macro cost as much as it holds."""
+    from jinja2 import nodes
+    from jinja2.compiler import CodeGenerator
+
+    def call(name: str, *arguments: Any) -> Any:
+        return nodes.Call(nodes.EnvironmentAttribute(name), list(arguments), [], None, None)
+
+    def costs(node: Any) -> None:
+        cost = sum(1 for _ in node.find_all(nodes.Node))
+        node.body = [nodes.ExprStmt(call("charge", nodes.Const(cost))).set_lineno(node.lineno), *node.body]
+
+    class Generator(CodeGenerator):
+        """Jinja's generator over trees in which work is counted."""
+
+        def visit_For(self, node: Any, frame: Any) -> None:
+            node.iter = call("counted", node.iter).set_lineno(node.lineno)
+            costs(node)
+            super().visit_For(node, frame)
+
+        def visit_Macro(self, node: Any, frame: Any) -> None:
+            costs(node)
+            super().visit_Macro(node, frame)
+
+        def visit_CallBlock(self, node: Any, frame: Any) -> None:
+            costs(node)
+            super().visit_CallBlock(node, frame)
+
+        def visit_Concat(self, node: Any, frame: Any) -> None:
+            self.visit(call("joined", *node.nodes).set_lineno(node.lineno), frame)
+
+        def visit_Compare(self, node: Any, frame: Any) -> None:
+            for operand in node.ops:
+                operand.expr = call("weighed", operand.expr).set_lineno(node.lineno)
+            node.expr = call("weighed", node.expr).set_lineno(node.lineno)
+            super().visit_Compare(node, frame)
+
+        def visit_Getitem(self, node: Any, frame: Any) -> None:
+            if isinstance(node.arg, nodes.Slice):
+                node.node = call("weighed", node.node).set_lineno(node.lineno)
+            super().visit_Getitem(node, frame)
+
+    return Generator
+
+
+def weight(value: Any) -> int:
+    """Weigh a value by the characters that it would be written with, as far as the limit and a bit more.
+
+    >>> weight("abc"), weight(["abc", 1])
+    (3, 19)
+    """
+    found, waiting = 0, [value]
+    while waiting and found <= MOST_TEXT:
+        match waiting.pop():
+            case str() | bytes() as text:
+                found += len(text)
+            case range() as numbers:
+                found += 8 * len(numbers)
+            case dict() as pairs:
+                found += 8 * len(pairs)
+                waiting += [*pairs, *pairs.values()] if found <= MOST_TEXT else []
+            case list() | tuple() | set() as values:
+                found += 8 * len(values)
+                waiting += values if found <= MOST_TEXT else []
+            case other if type(other).__name__ == "Namespace":
+                found += 8
+                waiting.append(object.__getattribute__(other, "_Namespace__attrs"))
+    return found
+
+
+def explodes(operator: str, left: Any, right: Any) -> bool:
+    """Tell whether an operation would give a value that is too long.
+
+    >>> explodes("*", "a", 10**9), explodes("**", 9, 999999), explodes("*", 60, 60)
+    (True, True, False)
+    """
+    if any(isinstance(side, int) and side.bit_length() > MOST_BITS for side in (left, right)):
+        return True
+    match operator, left, right:
+        case "*", str() | list() | tuple(), int():
+            return len(left) * right > LONGEST or weight(left) * right > MOST_GROWTH
+        case "*", int(), str() | list() | tuple():
+            return explodes("*", right, left)
+        case "*", int(), int():
+            return left.bit_length() + right.bit_length() > MOST_BITS
+        case "**", int(), int():
+            return left.bit_length() * right > MOST_BITS
+        case "%", str(), _:
+            return _wide(left)
+    return False
+
+
+def _wide(text: str) -> bool:
+    """Tell whether a format asks for a width of five digits or one that is not written in it."""
+    return bool(re.search(r"%[^%a-zA-Z]*(?:[0-9]{5}|\*)|\{[^{}]*[0-9]{5}|\{[^{}]*:[^{}]*\{", text))
+
+
+def _check_growth(name: str, value: Any, args: Iterable[Any], kwargs: Mapping[str, Any], grows: bool) -> None:
+    """Refuse what repeats a text too often, before it does."""
+    if not grows:
+        return
+    given = [*args, *kwargs.values()]
+    if name == "replace":
+        given = given[1:]
+    widths = [abs(number) for number in given if isinstance(number, int)]
+    if isinstance(value, str) and name in ("format", "wrapper", "format_map") and _wide(value):
+        raise _too_long("format")
+    longest = max([1, *widths, *(weight(text) for text in given if not isinstance(text, int))])
+    if name not in ("format", "wrapper", "format_map") and (
+        any(width > WIDEST for width in widths) or max(1, weight(value)) * longest > MOST_GROWTH
+    ):
+        raise _too_long(name)
+
+
+def _formatted(call: Any) -> Any:
+    """Find the text that a `str.format` as Jinja wraps it would format."""
+    cells = getattr(call, "__closure__", None) or ()
+    return next((cell.cell_contents for cell in cells if isinstance(cell.cell_contents, str)), "")
+
+
+def _limited(name: str, call: Callable[..., Any], budget: Budget) -> Callable[..., Any]:
+    """Wrap a filter: what goes in and what comes out costs, and may not be too long."""
+    passed = 1 if getattr(call, "jinja_pass_arg", None) is not None else 0
+
+    @functools.wraps(call)
+    def limited(*args: Any, **kwargs: Any) -> Any:
+        given = args[passed:]
+        value = given[0] if given else ""
+        if isinstance(value, Iterator):
+            # What comes lazily is limited by its own steps; here it has to be looked at.
+            value = list(_each(value, budget))
+            given = (value, *given[1:])
+        budget.handle(name, given, kwargs)
+        _check_growth(name, value, given[1:], kwargs, name in GROW)
+        result = call(*args[:passed], *given, **kwargs)
+        if isinstance(result, Iterator):
+            return _each(result, budget)
+        budget.handle(name, result)
+        return result
+
+    return limited
+
+
+def _weighed(call: Callable[..., Any], budget: Budget) -> Callable[..., Any]:
+    """Wrap a test, such as `is in`."""
+    passed = 1 if getattr(call, "jinja_pass_arg", None) is not None else 0
+
+    @functools.wraps(call)
+    def weighed(*args: Any) -> Any:
+        budget.handle("is", args[passed:])
+        return call(*args)
+
+    return weighed
+
+
+def _each(values: Iterator[Any], budget: Budget) -> Iterator[Any]:
+    """Let each value cost something."""
+    for value in values:
+        budget.handle("", value)
+        yield value
+
+
+def _shown(budget: Budget) -> Callable[[Any], Any]:
+    """Make what turns values to text: of a function or a generator only an address could be shown."""
+
+    def shown(value: Any) -> Any:
+        plain = value is None or isinstance(value, PLAIN) or type(value).__name__ in NAMELESS
+        if not plain:
+            kind = type(value).__name__
+            lazy = kind == "generator"
+            message = "Jinja: this gives no text: " + ("a list that is still lazy" if lazy else f"a {kind}")
+            hint = "Write `| list` or `| join(', ')` behind it." if lazy else "Call it, with brackets."
+            raise Mistake("SR201", message, hint, "")
+        budget.handle("", value)
+        return value
+
+    return shown
+
+
+def _too_long(what: str) -> Mistake:
+    if not what or what == "(":
+        return Mistake("SR208", "this gives a value that is too long for a template", SHORTEN, "")
+    return Mistake("SR208", f"`{what}` gives a value that is too long for a template", SHORTEN, what)

@@ -1,0 +1,301 @@
+"""What a user sees while sqlrun works: plain lines, or colours and progress. Shell: the terminal."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, TextIO
+
+from sqlrun.errors import EngineError, ProjectError
+from sqlrun.events import CheckResult, Event, NodeResult, Started, Told
+from sqlrun.report.log_lines import DOTS, LOUD, Line, Span, Style, checks, line, running
+from sqlrun.runtime import streams
+from sqlrun.runtime.text_lines import text_lines
+from sqlrun.runtime.text_table import escaped
+
+if TYPE_CHECKING:
+    from rich.console import Console as Screen
+    from rich.live import Live
+    from rich.text import Text
+
+_COLOURS: dict[Style, str] = {"dim": "dim", "good": "green", "warning": "yellow", "error": "red"}
+_LONGEST_STATEMENT = 30
+_MOST_PROBLEMS = 200
+# Passes of one model are counted into one line; this long after the last one no more are waited for.
+_PATIENCE = 0.3
+# The console whose progress is on the terminal: whoever prints a problem takes it down first.
+_drawing: list[Console] = []
+
+
+def _utc_now() -> datetime:
+    return datetime.now(timezone.utc)
+
+
+def is_lively(out: TextIO, environ: Mapping[str, str]) -> bool:
+    """Tell whether colours and progress are welcome: a terminal that can, and nobody who says no."""
+    if environ.get("NO_COLOR") or environ.get("CI", "false") != "false" or environ.get("TERM", "dumb") == "dumb":
+        return False
+    return out.isatty()
+
+
+def encodable(text: str, file: TextIO) -> str:
+    """Write as escapes what the file's encoding lacks, as under LANG=C."""
+    encoding = file.encoding or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
+class Console:
+    """Prints for the commands; its methods may be called from any thread and from a signal handler."""
+
+    def __init__(
+        self,
+        *,
+        quiet: bool = False,
+        out: TextIO | None = None,
+        err: TextIO | None = None,
+        environ: Mapping[str, str] | None = None,
+        clock: Callable[[], datetime] = _utc_now,
+    ) -> None:
+        self._quiet, self._clock = quiet, clock
+        self._out, self._err = out or sys.stdout, err or sys.stderr
+        self._lively = is_lively(self._out, os.environ if environ is None else environ)
+        # A signal handler runs in a thread that may hold the lock already.
+        self._lock = threading.RLock()
+        self._waiting: deque[tuple[str, Line | str]] = deque()
+        self._busy = False
+        self._steps = _Steps()
+        self._passed: list[CheckResult] = []
+        self._timer: threading.Timer | None = None
+        self._due = 0.0
+        self._screen: Screen | None = None
+        self._live: Live | None = None
+
+    def print(self, text: str, style: Style = "plain") -> None:
+        """Print one line of a build's log, with the time."""
+        self.lines([Line(text, style=style)])
+
+    def lines(self, lines: Iterable[Line | str]) -> None:
+        """Print lines: a `Line` with the time, unless quiet; a str as it is."""
+        with self._lock:
+            self._count_passes()
+            if not self._steps.running:
+                self._stop_drawing()
+            for each in lines:
+                self._print(each)
+
+    def raw(self, text: str) -> None:
+        """Print a result that another program may read, with nothing changed but on a terminal."""
+        with self._lock:
+            text = escaped(text, "\n\t") if self._out.isatty() else text
+            self._write(self._out, text if text.endswith("\n") else f"{text}\n")
+
+    def tell(self, event: Event) -> None:
+        """Show what a build tells."""
+        with self._lock:
+            if not isinstance(event, CheckResult) or event.model not in {check.model for check in self._passed}:
+                self._count_passes()
+            match event:
+                case Started():
+                    self._steps.start(event)
+                    self._draw()
+                    if not self._live:
+                        self._print(line(event))
+                case NodeResult():
+                    what = self._steps.finish(event)
+                    self._print(line(event, what))
+                    for stage in event.stages:
+                        for note in text_lines(stage.note):
+                            self._print(Line(f"  {note}", style="dim"))
+                    if self._steps.done >= self._steps.total:
+                        self._stop_drawing()
+                case CheckResult(status="pass"):
+                    self._passed.append(event)
+                    self._count_passes_soon()
+                case CheckResult() | Told():
+                    self._print(line(event))
+
+    def problem(self, error: Exception) -> None:
+        """Print on stderr what went wrong: each mistake in a project, or one failure and its statement."""
+        for console in list(_drawing):
+            console.close()
+        with self._lock:
+            self._count_passes()
+            self._write(self._err, escaped(_problem_text(error), "\n") + "\n")
+
+    def close(self) -> None:
+        """Take the progress off the terminal and print what still waits."""
+        with self._lock:
+            self._count_passes()
+            self._stop_drawing()
+
+    def _count_passes_soon(self) -> None:
+        # Nothing tells which check is a model's last, and the next event may be minutes away.
+        self._due = time.monotonic() + _PATIENCE
+        if self._timer is None:
+            self._count_passes_after(_PATIENCE)
+
+    def _count_passes_after(self, seconds: float) -> None:
+        self._timer = threading.Timer(seconds, self._passes_are_due)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _passes_are_due(self) -> None:
+        """Count the passes, unless more came since this was asked for: a thread for each of them costs more than it."""
+        with self._lock:
+            self._timer = None
+            left = self._due - time.monotonic()
+            if self._passed and left > 0:
+                self._count_passes_after(left)
+            else:
+                self._count_passes()
+
+    def _count_passes(self) -> None:
+        passed, self._passed = self._passed, []
+        for each in checks(passed):
+            self._print(each)
+
+    def _print(self, each: Line | str) -> None:
+        if isinstance(each, Line) and self._quiet and each.style not in LOUD:
+            return
+        self._waiting.append((f"{self._clock():%H:%M:%S}  ", each))
+        if self._busy:
+            return  # a signal handler came in between; the line is printed after the one it interrupted
+        self._busy = True
+        try:
+            while self._waiting:
+                self._put(*self._waiting.popleft())
+        finally:
+            self._busy = False
+
+    def _put(self, stamp: str, each: Line | str) -> None:
+        if isinstance(each, str):
+            head, tag, style = each, "", ""
+            spans: tuple[Span, ...] = ()
+        else:
+            spans = each.spans
+            tag, style = each.tag, _COLOURS.get(each.style, "")
+            head = stamp + each.head(self._dots(len(stamp) + len(tag) + 1))
+        head, tag = encodable(escaped(head, "\n\t"), self._out), encodable(escaped(tag), self._out)
+        head = head if tag else head.rstrip()
+        try:
+            if self._live or (self._lively and (style or spans)):
+                from rich.text import Text
+
+                text = Text.assemble((head, "" if tag else style), (tag, style))
+                for start, end, inner in spans:
+                    text.stylize(_COLOURS.get(inner, ""), len(stamp) + start, len(stamp) + end)
+                self._rich().print(text, soft_wrap=True)
+            else:
+                self._out.write(f"{head}{tag}\n")
+                self._out.flush()
+        except OSError as error:
+            # A reader who leaves (`| head`) or a full disk under the log must not end a build half way.
+            streams.give_up(self._out, error)
+
+    def _dots(self, besides: int) -> int:
+        """Tell how far dots may run: as in dbt, but a line doesn't wrap for its dots."""
+        if not self._out.isatty():
+            return DOTS
+        return min(DOTS, self._size()[0] - besides)
+
+    def _size(self) -> tuple[int, int]:
+        try:
+            columns, rows = os.get_terminal_size(self._out.fileno())
+        except (OSError, ValueError):
+            columns, rows = 0, 0
+        return columns or 80, rows or 24  # a terminal may not know its size
+
+    def _write(self, file: TextIO, text: str) -> None:
+        try:
+            file.write(encodable(text, file))
+            file.flush()
+        except OSError as error:
+            streams.give_up(file, error)  # `sqlrun show | head` is no mistake
+
+    def _rich(self) -> Screen:
+        if self._screen is None:
+            from rich.console import Console as Screen
+
+            self._screen = Screen(
+                file=self._out, force_terminal=True, color_system="standard", markup=False, highlight=False, emoji=False
+            )
+        return self._screen
+
+    def _draw(self) -> None:
+        if self._live is not None or not self._lively or self._quiet:
+            return
+        from rich.live import Live
+
+        # The picture is made in rich's thread: it takes no lock of this class, which prints under rich's.
+        self._live = Live(
+            console=self._rich(), get_renderable=self._picture, transient=True, refresh_per_second=5, screen=False
+        )
+        self._live.start()
+        _drawing.append(self)
+        atexit.register(self.close)  # else a build that dies leaves the cursor hidden
+
+    def _stop_drawing(self) -> None:
+        if self._live is None:
+            return
+        live, self._live = self._live, None
+        _drawing.remove(self)
+        atexit.unregister(self.close)
+        live.stop()
+
+    def _picture(self) -> Text:
+        from rich.text import Text
+
+        columns, rows = self._size()
+        lines = self._steps.lines(columns, max(1, min(8, rows - 4)))
+        return Text(encodable("\n".join(lines), self._out), style="dim", no_wrap=True, overflow="crop")
+
+
+class _Steps:
+    """What runs, since when. `running` is replaced, never changed, so that another thread may read it."""
+
+    def __init__(self) -> None:
+        self.running: Mapping[int, tuple[str, float]] = {}
+        self.done, self.total = 0, 0
+
+    def start(self, event: Started) -> None:
+        """Note a step that begins; the first one of a tick begins the count anew."""
+        if event.index == 1:
+            self.running, self.done = {}, 0
+        self.total = event.total
+        self.running = {**self.running, event.index: (event.what, time.monotonic())}
+
+    def finish(self, node: NodeResult) -> str:
+        """Note a step that ended; tell what it was."""
+        what, _ = self.running.get(node.index, ("", 0.0))
+        self.running = {index: step for index, step in self.running.items() if index != node.index}
+        self.done += 1
+        return what
+
+    def lines(self, columns: int, most: int) -> list[str]:
+        """Draw the steps that run."""
+        now = time.monotonic()
+        steps = [(what, now - since) for what, since in self.running.values()]
+        return running(steps, self.done, self.total, columns, most)
+
+
+def _problem_text(error: Exception) -> str:
+    if isinstance(error, ProjectError):
+        count = len(error.problems)
+        texts = [str(problem).replace("\t", " ") for problem in error.problems[:_MOST_PROBLEMS]]
+        only = f"; the first {_MOST_PROBLEMS} are shown" if count > _MOST_PROBLEMS else ""
+        return "\n\n".join([*texts, f"Found {count:,} problem{'' if count == 1 else 's'}{only}"])
+    text = f"Error: {error}"
+    if isinstance(error, EngineError):
+        text = f"Error in {error.model}: {error}" if error.model else text
+        statement = text_lines(error.statement.strip())
+        if statement:
+            shown = [f"    {part}" for part in statement[:_LONGEST_STATEMENT]]
+            more = len(statement) - len(shown)
+            text = "\n".join([text, "  while it ran:", *shown, *([f"    ... {more} more lines"] if more else [])])
+    return text

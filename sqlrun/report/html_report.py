@@ -1,0 +1,234 @@
+"""The report of a tick as one HTML page that loads nothing from anywhere. Pure."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from base64 import b64encode
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any
+
+from sqlrun.events import CheckResult, CheckStatus, NodeResult, TickResult
+from sqlrun.report import findings, measure_labels, outcomes
+from sqlrun.report.findings import About, Finding, clean
+from sqlrun.report.log_lines import counted, subject
+from sqlrun.report.sparklines import bars, strip
+from sqlrun.version import __version__
+
+# So many failures are shown open; an overview above them lists as many, and the rest stays folded.
+OPEN = 20
+OVERVIEW = 8
+OUTCOMES: tuple[CheckStatus, ...] = ("fail", "error", "warn", "info", "unjudged", "pass")
+# So many models with checks that didn't pass are linked above the tables of checks.
+INDEX = 60
+EVALUATORS = {"arrow": "by Arrow", "duckdb": "by DuckDB", "great_expectations": "by Great Expectations"}
+WORDS = {
+    "success": "up to date", "error": "failed", "skipped": "skipped", "no-op": "nothing to do",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRow:
+    """A step in the table of models. `amplification`: rows read for each that came, left or was written."""
+
+    name: str
+    kind: str
+    status: str
+    word: str
+    changed: str
+    read: str
+    amplification: str
+    seconds: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRow:
+    """A check in the table of its model."""
+
+    where: str
+    type: str
+    severity: str
+    status: str
+    word: str
+    amount: str
+    seconds: str
+    place: str
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The checks of one model: those to look at, and those that passed."""
+
+    model: str
+    summary: str
+    open: tuple[CheckRow, ...]
+    folded: tuple[CheckRow, ...]
+    passed: tuple[CheckRow, ...]
+
+
+def html(template: str | CodeType, result: TickResult, about: About, script: str = "") -> str:
+    """Fill the page's template, or its code; every text is escaped for HTML by it.
+
+    `script` lets readers choose which checks to see. The page's policy names it by its hash, so that nothing else runs.
+    """
+    failed, warned = findings.failures(result, about), findings.warnings(result, about)
+    blocking = {check.model for check in result.checks if check.status in ("fail", "error")}
+    groups = [_group(model, checks) for model, checks in findings.by_model(result.checks).items()]
+    text: str = compiled(template).render(
+        headline=findings.headline(result, about),
+        status="bad" if not result.published else "warn" if warned else "good",
+        facts=facts(result, about),
+        project=clean(about.project),
+        failures=_parted(failed),
+        warnings=_parted(warned),
+        notes=_parted(findings.notes(result, about)),
+        quarantined=findings.quarantined(result.nodes),
+        published=result.published,
+        options=clean(about.options),
+        models=[_model_row(node, result.published, blocking) for node in result.nodes],
+        groups=groups,
+        index=[(place, group) for place, group in enumerate(groups, 1) if group.open][:INDEX],
+        measured=measure_labels.of_tick(result.measures),
+        script=script,
+        digest=digest(script),
+        choices=_choices(result.checks),
+        version=__version__,
+        strip=strip,
+        bars=bars,
+    )
+    return text
+
+
+@functools.lru_cache(4)
+def compiled(template: str | CodeType) -> Any:
+    """Read a page's template, once; what it is filled with is escaped for HTML."""
+    from jinja2 import Template
+
+    found = template if isinstance(template, CodeType) else code(template)
+    return Template.from_code(_environment(), found, _environment().make_globals(None))
+
+
+def code(template: str) -> CodeType:
+    """Compile a page's template to Python's code."""
+    found: CodeType = _environment().compile(template)
+    return found
+
+
+def compiler() -> str:
+    """Name what compiles templates, with its version."""
+    import jinja2
+
+    return f"jinja2 {jinja2.__version__}"
+
+
+@functools.cache
+def _environment() -> Any:
+    from jinja2 import Environment, StrictUndefined
+
+    return Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+
+
+def digest(script: str) -> str:
+    """Name a script by its hash, as a page's policy does."""
+    return "sha256-" + b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def _choices(checks: Sequence[CheckResult]) -> list[tuple[str, str, list[tuple[str, str]]]]:
+    """List what checks can be chosen by: an attribute, its word, and the values that there are, with theirs."""
+    severities = {check.severity for check in checks}
+    statuses = {check.status for check in checks}
+    return [
+        ("severity", "Severity", [(each, each) for each in ("critical", "warning", "info") if each in severities]),
+        ("model", "Model", [(name, name) for name in sorted({clean(check.model) for check in checks})]),
+        ("outcome", "Outcome", [(each, _word(each)) for each in OUTCOMES if each in statuses]),
+    ]
+
+
+def facts(result: TickResult, about: About) -> list[tuple[str, str]]:
+    """List what the tick was: its time, engine, profile, environment, how long it took."""
+    return [
+        ("As of", f"{result.as_of:%Y-%m-%d %H:%M} UTC"),
+        ("Project", clean(about.project)),
+        ("Environment", clean(about.env) or "production"),
+        ("Engine", clean(about.engine)),
+        ("Profile", clean(about.profile)),
+        ("Took", f"{result.seconds:,.1f} s"),
+        ("Written", f"{about.at:%Y-%m-%d %H:%M} UTC"),
+    ]
+
+
+def _parted(found: Sequence[Finding]) -> dict[str, object]:
+    """Give each finding its number; list the first ones above where there are many, fold the last ones."""
+    numbered = list(enumerate(found, 1))
+    few = len(found) < 3
+    return {
+        "count": len(found),
+        "overview": [] if few else numbered[:OVERVIEW],
+        "unlisted": 0 if few else max(0, len(found) - OVERVIEW),
+        "by_model": [] if len(found) <= OVERVIEW else Counter(f.model or f.where for f in found).most_common(OVERVIEW),
+        "open": numbered[:OPEN],
+        "folded": numbered[OPEN:],
+    }
+
+
+def _model_row(node: NodeResult, published: bool, blocking: set[str]) -> ModelRow:
+    status, word = node.status, WORDS.get(node.status, node.status)
+    if status == "success" and not published:
+        # Readers don't see it, so it isn't good, whatever was done.
+        status, word = ("error", "checks failed") if node.name in blocking else ("no-op", "done, not published")
+    receipts = [stage.receipt for stage in node.stages]
+    read = _sum(receipt.rows_read for receipt in receipts)
+    moved = sum(stage.rows_in + (stage.receipt.rows_written or 0) for stage in node.stages)
+    notes = [stage.note for stage in node.stages if stage.note]
+    if node.quarantined:
+        notes.insert(0, f"{counted(node.quarantined, 'line')} quarantined")
+    return ModelRow(
+        clean(node.name),
+        clean(node.kind),
+        status,
+        word,
+        f"{node.rows:,}" if node.status in ("success", "no-op") else "–",
+        "–" if read is None else f"{read:,}",
+        "–" if not read or not moved else f"{read / moved:,.1f}",
+        f"{node.seconds:,.2f}",
+        clean("; ".join(notes), findings.LONGEST_SAMPLE),
+    )
+
+
+def _sum(numbers: Iterable[int | None]) -> int | None:
+    known = [number for number in numbers if number is not None]
+    return sum(known) if known else None
+
+
+def _group(model: str, checks: Sequence[CheckResult]) -> Group:
+    tally = Counter(check.status for check in checks)
+    parts = [f"{tally['fail']:,} failed"] if tally["fail"] else []
+    parts += [f"{tally['error']:,} could not be evaluated"] if tally["error"] else []
+    parts += [counted(tally["warn"], "warning")] if tally["warn"] else []
+    parts += [counted(tally["info"], "note")] if tally["info"] else []
+    parts += [f"{tally['unjudged']:,} not yet evaluated"] if tally["unjudged"] else []
+    parts += [f"{tally['pass']:,} passed"] if tally["pass"] else []
+    told = [_check_row(check) for check in checks if check.status != "pass"]
+    passed = tuple(_check_row(check) for check in checks if check.status == "pass")
+    return Group(clean(model), ", ".join(parts), tuple(told[:OPEN]), tuple(told[OPEN:]), passed)
+
+
+def _word(status: CheckStatus) -> str:
+    return outcomes.words(outcomes.of(status, "")).tag
+
+
+def _check_row(check: CheckResult) -> CheckRow:
+    called = outcomes.of_check(check)
+    word, amount = called.tag, findings.amount(check) if called.evaluated else ""
+    if not amount and check.evaluated and called.evaluated:
+        amount = counted(check.evaluated, "row") + " looked at"
+    place, seconds = clean(str(check.place)), f"{check.seconds:,.2f}"
+    by = EVALUATORS.get(check.evaluator, "")
+    return CheckRow(
+        clean(subject(check)), clean(check.type), clean(check.severity), check.status, word, amount, seconds, place, by
+    )

@@ -1,0 +1,353 @@
+"""What a build says, in the lines that dbt users know. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from sqlrun.events import CheckResult, Event, NodeResult, StageReceipt, Started, TickResult, Told
+from sqlrun.expectations.validate import from_contract
+from sqlrun.project import Model, Profile
+from sqlrun.report import outcomes
+from sqlrun.runtime.text_lines import text_lines
+from sqlrun.runtime.text_table import aligned, as_csv, as_json, escaped, table
+from sqlrun.unit_tests.choosing import every
+from sqlrun.version import __version__
+
+if TYPE_CHECKING:
+    from sqlrun.maintain.checksums import Found
+    from sqlrun.operations.maintenance import Done
+    from sqlrun.operations.verify import Verdict
+    from sqlrun.pipeline import Prepared
+
+__all__ = [
+    "LOUD", "Line", "Span", "Style", "as_csv", "as_json", "checks", "closing", "failures", "line", "opening",
+    "receipts_table", "running", "subject", "table", "verdict",
+]  # fmt: skip
+
+Style = Literal["plain", "dim", "good", "warning", "error", "detail"]
+# From a letter to another, and the style between them.
+Span = tuple[int, int, Style]
+# What is shown even when only failures are asked for; `detail` is the text that belongs to an error.
+STYLES: dict[outcomes.Level, Style] = {"good": "good", "note": "plain", "warning": "warning", "blocks": "error"}
+LOUD: frozenset[Style] = frozenset({"error", "detail"})
+DOTS = 80
+SAMPLES = 5
+LONGEST_MESSAGE = 20
+_NOUNS = {"seed": "seed", "landing": "landing"}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a build's log, which the console stamps with the time.
+
+    Dots run from `text` to `tag`, the bracket at the end; `style` is for the tag, or for the text where there is none.
+    `spans` are parts of the text with a style of their own.
+    """
+
+    text: str
+    tag: str = ""
+    style: Style = "plain"
+    spans: tuple[Span, ...] = ()
+
+    def head(self, columns: int = DOTS) -> str:
+        """Give all but the tag, with dots up to a column."""
+        return f"{self.text} ".ljust(columns, ".") + " " if self.tag else self.text
+
+    def __str__(self) -> str:
+        return self.head() + self.tag
+
+
+def counted(number: int, noun: str) -> str:
+    """Count a noun, as in `1 model`, `1,200 rows`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def opening(prepared: Prepared, profile: Profile) -> list[Line]:
+    """Say what was found and with what it will run."""
+    suites, tables = prepared.space.suites, prepared.space.tables
+    declared = sum(len(suites[m.name].expectations) for m in tables if m.name in suites)
+    found = {
+        "model": len(tables),
+        "view": len(prepared.space.models) - len(tables),
+        "seed": len(prepared.nouns.seeds),
+        "source": len(prepared.nouns.sources),
+        "check": declared + sum(_by_contract(m.query.rendered.model) for m in tables),
+        "unit test": len(every(prepared.nouns)),
+    }
+    said = ", ".join(counted(number, noun) for noun, number in found.items() if number)
+    return [
+        Line(f"Running with sqlrun={__version__}"),
+        Line(f"Found {said or 'nothing'}"),
+        Line(""),
+        Line(
+            f"Concurrency: {counted(profile.threads, 'thread')} (profile='{profile.name}', engine='{profile.engine}')"
+        ),
+        Line(""),
+    ]
+
+
+def _by_contract(model: Model) -> int:
+    return len(from_contract(model)) + (model.freshness is not None)
+
+
+def line(event: Event, what: str = "") -> Line:
+    """Write one event; `what` is what the step's `Started` said, for a result that doesn't know its kind."""
+    match event:
+        case Started():
+            return Line(f"{event.index} of {event.total} START {event.what}", "[RUN]")
+        case Told():
+            return Line(event.text)
+        case CheckResult():
+            return _check_line(event)
+        case NodeResult():
+            return _node_line(event, what)
+
+
+def _node_line(node: NodeResult, what: str) -> Line:
+    named = what or _named(node)
+    progress, time = f"{node.index} of {node.total}", f" in {node.seconds:.2f}s"
+    match node.status:
+        case "success":
+            verb = {"seed": "loaded ", "landing": "landed "}.get(node.kind, "")
+            text = f"{progress} OK {verb}{named.removeprefix('landing ')}"
+            aside = f", {node.quarantined:,} quarantined" if node.quarantined else ""
+            return Line(text, f"[OK {counted(node.rows, 'row')}{aside}{time}]", "good")
+        case "error":
+            kind = node.kind or named.partition(" ")[0]
+            verb = {"seed": "loading ", "landing": ""}.get(kind, "creating ")
+            return Line(f"{progress} ERROR {verb}{named}", f"[ERROR{time}]", "error")
+        case "skipped":
+            return Line(f"{progress} SKIP {named}", "[SKIP]", "warning")
+        case _:
+            return Line(f"{progress} NO-OP {named}", f"[NO-OP{time}]", "dim")
+
+
+def _named(node: NodeResult) -> str:
+    if not node.kind:
+        return node.name
+    return f"{node.kind} {node.name}" if node.kind in _NOUNS else f"{node.kind} model {node.name}"
+
+
+def subject(check: CheckResult) -> str:
+    """Name what a check looked at: a table, a column, or some columns together."""
+    if len(check.columns) == 1:
+        return f"{check.model}.{check.columns[0]}"
+    return f"{check.model}({', '.join(check.columns)})" if check.columns else check.model
+
+
+def _check_line(check: CheckResult) -> Line:
+    called = outcomes.of_check(check)
+    counts = check.unexpected and called.evaluated and called.level != "good"
+    word = called.line + (f" {check.unexpected:,}" if counts else "")
+    text = f"{word} {check.type} {subject(check)}"
+    return Line(text, f"[{word} in {check.seconds:.2f}s]", STYLES[called.level])
+
+
+def checks(results: Sequence[CheckResult]) -> list[Line]:
+    """Write the checks of one model: a line for each that didn't pass, one line for all that did."""
+    passed = [check for check in results if check.status == "pass"]
+    lines = [_check_line(check) for check in results if check.status != "pass"]
+    if passed:
+        seconds = sum(check.seconds for check in passed)
+        text = f"PASS {counted(len(passed), 'check')} of {passed[0].model}"
+        lines.append(Line(text, f"[PASS in {seconds:.2f}s]", "good"))
+    return lines
+
+
+def running(steps: Sequence[tuple[str, float]], done: int, total: int, columns: int, most: int = 8) -> list[str]:
+    """Draw what runs now, as (what, seconds), over a bar of what is done; no line is wider than `columns`."""
+    longest_first = sorted(steps, key=lambda step: -step[1])
+    lines = [f"{seconds:9.1f}s {escaped(what)}" for what, seconds in longest_first[:most]]
+    if len(steps) > most:
+        lines.append(f"{'':10} and {len(steps) - most} more")
+    size = max(4, min(20, columns - 32))
+    full = size * done // total if total else 0
+    lines.append(f"[{'#' * full}{'.' * (size - full)}] {done} of {total} done, {len(steps)} running")
+    return [text[: max(1, columns - 1)] for text in lines]
+
+
+def closing(result: TickResult, before: int | None = None) -> list[Line]:
+    """Sum a tick up: what ran, what went wrong and where, whether readers see it.
+
+    `before` is the tick that was published before it, 0 for none, None where the caller doesn't know.
+    """
+    tally = _tally(result)
+    lines = [Line(""), Line(f"Finished running {_ran(result)}{_duration(result.seconds)}."), Line("")]
+    lines += [_completed(tally), *failures(result), Line("")]
+    if result.published:
+        lines.append(Line(f"Tick {result.tick} published: as_of {result.as_of:%Y-%m-%d %H:%M} UTC", style="good"))
+    else:
+        readers = "readers still see the tick before"
+        if before is not None:
+            readers = f"readers still see tick {before}" if before else "readers see nothing yet"
+        lines.append(Line(f"Tick {result.tick} is not published; {readers}.", style="error"))
+    words = ("PASS", "WARN", *(["INFO"] if tally["INFO"] else []), "ERROR", "SKIP", "NO-OP")
+    done = " ".join(f"{word}={tally[word]}" for word in words)
+    style: Style = "error" if tally["ERROR"] else "plain"
+    return [*lines, Line(""), Line(f"Done. {done} TOTAL={sum(tally.values())}", style=style)]
+
+
+def _tally(result: TickResult) -> Counter[str]:
+    words = {"success": "PASS", "skipped": "SKIP", "no-op": "NO-OP"}
+    counts = {"good": "PASS", "note": "INFO", "warning": "WARN", "blocks": "ERROR"}
+    steps = [words.get(node.status, "ERROR") for node in result.nodes]
+    return Counter([*steps, *(counts[outcomes.of_check(check).level] for check in result.checks)])
+
+
+def _ran(result: TickResult) -> str:
+    kinds = Counter(_NOUNS.get(node.kind, "model") for node in result.nodes)
+    kinds["check"] = len(result.checks)
+    order = ("landing", "seed", "model", "check")
+    return ", ".join(counted(kinds[noun], noun) for noun in order if kinds[noun]) or "nothing"
+
+
+def _duration(seconds: float) -> str:
+    # Rounded first: 59.999 is a minute, not "60.00 seconds".
+    hundredths = round(seconds * 100)
+    minutes, rest = divmod(hundredths, 6000)
+    hours, minutes = divmod(minutes, 60)
+    return f" in {hours} hours {minutes} minutes and {rest / 100:.2f} seconds ({hundredths / 100:.2f}s)"
+
+
+def _completed(tally: Counter[str]) -> Line:
+    parts = [counted(tally["ERROR"], "error")] if tally["ERROR"] else []
+    parts += [f"{tally['SKIP']:,} skipped"] if tally["SKIP"] else []
+    parts += [counted(tally["WARN"], "warning")] if tally["WARN"] else []
+    if not parts:
+        noted = f", with {counted(tally['INFO'], 'note')}:" if tally["INFO"] else ""
+        return Line(f"Completed successfully{noted}", style="good")
+    parts += [counted(tally["INFO"], "note")] if tally["INFO"] else []
+    style: Style = "error" if tally["ERROR"] else "warning"
+    return Line(f"Completed with {_listed(parts)}{':' if tally['ERROR'] or tally['WARN'] else ''}", style=style)
+
+
+def _listed(parts: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
+
+
+def failures(result: TickResult) -> list[Line]:
+    """Describe each step and check that failed or warned, errors first."""
+    lines: list[Line] = []
+    for node in result.nodes:
+        if node.status == "error":
+            lines += [Line(""), Line(f"Error in {_named(node)}", style="error"), *message_lines(node.message)]
+    order = ("blocks", "warning", "note", "good")
+    for check in sorted(result.checks, key=lambda check: order.index(outcomes.of_check(check).level)):
+        if check.status != "pass":
+            lines += [Line(""), *_check_details(check)]
+    return lines
+
+
+def message_lines(text: str) -> Iterator[Line]:
+    """Write an error's message below its headline, cut where it is long."""
+    lines = [part for part in text_lines(escaped(text, "\n")) if part.strip()]
+    for part in lines[:LONGEST_MESSAGE]:
+        yield Line(f"  {part.rstrip()}", style="detail")
+    if len(lines) > LONGEST_MESSAGE:
+        yield Line(f"  ... {counted(len(lines) - LONGEST_MESSAGE, 'line')} more in run_results.json", style="detail")
+
+
+def _check_details(check: CheckResult) -> Iterator[Line]:
+    called = outcomes.of_check(check)
+    style = STYLES[called.level]
+    inner: Style = "detail" if called.level == "blocks" else "plain"
+    yield Line(f"{called.detail} check {check.type} of {subject(check)} ({check.place})", style=style)
+    if check.description:
+        yield Line(f"  {escaped(check.description.strip())}", style=inner)
+    share = f"{check.unexpected:,} of " if check.evaluated else ""
+    amount = f"Got {share}{counted(check.evaluated or check.unexpected, 'row')}" if check.unexpected else ""
+    said = outcomes.said(check, amount)
+    if said:
+        yield Line(f"  {escaped(said)} (severity {check.severity}){':' if check.samples else ''}", style=inner)
+    for sample in check.samples[:SAMPLES]:
+        yield Line(f"    {escaped(sample)}", style=inner)
+
+
+def verdict(found: Verdict) -> list[Line | str]:
+    """Tell whether a table equals its query, and show rows that differ."""
+    if found.ok:
+        tag = f"[PASS {counted(found.rows, 'sampled row' if found.sampled else 'row')} in {found.seconds:.2f}s]"
+        return [Line(f"PASS {found.model} equals its query", tag, "good")]
+    tag = f"[FAIL {found.wrong:,} wrong, {found.missing:,} missing in {found.seconds:.2f}s]"
+    lines: list[Line | str] = [Line(f"FAIL {found.model} differs from its query", tag, "error")]
+    if found.samples:
+        lines += table(tuple(found.samples[0]), [tuple(row.values()) for row in found.samples])
+    return lines
+
+
+def checksum(found: Found) -> list[Line | str]:
+    """Tell whether a table adds up to what the ledger says."""
+    if found.ok:
+        return [Line(f"PASS {found.table} adds up", f"[PASS {counted(found.told.rows, 'row')}]", "good")]
+    if found.there is None:
+        return [Line(f"FAIL {found.table} can't be read", "[FAIL]", "error"), f"  {found.message}"]
+    tag = f"[FAIL {counted(found.there.rows, 'row')}, {found.told.rows:,} expected]"
+    lines: list[Line | str] = [Line(f"FAIL {found.table} doesn't add up", tag, "error")]
+    if found.there.rows == found.told.rows:
+        lines.append("  As many rows as the ledger says, but not the same ones.")
+    return lines
+
+
+def upkeep(done: Done, keep: int) -> list[str]:
+    """Tell what was done to the tables' files."""
+    old = f"{counted(done.files, 'old file')} and {counted(done.entries, 'file')} of Delta's logs deleted"
+    lines = [f"{counted(done.merged, 'small file')} became {done.made:,}."]
+    lines += [f"{old}; kept whole: the newest {counted(keep, 'tick')}."]
+    lines += [f"Deleted {path}, which none of them shows." for path in done.tables]
+    return [*lines, f"Readers see the same rows as tick {done.tick}."] if done.tick else lines
+
+
+def receipts_table(result: TickResult) -> list[str]:
+    """Tell what each table cost: what changed, what was read and written, commits, jobs, seconds; `-` is unknown."""
+    header = (
+        "table", "strategy", "reason", "rows changed", "rows read", "bytes read", "files read",
+        "rows written", "bytes written", "files written", "commits", "jobs", "seconds",
+    )  # fmt: skip
+    stages = [stage for node in result.nodes for stage in node.stages]
+    if not stages:
+        return ["No table was touched."]
+    costs = [_costs(stage) for stage in stages]
+    sums = [_sum(column) for column in zip(*costs, strict=True)]
+    cells = [[s.table, s.strategy, s.reason, *_cost_cells(c)] for s, c in zip(stages, costs, strict=True)]
+    return aligned(header, [*cells, ["total", "", "", *_cost_cells(sums)]], "<<<" + ">" * len(sums))
+
+
+def _costs(stage: StageReceipt) -> list[float | None]:
+    r = stage.receipt
+    read, written = (r.rows_read, r.bytes_read, r.files_read), (r.rows_written, r.bytes_written, r.files_written)
+    return [stage.rows_changed, *read, *written, r.commits, r.jobs, r.seconds]
+
+
+def _sum(column: Iterable[float | None]) -> float | None:
+    known = [number for number in column if number is not None]
+    return sum(known) if known else None
+
+
+def _cost_cells(costs: Sequence[float | None]) -> list[str]:
+    in_bytes, in_seconds = {2, 5}, {9}
+    cells = []
+    for place, cost in enumerate(costs):
+        if cost is None:
+            cells.append("-")
+        elif place in in_bytes:
+            cells.append(byte_size(int(cost)))
+        else:
+            cells.append(f"{cost:,.2f}" if place in in_seconds else f"{int(cost):,}")
+    return cells
+
+
+def byte_size(size: int) -> str:
+    """Write a number of bytes with three digits or so.
+
+    >>> byte_size(1_234_567)
+    '1.2 MB'
+    """
+    amount = float(size)
+    for unit in ("B", "kB", "MB", "GB"):
+        if amount < 999.5:
+            return f"{amount:.0f} {unit}" if unit == "B" or amount >= 99.95 else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:,.1f} TB"

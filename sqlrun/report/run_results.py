@@ -1,0 +1,122 @@
+"""What a tick did, in the shape of dbt's run_results.json, version 6. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta, timezone
+
+from sqlrun.events import CheckResult, NodeResult
+from sqlrun.report import outcomes
+from sqlrun.version import __version__
+
+SCHEMA = "https://schemas.getdbt.com/dbt/run-results/v6.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """The build that the results belong to; `args` is what it was asked to do."""
+
+    id: str
+    project: str
+    started_at: datetime
+    args: Mapping[str, object]
+
+
+def run_results(run: Invocation, results: Sequence[object], elapsed: float, at: datetime) -> dict[str, object]:
+    """Put results together; `at` is the time of writing. Keys are dbt's and no others: its readers refuse more."""
+    return {
+        "metadata": {
+            "dbt_schema_version": SCHEMA,
+            "dbt_version": f"sqlrun {__version__}",
+            "generated_at": moment(at),
+            "invocation_id": run.id,
+            "invocation_started_at": moment(run.started_at),
+            "env": {},
+        },
+        "results": list(results),
+        "elapsed_time": round(elapsed, 6),
+        "args": dict(run.args),
+    }
+
+
+def document(run: Invocation, results: Sequence[str], elapsed: float, at: datetime) -> str:
+    """Write the file, each result given as the JSON that `json_of` made of it."""
+    parts = {key: json_of(value) for key, value in run_results(run, (), elapsed, at).items()}
+    parts["results"] = "[\n" + ",\n".join(results) + "\n]"
+    return "{\n" + ",\n".join(f'"{key}": {text}' for key, text in parts.items()) + "\n}\n"
+
+
+def json_of(value: object) -> str:
+    """Write a value as JSON; what JSON has no word for becomes text."""
+    return json.dumps(value, default=str)
+
+
+def node_result(project: str, node: NodeResult, at: datetime, what: str = "") -> dict[str, object]:
+    """Write a step that ended `at`; `what` tells a seed from a model where the result doesn't say."""
+    kind = node.kind or what.partition(" ")[0]
+    own = node.stages[-1] if node.stages else None  # hidden tables come before the model's own
+    response: dict[str, object] = {
+        "_message": node.status,
+        "rows_affected": node.rows,
+        "rows_quarantined": node.quarantined,
+        "quarantine_reasons": dict(node.reasons),
+        "version": own.version if own else None,
+        "strategy": own.strategy if own else kind,
+        "reason": own.reason if own else "",
+        "tables": [asdict(stage) for stage in node.stages],
+    }
+    name = f"{'seed' if kind == 'seed' else 'model'}.{project}.{node.name}"
+    return _result(name, node.status, node.seconds, at, response, node.message or None, None, node.name)
+
+
+def check_result(project: str, check: CheckResult, number: int, at: datetime) -> dict[str, object]:
+    """Write a check that ended `at`; `number` tells the checks of one type on one model apart."""
+    response: dict[str, object] = {
+        "_message": check.status,
+        "columns": list(check.columns),
+        "severity": check.severity,
+        "rows_evaluated": check.evaluated,
+        "evaluator": check.evaluator or None,
+        "samples": list(check.samples),
+        "description": check.description,
+        "place": str(check.place),
+    }
+    name = f"test.{project}.{check.model}.{check.type}.{number}"
+    called = outcomes.of_check(check)
+    failed = check.unexpected if called.evaluated else None
+    # dbt has no word for what is only worth knowing; its readers refuse others.
+    return _result(name, called.dbt, check.seconds, at, response, check.message or None, failed, None)
+
+
+def _result(
+    name: str,
+    status: str,
+    seconds: float,
+    at: datetime,
+    response: Mapping[str, object],
+    message: str | None,
+    failed: int | None,
+    relation: str | None,
+) -> dict[str, object]:
+    timing = {"name": "execute", "started_at": moment(at - timedelta(seconds=seconds)), "completed_at": moment(at)}
+    return {
+        "unique_id": name,
+        "status": status,
+        "timing": [] if status == "skipped" else [timing],
+        "thread_id": "main",
+        "execution_time": round(seconds, 6),
+        "adapter_response": response,
+        "message": message,
+        "failures": failed,
+        "compiled": None,
+        "compiled_code": None,
+        "relation_name": relation,
+        "batch_results": None,
+    }
+
+
+def moment(at: datetime) -> str:
+    """Write a time as dbt does, UTC with microseconds."""
+    return at.astimezone(timezone.utc).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"

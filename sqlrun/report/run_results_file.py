@@ -1,0 +1,98 @@
+"""target/run_results.json, whole at any moment and written with every step. Shell: files under target/."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections import Counter
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from pathlib import Path
+
+from sqlrun.errors import SqlrunError
+from sqlrun.events import CheckResult, Event, NodeResult, Started, TickResult, Told
+from sqlrun.report.run_results import Invocation, check_result, document, json_of, node_result
+from sqlrun.runtime import atomic_files
+
+NAME = "run_results.json"
+# What is told with the checks that follow it.
+WELL = ("pass", "success", "no-op")
+
+
+class Artifacts:
+    """The results of one tick in `folder`; `clock` tells the time, `args` what the build was asked to do."""
+
+    def __init__(
+        self, folder: Path, project: str, clock: Callable[[], datetime], args: Mapping[str, object] | None = None
+    ) -> None:
+        self._file, self._clock = folder / NAME, clock
+        self._args: dict[str, object] = {"which": "build", **(args or {})}
+        self._run = Invocation(str(uuid.uuid4()), project, clock(), self._args)
+        self._lock = threading.Lock()
+        self._what: dict[int, str] = {}
+        self._results: list[str] = []
+        self._follow = 0  # so many checks of the step that was told last are still to be told
+        self._owed = False  # what was added since the last write isn't all of passes
+        self._numbers: Counter[tuple[str, str]] = Counter()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            # Now, so that nobody takes the results of the last build for this one's, and a disk that
+            # can't be written is told before anything runs.
+            self._write(synced=False)
+        except OSError as error:
+            raise self._refusal(error) from error
+
+    def tell(self, event: Event) -> None:
+        """Add a result to the file. A disk that is full doesn't stop a tick: `finish` tells."""
+        with self._lock:
+            now = self._clock()
+            match event:
+                case Started():
+                    self._what[event.index] = event.what
+                    return
+                case Told():
+                    return
+                case NodeResult():
+                    self._follow = event.follow
+                    self._add(node_result(self._run.project, event, now, self._what.get(event.index, "")))
+                case CheckResult():
+                    self._numbers[event.model, event.type] += 1
+                    number = self._numbers[event.model, event.type]
+                    self._follow -= 1
+                    self._add(check_result(self._run.project, event, number, now))
+            # A kill needs no fsync, a power cut does; passes come by the dozen and can be had again.
+            self._owed = self._owed or event.status != "pass"
+            if event.status in WELL and self._follow > 0:
+                return  # the next one is told in the same breath
+            try:
+                self._write(synced=self._owed)
+            except OSError:
+                return
+            self._owed = False
+
+    def finish(self, result: TickResult) -> None:
+        """Write the file a last time, with what became of the tick.
+
+        Raises: SqlrunError if it can't be written.
+        """
+        with self._lock:
+            self._args |= {"tick": result.tick, "as_of": result.as_of.isoformat(), "published": result.published}
+            try:
+                self._write(synced=True, elapsed=result.seconds)
+            except OSError as error:
+                raise self._refusal(error) from error
+
+    def _add(self, result: dict[str, object]) -> None:
+        # Kept as JSON: each result is written again with every later one.
+        self._results.append(json_of(result))
+
+    def _write(self, *, synced: bool, elapsed: float | None = None) -> None:
+        """Put a whole new file in the old one's place: a reader never sees half of one."""
+        now = self._clock()
+        if elapsed is None:
+            elapsed = max(0.0, (now - self._run.started_at).total_seconds())
+        text = document(self._run, self._results, elapsed, now)
+        atomic_files.put(self._file, text, synced=synced)
+
+    def _refusal(self, error: OSError) -> SqlrunError:
+        return SqlrunError(f"can't write {self._file}: {error.strerror or error}")

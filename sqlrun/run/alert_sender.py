@@ -1,0 +1,169 @@
+"""Alerts sent to a webhook and a command, once each. Shell: the network, processes, a file beside the ledger.
+
+Sent after a tick has ended; what can't be sent is told in a line, and tried again after the next tick that is as this
+one. What was sent is written down afterwards: a power cut between the two sends it once more, and never not at all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from sqlrun.events import TickResult
+from sqlrun.plan.environment_sharing import books
+from sqlrun.project import Alerts
+from sqlrun.report.findings import About
+from sqlrun.run import alerts
+from sqlrun.run.alerts import Broken, UnsentError
+from sqlrun.runtime import atomic_files
+
+NAME = "alerts.json"
+TRIES = 3
+# Between the tries, in seconds; a slow answer to one try leaves time for another.
+WAITS = (0.5, 2.0)
+LONGEST_TRY = 10.0
+
+
+def path_of(warehouse: str, env: str = "") -> Path:
+    """Tell where a warehouse's environment keeps who was told what."""
+    return Path(warehouse) / books(env) / NAME
+
+
+def send(
+    to: Alerts,
+    root: Path,
+    warehouse: str,
+    result: TickResult,
+    about: About,
+    tables: tuple[str, ...],
+    say: Callable[[str], None],
+) -> None:
+    """Tell whom the profile names that a tick broke or healed the project; `tables` are all that there are.
+
+    The caller holds the warehouse: two builds at once would tell the same. `say` takes what went wrong, in a line each.
+    """
+    ways: dict[str, Callable[[str, float], None]] = {}
+    if to.webhook:
+        ways["webhook"] = lambda text, seconds: _post(to.webhook, text, seconds)
+    if to.command:
+        ways["command"] = lambda text, seconds: _run(to.command, text, seconds, root)
+    if not ways:
+        return
+    file = path_of(warehouse, about.env)
+    before = _read(file)
+    after = dict(before)
+    for way, deliver in ways.items():
+        state = alerts.change(result, before.get(way), tables)
+        if state is None:
+            if not result.published:
+                after[way] = alerts.still_broken(before[way], result)
+            continue
+        why = _delivered(deliver, alerts.payload(state, result, about, before.get(way)), to.timeout)
+        if why:
+            say(f"The alert to the {_name(way, to)} was not delivered, and is tried again after the next tick: {why}")
+        elif state == "broken":
+            after[way] = alerts.broken(result)
+        else:
+            del after[way]
+    if after != before:
+        try:
+            atomic_files.write(file, alerts.to_json(after))
+        except OSError as error:
+            say(f"Who was told of this tick can't be kept, and may be told again: {error.strerror or error}")
+
+
+def _name(way: str, to: Alerts) -> str:
+    """Name a way of telling by what is no secret of it: a webhook's path, a command's arguments are."""
+    if way == "webhook":
+        parts = urlsplit(to.webhook)
+        return f"webhook at {parts.scheme}://{parts.hostname}/…"
+    return f"command {Path(to.command[0]).name}"
+
+
+def _read(file: Path) -> dict[str, Broken]:
+    """Read who was told what; from a file that can't be read nobody was, as told twice is better than never."""
+    try:
+        return alerts.from_json(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def _delivered(deliver: Callable[[str, float], None], text: str, seconds: float) -> str:
+    """Try up to three times, never longer than so many seconds; give why it failed, "" where it didn't."""
+    end, why = time.monotonic() + seconds, ""
+    for number in range(TRIES):
+        left = end - time.monotonic()
+        if left <= 0:
+            break
+        try:
+            _in_time(deliver, text, min(left, LONGEST_TRY))
+            return ""
+        except UnsentError as error:
+            why = f"{error} (try {number + 1} of {TRIES})" if error.again else str(error)
+            if not error.again:
+                break
+        if number < len(WAITS):
+            time.sleep(max(0.0, min(WAITS[number], end - time.monotonic())))
+    return why
+
+
+def _in_time(deliver: Callable[[str, float], None], text: str, seconds: float) -> None:
+    """Deliver in a thread that can be left behind: a name server may hang, and an answer come letter by letter."""
+    found: list[BaseException | None] = []
+
+    def work() -> None:
+        try:
+            deliver(text, seconds)
+            found.append(None)
+        except Exception as error:  # a library's own errors may hold the address, so only their class is told
+            found.append(error)
+
+    thread = threading.Thread(target=work, name="sqlrun-alert", daemon=True)
+    thread.start()
+    thread.join(seconds + 0.5)
+    if not found:
+        raise UnsentError(f"no answer within {seconds:.0f} s")
+    match found[0]:
+        case None:
+            return
+        case UnsentError():
+            raise found[0]
+        case error:
+            raise UnsentError(type(error).__name__)
+
+
+def _post(address: str, text: str, seconds: float) -> None:
+    from sqlrun.run import webhook  # what it takes is a tenth of a build that finds nothing to do
+
+    webhook.post(address, text, seconds)
+
+
+def _run(command: tuple[str, ...], text: str, seconds: float, root: Path) -> None:
+    """Run a command without a shell, what is sent as its input; it and what it started end when the time is over."""
+    try:
+        process = subprocess.Popen(
+            command,
+            cwd=root,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        raise UnsentError(f"it can't be started: {getattr(error, 'strerror', None) or type(error).__name__}") from None
+    try:
+        process.communicate(text.encode(), timeout=seconds)
+    except subprocess.TimeoutExpired:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        raise UnsentError(f"it did not end within {seconds:.0f} s and was killed") from None
+    if process.returncode:
+        raise UnsentError(f"it ended with {process.returncode}")

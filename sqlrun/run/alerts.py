@@ -1,0 +1,138 @@
+"""When somebody is told that ticks are not published, or are again, and what is said. Pure.
+
+A tick that isn't published breaks a project; one that is published heals it, if it brought up to date all that was
+broken. Nobody is told a second time. What is said names models, checks and numbers of rows: no value of a row, and no
+engine's message, which could quote one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from sqlrun.events import CheckResult, NodeResult, TickResult
+from sqlrun.report.findings import LONGEST_SAMPLE, About, clean, headline, held_back
+
+State = Literal["broken", "healed"]
+# A message is read on a phone; the report has all of them.
+MOST = 50
+
+
+class UnsentError(Exception):
+    """A try that failed, in words that hold no secret; `again`: the next one may do better."""
+
+    def __init__(self, why: str, *, again: bool = True) -> None:
+        self.again = again
+        super().__init__(why)
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """What was broken when it was told: since which tick, and what, as (model, check or "")."""
+
+    tick: int
+    as_of: str
+    what: tuple[tuple[str, str], ...]
+
+
+def change(result: TickResult, told: Broken | None, there: Sequence[str]) -> State | None:
+    """Say whether a tick breaks or heals a project; `told` is what was said to be broken, None for nothing.
+
+    `there` are the models, seeds and landings of the project: one that is gone can't stay broken.
+    """
+    if not result.published:
+        return "broken" if told is None else None
+    if told is None:
+        return None
+    done = {node.name for node in result.nodes if node.status in ("success", "no-op")}
+    waiting = {model for model, _ in told.what} & set(there) - done
+    return None if waiting else "healed"
+
+
+def broken(result: TickResult) -> Broken:
+    """Note what is broken."""
+    what = [(node.name, "") for node in result.nodes if node.status == "error"]
+    what += [(check.model, _named(check)) for check in result.checks if check.status in ("fail", "error")]
+    return Broken(result.tick, result.as_of.isoformat(), tuple(what))
+
+
+def still_broken(told: Broken, result: TickResult) -> Broken:
+    """Add what else is broken by now, which has to heal too before anybody is told so."""
+    return replace(told, what=tuple(dict.fromkeys([*told.what, *broken(result).what])))
+
+
+def _named(check: CheckResult) -> str:
+    return f"{check.type}({', '.join(check.columns)})" if check.columns else check.type
+
+
+def payload(state: State, result: TickResult, about: About, told: Broken | None) -> str:
+    """Write what is sent, as JSON; `text` is the sentence, which is what chats show."""
+    now = broken(result)
+    found = [_step(node) for node in result.nodes if node.status == "error"]
+    found += [_check(check) for check in result.checks if check.status in ("fail", "error")]
+    skipped = {name for model, _ in now.what for name in held_back(model, result, about)}
+    said = {
+        "text": f"{clean(about.project)}: {headline(result, about)}",
+        "state": state,
+        "project": clean(about.project),
+        "environment": clean(about.env),
+        "profile": clean(about.profile),
+        "tick": result.tick or None,
+        "as_of": result.as_of.isoformat(),
+        "published": result.published,
+        "readers_see_tick": (result.tick if result.published else about.before) or None,
+        "findings": found[:MOST],
+        "findings_left_out": max(0, len(found) - MOST),
+        "not_up_to_date": sorted(skipped)[:MOST],
+        "broke": [_pair(*pair) for pair in now.what[:MOST]] if state == "broken" else [],
+        "healed": [_pair(*pair) for pair in told.what[:MOST]] if state == "healed" and told else [],
+        "broken_since": {"tick": told.tick or None, "as_of": told.as_of} if told else None,
+    }
+    return json.dumps(said)
+
+
+def _pair(model: str, check: str) -> dict[str, str]:
+    return {"model": clean(model), "check": clean(check)}
+
+
+def _step(node: NodeResult) -> dict[str, object]:
+    return {"kind": "step", "model": clean(node.name), "step": clean(node.kind), "status": "error"}
+
+
+def _check(check: CheckResult) -> dict[str, object]:
+    return {
+        "kind": "check",
+        "model": clean(check.model),
+        "check": clean(check.type),
+        "columns": [clean(name) for name in check.columns],
+        "severity": check.severity,
+        "status": check.status,
+        "rows": check.unexpected,
+        "of_rows": check.evaluated,
+        "description": clean(check.description, LONGEST_SAMPLE),
+        "place": clean(str(check.place)),
+        "check_id": check.check_id,
+    }
+
+
+def to_json(states: Mapping[str, Broken]) -> str:
+    """Write what each way of telling was told."""
+    kept = {way: {"tick": b.tick, "as_of": b.as_of, "what": [list(p) for p in b.what]} for way, b in states.items()}
+    return json.dumps({"broken": kept}, indent=1) + "\n"
+
+
+def from_json(text: str) -> dict[str, Broken]:
+    """Read what `to_json` wrote.
+
+    Raises: ValueError, KeyError or TypeError if it is something else.
+
+    >>> from_json(to_json({"webhook": Broken(3, "", (("orders", ""),))}))["webhook"].what
+    (('orders', ''),)
+    """
+    found = json.loads(text)["broken"]
+    return {
+        str(way): Broken(int(b["tick"]), str(b["as_of"]), tuple((str(m), str(c)) for m, c in b["what"]))
+        for way, b in found.items()
+    }

@@ -1,0 +1,338 @@
+"""One tick, a tick every few minutes, or a walk through history. Shell: the clock, signals, the engine."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.engines.factory import engine_of
+from sqlrun.errors import EngineError, LockedError, SqlrunError, UsageError
+from sqlrun.events import Event, TickResult
+from sqlrun.land import land
+from sqlrun.load import unread_files
+from sqlrun.maintain.maintain import Progress
+from sqlrun.operations import doctor, maintenance
+from sqlrun.pipeline import Prepared
+from sqlrun.project import Profile
+from sqlrun.publish import environments, warehouse_format
+from sqlrun.publish.ledger import Ledger
+from sqlrun.publish.table_state import floor, parse_time
+from sqlrun.report import evidence as check_evidence
+from sqlrun.report import log_lines, report_files
+from sqlrun.report.console import Console
+from sqlrun.report.findings import About
+from sqlrun.report.run_results_file import Artifacts
+from sqlrun.run import alert_sender
+from sqlrun.run.tick import Request, tick
+from sqlrun.runtime import lock, stopping
+from sqlrun.system_tables import check_results, measures, receipts
+
+STOPPED = "Stopped. Nothing of this tick is published; the next build takes it back."
+# With --every: how long before a tick what has come by then is landed; with shorter steps all is the tick's.
+AHEAD = timedelta(seconds=20)
+LEAST_STEP = timedelta(minutes=1)
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def step_of(text: str) -> timedelta:
+    """Read a step such as 5m, 30s, 1h.
+
+    >>> step_of("5m")
+    datetime.timedelta(seconds=300)
+    """
+    found = re.fullmatch(r"(\d+)([smhd])", text.strip())
+    if not found or not int(found[1]):
+        raise UsageError(f"`{text}` is not a step; write 30s, 5m, 1h or 1d")
+    return timedelta(seconds=int(found[1]) * UNITS[found[2]])
+
+
+def time_of(text: str) -> datetime:
+    """Read a time that a user typed."""
+    try:
+        return parse_time(text)
+    except ValueError:
+        raise UsageError(f"`{text}` is not a time; write 2026-01-31T12:05 (UTC)") from None
+
+
+def refuse_nonsense(options: dict[str, Any]) -> None:
+    """Say at once what is wrong with the times that a user typed (UsageError), before anything runs."""
+    if sum(1 for key in ("as_of", "every", "replay") if options[key]) > 1:
+        raise UsageError("--as-of, --every and --replay exclude each other")
+    step_of(options["every"] or options["step"])
+    times = [time_of(text) for text in (options["as_of"], *(options["replay"] or ())) if text]
+    if options["replay"] and times[1] < times[0]:
+        raise UsageError("--replay goes forward: FROM lies before TO")
+
+
+class Session:
+    """A build: one lock, one engine, one or many ticks."""
+
+    def __init__(
+        self,
+        root: Path,
+        prepared: Prepared,
+        target: Profile,
+        names: tuple[str, ...],
+        console: Console,
+        clock: Callable[[], datetime],
+        receipts: bool,
+    ) -> None:
+        self.root, self.prepared, self.target, self.names = root, prepared, target, names
+        self.console, self.clock, self.receipts = console, clock, receipts
+        self._stop = threading.Event()
+        # The few rows that are checked are read without a job of Spark's.
+        self._reader = DuckDBEngine() if target.engine == "spark" else None
+        self._progress: Progress | None = None
+
+    def run(self, options: dict[str, Any]) -> int:
+        """Tick as the options say; give the exit code of the last tick that failed, else 0."""
+        warehouse_format.require(self.target.warehouse, self.prepared.nouns.name)
+        # The lock makes the warehouse's folder, or says why it can't.
+        engine = engine_of(self.target, self.prepared.alone)
+        ledger = Ledger(self.target.warehouse, self.prepared.nouns.name, options["env"])
+        code = 0
+        wait = self.console.print if options["wait"] else None
+        with lock.hold(self.target.warehouse, self.clock(), wait) as holder, self._signals():
+            try:
+                refresh = options["full_refresh"]
+                # Before the first tick's time is asked of the ledger; each tick looks for itself, and further.
+                doctor.heal_books(ledger, self.clock(), self._say)
+                for as_of in self._times(options, ledger):
+                    result = self._tick(engine, ledger, as_of, refresh, holder, options)
+                    if result.published:
+                        self._look_after(ledger, result.tick, holder)
+                    refresh = False
+                    code = 0 if result.published else 1
+                    if code and not options["every"]:
+                        break
+            except KeyboardInterrupt:
+                self.console.print(STOPPED, "error")
+                return stopping.INTERRUPTED
+            finally:
+                engine.close()
+        return code
+
+    def _times(self, options: dict[str, Any], ledger: Ledger) -> Iterator[datetime]:
+        """Give the ticks' times, waiting for each where the clock has to reach it."""
+        step = step_of(options["every"] or options["step"])
+        if options["as_of"]:
+            yield time_of(options["as_of"])
+        elif options["replay"]:
+            first, last = (time_of(text) for text in options["replay"])
+            while first <= last and not self._stop.is_set():
+                yield first
+                first += step
+        else:
+            yield self._now(step, ledger)
+            while options["every"] and not self._stop.is_set():
+                following = floor(self.clock(), step) + step
+                self.console.print(f"Next tick at {following:%H:%M:%S} UTC; Ctrl-C stops.")
+                if step >= LEAST_STEP:
+                    if self._waits_until(following - AHEAD):
+                        return
+                    self._land_ahead()
+                if self._waits_until(following):
+                    return
+                yield self._now(step, ledger)
+
+    def _waits_until(self, time: datetime) -> bool:
+        """Wait for a time of the clock; tell whether the build is to stop."""
+        return self._stop.wait(max(0.0, (time - self.clock()).total_seconds()))
+
+    def _land_ahead(self) -> None:
+        """Land what has come since the last tick, so that the next one doesn't wait for it."""
+        if self._progress is not None:
+            # What is wrong is the next tick's to tell: it meets it too.
+            with suppress(EngineError, OSError):
+                land.ahead(self._progress, self.clock())
+
+    def _now(self, step: timedelta, ledger: Ledger) -> datetime:
+        """Take the clock's time, rounded down; never before the published tick (a clock may go back)."""
+        now = floor(self.clock(), step)
+        found = (ledger.read().published, environments.around(ledger).production)
+        newest = max((tick.as_of for tick in found if tick), default=now)
+        # A `--step` that was longer before is no fault of the clock's.
+        if newest > self.clock():
+            self.console.print(
+                f"The clock says {now:%Y-%m-%d %H:%M}, the published tick {newest:%Y-%m-%d %H:%M}: it keeps "
+                "that time until the clock gets there. If it was wrong, `sqlrun rollback` goes back.",
+                "warning",
+            )
+        return max(now, newest)
+
+    def _tick(
+        self, engine: Any, ledger: Ledger, as_of: datetime, refresh: bool, holder: str, options: dict[str, Any]
+    ) -> TickResult:
+        args = {name: value for name, value in options.items() if value not in (None, (), False)}
+        artifacts = Artifacts(self.root / "target", self.prepared.nouns.name, self.clock, args)
+        about, started = self._about(ledger), self.clock()
+        report_files.clear(self.root / "target")
+
+        def tell(event: Event) -> None:
+            self.console.tell(event)
+            artifacts.tell(event)
+
+        target, accept = self.target, options["accept_lost_files"]
+        still = partial(self._still, holder)
+        request = Request(
+            target.warehouse,
+            as_of,
+            self.names,
+            refresh,
+            target.threads,
+            holder,
+            self.clock,
+            accept,
+            still,
+            self._say,
+            target.check_timeout,
+            self._keep,
+        )
+        self._progress = None
+        for text in unread_files.told(self.root, self.prepared.nouns.sources):
+            self._say(text)
+        try:
+            result = tick(self.prepared.space, engine, ledger, request, tell, self._reader)
+        except (SqlrunError, KeyboardInterrupt) as error:
+            broken = TickResult(0, as_of, False, (self.clock() - started).total_seconds(), ())
+            # A build that was overtaken writes nothing: the report is the other one's.
+            if not isinstance(error, LockedError):
+                about = replace(about, problem=str(error) or "The build was stopped before its end.")
+                self._report(broken, about)
+                if isinstance(error, SqlrunError) and error.exit_code == 1:
+                    self._alert(broken, about, still)
+            if isinstance(error, KeyboardInterrupt) or not options["every"] or error.exit_code != 1:
+                raise
+            self.console.problem(error)
+            return broken
+        artifacts.finish(result)
+        self.console.lines(log_lines.closing(result, about.before))
+        if self.receipts:
+            self.console.lines(log_lines.receipts_table(result))
+        self._report(result, about)
+        self._write_down(result, ledger, still)
+        self._alert(result, about, still)
+        return result
+
+    def _keep(self, progress: Progress) -> None:
+        """Remember what the last published tick stood on; the next one forgets it."""
+        self._progress = progress
+
+    def _alert(self, result: TickResult, about: About, still: Callable[[], None]) -> None:
+        """Tell whom the profile names, once; the tick is what it is, whatever comes of it."""
+        tables = tuple(model.name for model in self.prepared.space.tables) + tuple(
+            s.name for s in self.prepared.nouns.seeds
+        )
+        try:
+            still()
+            alert_sender.send(self.target.alerts, self.root, self.target.warehouse, result, about, tables, self._say)
+        except LockedError:
+            self._say("Nobody was told of this tick: another build has taken the warehouse over.")
+        except KeyboardInterrupt:
+            self._say("The alert was stopped; it is sent after the next tick.")
+
+    def _write_down(self, result: TickResult, ledger: Ledger, still: Callable[[], None]) -> None:
+        """Keep what the tick cost, what was checked and measured; the tick is what it is, whatever comes of it."""
+        warehouse, env, now = self.target.warehouse, ledger.env, self.clock()
+        writes = (
+            partial(receipts.write, warehouse, result, self._writer, now, env),
+            partial(check_results.write, warehouse, result, now, env),
+            partial(measures.write, warehouse, result, now, env),
+        )
+
+        def carry_out(write: Callable[[], None]) -> None:
+            still()
+            write()
+
+        with ThreadPoolExecutor(len(writes), "sqlrun-book") as threads:
+            for done in [threads.submit(carry_out, write) for write in writes]:
+                try:
+                    done.result()
+                except EngineError as error:
+                    self.console.problem(error)
+
+    @property
+    def _writer(self) -> str:
+        """Name the engine of what nobody chose one for: with `auto` that is DuckDB."""
+        return "duckdb" if self.target.engine == "auto" else self.target.engine
+
+    def _about(self, ledger: Ledger) -> About:
+        """Gather what a report says of a tick besides its results, before it begins."""
+        before, graph, nouns = ledger.read().published, self.prepared.graph, self.prepared.nouns
+        options = f" --profile {quote(self.target.name)}" if self.target.name != nouns.profile else ""
+        options += f" --env {quote(ledger.env)}" if ledger.env else ""
+        return About(
+            nouns.name,
+            self.target.engine,
+            self.target.name,
+            ledger.env,
+            before.tick if before else 0,
+            self.clock(),
+            options,
+            tuple(model.name for model in self.prepared.space.tables if model.name in self.names),
+            graph.parents,
+        )
+
+    def _report(self, result: TickResult, about: About) -> None:
+        """Write the report; a disk that is full changes nothing of what was published."""
+        try:
+            rules = check_evidence.declared(self.prepared, {check.model for check in result.checks})
+            about = replace(about, rules={key: rule.kwargs for key, (_, rule) in rules.items()})
+            evidence = check_evidence.gather(self.prepared, self.target, about.env, result, rules)
+            about = replace(about, evidence=evidence)
+        except Exception as error:  # of any library: it is told, and costs no tick its receipts
+            self._say(f"The report goes without the past of checks: {error}")
+        try:
+            page = report_files.write(self.root / "target", result, replace(about, at=self.clock()))
+        except OSError as error:
+            self._say(f"The report can't be written: {error}")
+        else:
+            self.console.print(f"Report: {page.relative_to(self.root)}", "plain")
+
+    def _still(self, holder: str) -> None:
+        """Let a step begin: unless the build is to end at once, or another one has taken the warehouse over."""
+        if stopping.is_stopping():
+            raise KeyboardInterrupt
+        lock.require(self.target.warehouse, holder)
+
+    def _say(self, text: str) -> None:
+        self.console.print(text, "warning")
+
+    def _look_after(self, ledger: Ledger, tick: int, holder: str) -> None:
+        """Look after the tables where it is time to; the tick is published, whatever comes of it."""
+        keep = self.target.keep_ticks
+        if not maintenance.due(ledger, tick, self.target.maintain_every):
+            return
+        try:
+            done = maintenance.look_after(ledger, keep, self.clock(), holder, lambda _: None)
+        except LockedError:
+            raise
+        except (SqlrunError, OSError) as error:
+            self.console.print(f"Upkeep failed, and is tried again after the next tick: {error}", "warning")
+        else:
+            self.console.lines(log_lines.upkeep(done, keep))
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        """Let SIGINT, SIGTERM and SIGHUP end the build after the tick it is in, unless that exceeds its grace.
+
+        What a tick that was cut short has written is taken back when the next build starts.
+        """
+        grace = self.target.stop_grace
+
+        def told(name: str) -> None:
+            soon = f"stopping after this tick, or in {grace} s; again to stop at once." if grace else "stopping."
+            self.console.print(f"{name}: {soon}")
+
+        with stopping.graceful(self._stop, grace, told, STOPPED):
+            yield

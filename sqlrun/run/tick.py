@@ -1,0 +1,192 @@
+"""One tick: examine, recover, land, pin, maintain, check, publish. Shell: the engine, the ledger."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlrun.engine_api import Engine
+from sqlrun.errors import EngineError, UsageError
+from sqlrun.events import Listener, TickResult, Told
+from sqlrun.land import rule_changes
+from sqlrun.maintain import engine_selection
+from sqlrun.maintain.maintain import Progress
+from sqlrun.operations import doctor
+from sqlrun.plan import environment_sharing
+from sqlrun.plan.environment_sharing import Around
+from sqlrun.plan.plan import NOTHING, TickPlan, Workspace, tick_plan
+from sqlrun.publish import environments
+from sqlrun.publish.ledger import Ledger
+from sqlrun.publish.table_state import Published, TableState
+from sqlrun.run.scheduler import Nodes
+
+
+def alone() -> None:
+    """Be sure that no other build has begun: where nothing else could."""
+
+
+def forget(progress: Progress) -> None:
+    """Keep nothing of a tick that was published."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a tick is asked to do; `clock` tells the time of the day, for records alone.
+
+    `still` is asked before each write; it raises LockedError where another build has taken the warehouse over.
+    `say` takes what was healed. A check that takes longer than `check_timeout` seconds is an error. `published` takes
+    what a tick that was published stood on.
+    """
+
+    warehouse: str
+    as_of: datetime
+    selected: tuple[str, ...]
+    refresh: bool
+    threads: int
+    holder: str
+    clock: Callable[[], datetime]
+    accept_lost: bool = False  # land although files of a source are gone
+    still: Callable[[], None] = alone
+    say: Callable[[str], None] = lambda _: None
+    check_timeout: int = 60
+    published: Callable[[Progress], None] = forget
+
+
+def tick(
+    space: Workspace,
+    engine: Engine,
+    ledger: Ledger,
+    request: Request,
+    tell: Listener,
+    reader: Engine | None = None,
+) -> TickResult:
+    """Advance the selected models to `as_of`. Readers see all of it or nothing.
+
+    `reader` fetches the rows to check, where another engine does that cheaper.
+    Raises: UsageError if `as_of` lies before the published tick; EngineError, LockedError as they come.
+    """
+    started = time.perf_counter()
+    request.still()
+    doctor.at_start(ledger, request.clock(), request.say)
+    history = ledger.read()
+    around = environments.around(ledger)
+    for whose, newest in (("", history.published), (" of production", around.production)):
+        if newest is not None and request.as_of < newest.as_of:
+            raise UsageError(
+                f"as_of {request.as_of:%Y-%m-%d %H:%M} lies before the published tick {newest.tick}{whose} "
+                f"({newest.as_of:%Y-%m-%d %H:%M}); time only goes forward"
+            )
+    plan = _plan(space, history.published, history.last_tick + 1, request, around)
+    doctor.before_tick(ledger, plan, request.clock(), request.say)
+    free = max(doctor.free_number(ledger, plan), plan.number)
+    anew = rule_changes.broken(space, plan, reader or engine)
+    if free > plan.number or anew:
+        plan = _plan(space, history.published, free, request, around, anew)
+    number, published = plan.number, plan.published
+    for text in environment_sharing.told(plan):
+        tell(Told(text))
+    # What the project no longer has isn't kept up to date, so it must not be published as if it were.
+    states = {name: state for name, state in published.tables.items() if space.has(name)} if published else {}
+    progress = _progress(space, engine, reader, plan, states, request)
+    engine_selection.foresee(progress)
+    progress.bases = recover(engine, plan, request.still)
+    with Nodes(progress, tell, request.threads) as nodes:
+        for name in plan.seeds:
+            nodes.load(name)
+        for model in plan.models:
+            if model.source is not None:
+                nodes.land(model, request.clock())
+        if not nodes.failed:
+            nodes.add_models()
+            pinned = _pinned(progress, nodes, ledger, request)
+        nodes.run_all()
+    if not nodes.failed:
+        request.still()
+        ledger.publish(number, request.as_of, progress.states, request.clock(), request.holder, pinned)
+        request.published(progress)
+    seconds = time.perf_counter() - started
+    return TickResult(
+        number, request.as_of, not nodes.failed, seconds, tuple(nodes.done), tuple(nodes.checks), tuple(nodes.measures)
+    )
+
+
+def _pinned(progress: Progress, nodes: Nodes, ledger: Ledger, request: Request) -> int:
+    """Pin what a tick reads, while the first models are worked out; none of them is committed before."""
+    request.still()
+    number, read = progress.plan.number, dict(progress.states)
+    try:
+        nodes.begin()
+        pinned = ledger.pin(number, request.as_of, read, request.clock(), request.holder)
+    except BaseException as error:
+        progress.pinned.set_exception(error)
+        raise
+    progress.pinned.set_result(pinned)
+    return pinned
+
+
+def _progress(
+    space: Workspace,
+    engine: Engine,
+    reader: Engine | None,
+    plan: TickPlan,
+    states: dict[str, TableState],
+    request: Request,
+) -> Progress:
+    accept, timeout = request.accept_lost, request.check_timeout
+    return Progress(
+        space, engine, reader or engine, plan, states, request.warehouse, {}, request.still, accept, timeout
+    )
+
+
+def _plan(
+    space: Workspace,
+    published: Published | None,
+    number: int,
+    request: Request,
+    around: Around,
+    anew: Mapping[str, str] = NOTHING,
+) -> TickPlan:
+    return tick_plan(
+        space, request.warehouse, published, number, request.as_of, request.selected, request.refresh, around, anew
+    )
+
+
+def recover(engine: Engine, plan: TickPlan, still: Callable[[], None] = alone) -> dict[str, int]:
+    """Make every table what the published tick says, and make the tables that are missing; give their versions then.
+
+    A table ahead of its published version was written by a tick that never was. Landing tables stay as they are:
+    a stream neither reads nor writes its rows again. A shared table is for production to restore.
+    """
+    bases: dict[str, int] = {}
+    for name, table in plan.tables.items():
+        if table.shared:
+            continue
+        still()
+        head = engine.head(table.spec.path)
+        if head is None:
+            if table.state is not None:
+                raise EngineError(f"{name} was published at {table.path}, but there is no table", model=name)
+            engine.create(table.spec)
+            bases[name] = 0
+        elif not table.lands and head > (table.state.version if table.state else 0):
+            _restore(engine, name, table.spec.path, table.state.version if table.state else 0, head)
+            # A restore is one commit at most; were there others between, this tick's write is refused.
+            bases[name] = min(engine.head(table.spec.path) or 0, head + 1)
+        else:
+            bases[name] = head
+    return bases
+
+
+def _restore(engine: Engine, name: str, path: str, version: int, head: int) -> None:
+    """Make a table what readers see of it, or say what to do where its files are gone."""
+    try:
+        engine.restore(path, version, head)
+    except EngineError as error:
+        told = doctor.advice(name, lands=False).removeprefix("It was published. ")
+        raise EngineError(
+            f"{name} can't go back to version {version}, which was published: {error}. If a file is gone, as after "
+            f"another writer's VACUUM: {told}",
+            model=name,
+        ) from error

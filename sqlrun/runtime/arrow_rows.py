@@ -1,0 +1,124 @@
+"""Rows of an Arrow table as Python values and back, without pandas, and mostly without PyArrow. Pure.
+
+PyArrow asks pandas to make a time with a zone, and whether a value of another library is a data frame. Its import
+takes longer than all else of a build that finds nothing to do; PyArrow's own, with numpy, takes a sixth of it. So what
+delta-rs lends is read by delta-rs' own Arrow, where that knows its types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta, timezone
+from itertools import accumulate, chain
+from typing import TYPE_CHECKING, Any
+
+from sqlrun.runtime import far_times
+from sqlrun.runtime.far_times import EPOCH
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Of the units of Arrow's times that are no finer.
+MICROS = {"us": 1, "ms": 1_000, "s": 1_000_000}
+
+
+def table_of(lent: Any) -> pa.Table:
+    """Make a table of what lends itself as a stream of Arrow's, such as delta-rs' tables; nothing is copied."""
+    import pyarrow as pa
+
+    return lent if isinstance(lent, pa.Table) else pa.RecordBatchReader.from_stream(lent).read_all()
+
+
+def plain(lent: Any) -> list[dict[str, Any]]:
+    """Give the rows of a table, or of what lends itself as one; times with a zone are in UTC."""
+    held = lent.read_all() if hasattr(lent, "read_all") else lent
+    columns = _own_columns(held)
+    if columns is None:
+        held = table_of(held)
+        columns = [values(column) for column in held.columns]
+    return [dict(zip(held.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _own_columns(held: Any) -> list[list[Any]] | None:
+    """Give a table's columns by delta-rs' own Arrow; None for another's, and where a type isn't one of the usual."""
+    from arro3.core import DataType, Table
+
+    if not isinstance(held, Table):
+        return None
+    found: list[list[Any]] = []
+    schema: Any = held.schema
+    for place, kind in enumerate(field.type for field in schema):
+        column: Any = held.column(place)
+        if DataType.is_timestamp(kind) and kind == DataType.timestamp("us", tz="UTC"):
+            moments = column.cast(DataType.int64()).to_pylist()
+            found.append([at if at is None else far_times.moment(at) for at in moments])
+        elif any(test(kind) for test in (DataType.is_integer, DataType.is_boolean, DataType.is_floating, _is_text)):
+            found.append(column.to_pylist())
+        else:
+            return None
+    return found
+
+
+def _is_text(kind: Any) -> bool:
+    from arro3.core import DataType
+
+    return bool(DataType.is_string(kind) or DataType.is_large_string(kind) or DataType.is_string_view(kind))
+
+
+def made(rows: Sequence[Mapping[str, Any]], schema: Any) -> Any:
+    """Make a table of rows by delta-rs' schema of it; what a row doesn't name is NULL."""
+    from arro3.core import Table
+
+    fields = list(schema)
+    return Table.from_arrays([_array([row.get(f.name) for row in rows], f.type) for f in fields], schema=schema)
+
+
+def _array(values: list[Any], kind: Any) -> Any:
+    """Make a column; delta-rs' own Arrow makes neither times nor lists: of microseconds, of what is in them all."""
+    from arro3.core import Array, DataType, list_array
+
+    if DataType.is_list(kind):
+        if None in values:
+            raise TypeError("a list is there, be it an empty one")
+        offsets = Array(list(accumulate(map(len, values), initial=0)), DataType.int32())
+        return list_array(offsets, _array(list(chain.from_iterable(values)), kind.value_type), type=kind)
+    if not DataType.is_timestamp(kind):
+        return Array(values, kind)
+    moments = [each if each is None else (each - EPOCH) // timedelta(microseconds=1) for each in values]
+    return Array(moments, DataType.int64()).cast(kind)
+
+
+def values(column: Any) -> list[Any]:
+    """Give the values of a column; times with a zone are in UTC, those that Python can't make are `far_times`."""
+    import pyarrow as pa
+
+    kind = column.type
+    try:
+        if not pa.types.is_timestamp(kind) or kind.tz is None:
+            plainly: list[Any] = column.to_pylist()
+            return plainly
+        naive = column.cast(pa.timestamp(kind.unit)).to_pylist()
+    except (OverflowError, ValueError):
+        return [value(each) for each in column]
+    return [moment if moment is None else moment.replace(tzinfo=timezone.utc) for moment in naive]
+
+
+def value(scalar: Any) -> Any:
+    """Give one value, as `values` does; a time or a day that Python can't make may be inside of another value."""
+    import pyarrow.types as is_a
+
+    kind = scalar.type
+    if not scalar.is_valid:
+        return None
+    if is_a.is_timestamp(kind):
+        micros = scalar.value * MICROS[kind.unit] if kind.unit in MICROS else scalar.value // 1000
+        return far_times.moment(micros, zoned=kind.tz is not None)
+    if is_a.is_date32(kind):
+        return far_times.day(scalar.value)
+    if is_a.is_map(kind):
+        return [(value(each["key"]), value(each["value"])) for each in scalar]
+    if is_a.is_list(kind) or is_a.is_large_list(kind):
+        return [value(each) for each in scalar]
+    if is_a.is_struct(kind):
+        return {name: value(each) for name, each in scalar.items()}
+    return scalar.as_py()

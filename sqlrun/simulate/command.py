@@ -1,0 +1,180 @@
+"""`sqlrun simulate`: restaurant orders to try sqlrun on. Shell: the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sqlrun.errors import UsageError
+from sqlrun.simulate.settings import Settings, parse_duration, parse_moment
+
+if TYPE_CHECKING:
+    from sqlrun.simulate.simulate import Request
+
+_DEFAULTS = Settings()
+_RATE = click.FloatRange(0, 1)
+_RATES = {
+    "late_rate": "Share of events that arrive late, 10 minutes to 3 days after their order.",
+    "repeat_rate": "Share of events whose line comes again, at once or within an hour.",
+    "correction_rate": "Share of orders corrected afterwards: another dish or quantity, or a line less.",
+    "cancellation_rate": "Share of orders cancelled afterwards.",
+    "delivered_rate": "Share of orders that also get a delivered event, 20 to 50 minutes later.",
+    "broken_rate": "Share of lines that are broken: bad JSON, missing keys, wrong types, negative quantities, "
+    "absurd dates.",
+    "future_rate": "Share of orders dated up to 2 hours after they arrive.",
+}
+
+
+def _read(parse: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, str | None], Any]:
+    """Make an option callback of one of sqlrun's own readers, so that click says which option is wrong."""
+
+    def callback(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
+        try:
+            return None if value is None else parse(value)
+        except UsageError as error:
+            raise click.BadParameter(str(error), context, parameter) from error
+
+    return callback
+
+
+_STEP = _read(parse_duration)
+_TIME = _read(parse_moment)
+
+
+def _rate_options(function: Any) -> Any:
+    """Add one option per rate, with the default that `Settings` has."""
+    for name, text in reversed(_RATES.items()):
+        option = click.option(
+            f"--{name.replace('_', '-')}", type=_RATE, default=getattr(_DEFAULTS, name), show_default=True, help=text
+        )
+        function = option(function)
+    return function
+
+
+@click.command("simulate")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default="data/orders",
+    show_default=True,
+    help="Folder to write to; one that has files is continued where it ends.",
+)
+@click.option("--hours", type=click.FloatRange(0, min_open=True), help="Length of the history.  [default: 192, 8 days]")
+@click.option("--orders", type=click.IntRange(1), help="Length of the history, as about how many orders it has.")
+@click.option(
+    "--from",
+    "start",
+    metavar="TIME",
+    callback=_TIME,
+    help="Start of the history, UTC, like 2026-11-21 or 2026-11-21T12:05Z.",
+)
+@click.option(
+    "--to",
+    "end",
+    metavar="TIME",
+    callback=_TIME,
+    help="End of the history, UTC.  [default: now, rounded down to --step]",
+)
+@click.option(
+    "--orders-per-day",
+    type=click.FloatRange(0, 5_000_000, min_open=True),
+    default=_DEFAULTS.orders_per_day,
+    show_default=True,
+    help="Orders a day; lunch and dinner have the most.",
+)
+@click.option(
+    "--restaurants",
+    type=click.IntRange(1, 9_999),
+    default=_DEFAULTS.restaurants,
+    show_default=True,
+    help="Number of restaurants; the seed table names the first 50.",
+)
+@click.option(
+    "--zipf",
+    type=click.FloatRange(0, 5),
+    default=_DEFAULTS.zipf,
+    show_default=True,
+    help="How unequal restaurants are: the n-th has 1/n^ZIPF of the first one's orders.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**64 - 1),
+    default=_DEFAULTS.seed,
+    show_default=True,
+    help="Equal seeds and settings give equal files.",
+)
+@click.option(
+    "--step", metavar="STEP", callback=_STEP, default="5m", show_default=True, help="Time between files, like 5m."
+)
+@click.option(
+    "--history-step",
+    metavar="STEP",
+    callback=_STEP,
+    default="1h",
+    show_default=True,
+    help="Time between the files that are older than a day; 1d for a long history.",
+)
+@_rate_options
+@click.option("--live", is_flag=True, help="Go on with a file every --step, until Ctrl-C.")
+@click.option(
+    "--speed",
+    type=click.FloatRange(0, min_open=True),
+    default=1.0,
+    show_default=True,
+    help="With --live: how much faster than real time; above 1 the orders run ahead of the clock.",
+)
+def command(
+    out: Path,
+    hours: float | None,
+    orders: int | None,
+    start: datetime | None,
+    end: datetime | None,
+    step: int,
+    history_step: int,
+    live: bool,
+    speed: float,
+    **world: Any,
+) -> None:
+    """Write made-up restaurant orders as JSON lines, the way they would arrive.
+
+    By default: 8 days of 2,000 orders a day, late, repeated, corrected, cancelled and broken ones among them.
+    """
+    if sum(value is not None for value in (hours, orders, start)) > 1:
+        raise click.UsageError("--hours, --orders and --from all say where the history begins: give one of them.")
+    if live and end is not None:
+        raise click.UsageError("--live goes on from now: leave out --to.")
+    if history_step % step:
+        raise click.UsageError("--history-step must be a multiple of --step.")
+    # numpy loads here, so that no other command waits for it.
+    from sqlrun.simulate.simulate import Request
+
+    request = Request(
+        folder=out,
+        settings=Settings(**world),
+        start=start,
+        end=end,
+        orders=orders,
+        length=timedelta(hours=hours or 192),
+        step=step,
+        history_step=history_step,
+        live=live,
+        speed=speed,
+    )
+    _run(request)
+
+
+def _run(request: Request) -> None:
+    from sqlrun.simulate.simulate import run
+
+    try:
+        run(request, now=lambda: datetime.now(timezone.utc), stop=Event(), say=click.echo)
+    except UsageError as error:
+        raise click.UsageError(str(error)) from error
+    except KeyboardInterrupt:
+        # Every file is whole; the folder can be continued.
+        click.echo("stopped")

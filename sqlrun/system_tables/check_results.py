@@ -1,0 +1,121 @@
+"""What every check said in every tick, as rows of a Delta table beside the ledger. Shell: Delta files.
+
+Written after a tick has ended, published or not, so that no reader waits for it. Nothing is decided by these rows: a
+build that can't write them says so and goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from sqlrun.engine_api import StoredColumn, TableSpec
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.events import TickResult
+from sqlrun.plan.environment_sharing import books
+from sqlrun.runtime.lru import Recent
+from sqlrun.system_tables import receipts
+
+COLUMNS = (
+    StoredColumn("tick", "bigint", False),
+    StoredColumn("as_of", "timestamp", False),
+    StoredColumn("written_at", "timestamp", False),
+    StoredColumn("published", "boolean", False),
+    StoredColumn("check_id", "string", False),
+    StoredColumn("model", "string", False),
+    StoredColumn("expectation", "string", False),
+    StoredColumn("columns", "array<string>", False),
+    StoredColumn("severity", "string", False),
+    StoredColumn("status", "string", False),
+    StoredColumn("evaluated", "bigint", False),
+    StoredColumn("unexpected", "bigint", False),
+    StoredColumn("seconds", "double", False),
+    StoredColumn("message", "string", False),
+)
+# What a report shows of a check's past.
+NEEDED = ("tick", "check_id", "status", "evaluated", "unexpected")
+
+
+def path_of(warehouse: str, env: str = "") -> str:
+    """Tell where the history of checks of a warehouse's environment is."""
+    return f"{warehouse}/{books(env)}/checks"
+
+
+def write(warehouse: str, result: TickResult, at: datetime, env: str = "") -> None:
+    """Append a row for each check of a tick in one commit; nothing where none ran.
+
+    Raises: EngineError if they can't be written.
+    """
+    rows = rows_of(result, at)
+    step = receipts.append(_spec(warehouse, env), rows, result.tick) if rows else None
+    known = None if step is None else _known.known(step[0])
+    if step is not None and known is not None:
+        _known.put(step[1], replace(known, rows=(*known.rows, *_asked(rows, known.checks))))
+
+
+def _spec(warehouse: str, env: str) -> TableSpec:
+    return TableSpec("checks", path_of(warehouse, env), COLUMNS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The outcomes of some checks from a tick on."""
+
+    since: int
+    checks: frozenset[str]
+    rows: tuple[dict[str, Any], ...]
+
+
+# By the book's version; a process that ticks adds its own outcomes to what it has read.
+_known: Recent[delta_table.Entry, _Known] = Recent(4)
+
+
+def recent(warehouse: str, env: str, since: int, checks: Collection[str]) -> list[dict[str, Any]]:
+    """Read the outcomes of some checks from a tick on, by their ids; [] where nothing was written yet.
+
+    Raises: EngineError if they can't be read.
+    """
+    if not checks:
+        return []
+    spec = _spec(warehouse, env)
+    entry = delta_table.entry_of_head(spec.path)
+    known = None if entry is None else _known.known(entry)
+    if known is None or known.since > since or not known.checks.issuperset(checks):
+        # Thousands of checks pass where a few fail: the rows of others never become Python's.
+        ids = ", ".join("'" + each.replace("'", "''") + "'" for each in sorted(checks))
+        rows = receipts.rows(spec, NEEDED, f"tick >= {since} and check_id in ({ids})")
+        known = _Known(since, frozenset(checks), tuple(rows))
+    known = replace(known, since=since, rows=tuple(row for row in known.rows if row["tick"] >= since))
+    if entry is not None:
+        _known.put(entry, known)
+    return _asked(known.rows, checks)
+
+
+def _asked(rows: Iterable[dict[str, Any]], checks: Collection[str]) -> list[dict[str, Any]]:
+    return [{name: row[name] for name in NEEDED} for row in rows if row["check_id"] in checks]
+
+
+def rows_of(result: TickResult, at: datetime) -> list[dict[str, Any]]:
+    """Make a row of each check; samples stay out, so no row of a table is kept here."""
+    return [
+        {
+            "tick": result.tick,
+            "as_of": result.as_of,
+            "written_at": at,
+            "published": result.published,
+            "check_id": check.check_id,
+            "model": check.model,
+            "expectation": check.type,
+            "columns": list(check.columns),
+            "severity": check.severity,
+            "status": check.status,
+            "evaluated": check.evaluated,
+            "unexpected": check.unexpected,
+            "seconds": check.seconds,
+            "message": check.message,
+        }
+        for check in result.checks
+        if check.status != "unjudged"  # it did not run
+    ]

@@ -1,0 +1,228 @@
+"""What each table cost in each tick, as rows of a Delta table beside the ledger. Shell: Delta files.
+
+Written after a tick has ended, so that no reader waits for it. Nothing is decided by these rows: a build that can't
+write them says so and goes on.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from sqlrun.engine_api import Receipt, StoredColumn, TableSpec
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.engines.delta import table_pool
+from sqlrun.errors import EngineError, first_line
+from sqlrun.events import TickResult
+from sqlrun.plan.engine_cost import LONGEST, MOST_ROWS, Past
+from sqlrun.plan.environment_sharing import books
+from sqlrun.runtime import arrow_rows
+from sqlrun.runtime.lru import Recent
+from sqlrun.system_tables import receipt_history
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+COSTS = tuple(field.name for field in fields(Receipt))
+COLUMNS = (
+    StoredColumn("tick", "bigint", False),
+    StoredColumn("as_of", "timestamp", False),
+    StoredColumn("written_at", "timestamp", False),
+    StoredColumn("published", "boolean", False),
+    StoredColumn("engine", "string", False),
+    StoredColumn("model", "string", False),
+    StoredColumn("table", "string", False),
+    StoredColumn("strategy", "string", False),
+    StoredColumn("reason", "string", False),
+    StoredColumn("version", "bigint", False),
+    StoredColumn("rows_in", "bigint", False),
+    StoredColumn("rows_changed", "bigint", False),
+    StoredColumn("checks", "bigint", False),
+    StoredColumn("checks_warned", "bigint", False),
+    StoredColumn("checks_failed", "bigint", False),
+    *(StoredColumn(name, "double" if name == "seconds" else "bigint") for name in COSTS),
+)
+COMPACT_EVERY = 100
+
+
+def path_of(warehouse: str, env: str = "") -> str:
+    """Tell where the receipts of a warehouse's environment are."""
+    return f"{warehouse}/{books(env)}/receipts"
+
+
+def write(warehouse: str, result: TickResult, engine: str, at: datetime, env: str = "") -> None:
+    """Append a tick's receipts in one commit; nothing where no table was touched.
+
+    Raises: EngineError if they can't be written.
+    """
+    rows = rows_of(result, engine, at)
+    if not rows:
+        return
+    step = append(TableSpec("receipts", path_of(warehouse, env), COLUMNS), rows, result.tick)
+    known = None if step is None else _known.known(step[0])
+    if step is not None and known is not None:
+        _known.put(step[1], known.and_of(rows))
+
+
+_Step = tuple[delta_table.Entry, delta_table.Entry]
+
+
+def append(table: TableSpec, rows: list[dict[str, Any]], tick: int) -> _Step | None:
+    """Append a tick's rows to a table beside the ledger in one commit; make its small files one now and then.
+
+    Gives the version before and the one made; None where another commit came between.
+    Raises: EngineError if they can't be written.
+    """
+    try:
+        delta_table.create(table)
+        with table_pool.writing(table.path) as opened:
+            before = delta_table.entry_of(table.path, opened.version())
+            delta_table.append_rows(opened, rows)
+            after = delta_table.entry_of(table.path, opened.version())
+        if tick % COMPACT_EVERY == 0:
+            delta_table.compact(table.path)
+    except Exception as error:  # a table of that name with other columns fails in its own way for each type
+        told = first_line(error) or type(error).__name__
+        raise EngineError(f"the {table.name} of tick {tick} can't be written to {table.path}: {told}") from error
+    if before is None or after is None or delta_table.version_of(after) != delta_table.version_of(before) + 1:
+        return None
+    return before, after
+
+
+def scan(table: TableSpec, columns: Sequence[str], predicate: str | None = None) -> pa.Table | None:
+    """Read columns of a table beside the ledger, in no order; None where nothing was ever written.
+
+    Raises: EngineError if they can't be read.
+    """
+    found = _lent(table, columns, predicate)
+    return None if found is None else arrow_rows.table_of(found)
+
+
+def rows(table: TableSpec, columns: Sequence[str], predicate: str | None = None) -> list[dict[str, Any]]:
+    """Do what `scan` does, as rows of plain values; [] where nothing was ever written."""
+    found = _lent(table, columns, predicate)
+    return [] if found is None else arrow_rows.plain(found)
+
+
+def _lent(table: TableSpec, columns: Sequence[str], predicate: str | None) -> Any:
+    head = delta_table.head(table.path)
+    if head is None:
+        return None
+    try:
+        return delta_table.open_table(table.path, head).scan(columns=list(columns), predicate=predicate).read_all()
+    except Exception as error:  # a file that is torn is found by Arrow's C interface, whose error has no class
+        raise EngineError(f"the {table.name} at {table.path} can't be read: {first_line(error)}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """What all tables of a tick add up to; of the checks, those that warned and those that kept it unpublished."""
+
+    rows_changed: int = 0
+    seconds: float = 0.0
+    checks: int = 0
+    warned: int = 0
+    failed: int = 0
+
+
+def totals(warehouse: str, env: str = "") -> dict[int, Total]:
+    """Add up rows changed, seconds and checks of all tables, by tick; what can't be true counts for nothing."""
+    columns = ("rows_changed", "seconds", "checks", "checks_warned", "checks_failed")
+    found: dict[int, Total] = {}
+    for row in _advice(warehouse, env, ["tick", *columns]):
+        changed, seconds, *checks = (
+            _possible(row[name], LONGEST if name == "seconds" else MOST_ROWS) for name in columns
+        )
+        so_far = found.get(row["tick"], Total())
+        found[row["tick"]] = Total(
+            so_far.rows_changed + int(changed),
+            so_far.seconds + seconds,
+            so_far.checks + int(checks[0]),
+            so_far.warned + int(checks[1]),
+            so_far.failed + int(checks[2]),
+        )
+    return found
+
+
+def _possible(value: object, most: float) -> float:
+    return value if isinstance(value, int | float) and 0 <= value <= most else 0  # NaN is not
+
+
+def read_for_changes(warehouse: str, table: str, strategy: str) -> list[tuple[int | None, int | None]]:
+    """List how many rows past ticks read for how many changed ones of a table's inputs, newest last."""
+    return _advised(warehouse, "").reads(table, strategy)
+
+
+def past(warehouse: str, env: str = "") -> tuple[Past, ...]:
+    """List what tables took in past ticks, newest last, for a prediction; nothing where receipts can't be read."""
+    return _advised(warehouse, env).past()
+
+
+# One thread reads, the others wait for what it finds.
+_reading = threading.Lock()
+# A process that ticks adds its own receipts to what it has read: to read them all in each tick would take longer and
+# longer, and tables wait for it.
+_known: Recent[delta_table.Entry, receipt_history.Advice] = Recent(4)
+
+
+def _advised(warehouse: str, env: str) -> receipt_history.Advice:
+    try:
+        entry = delta_table.entry_of_head(path_of(warehouse, env))
+    except OSError:
+        return receipt_history.NOTHING
+    if entry is None:
+        return receipt_history.NOTHING
+    with _reading:
+        return _known.get(
+            entry, lambda: receipt_history.NOTHING.and_of(_advice(warehouse, env, list(receipt_history.COLUMNS)))
+        )
+
+
+def _advice(warehouse: str, env: str, columns: list[str]) -> list[dict[str, Any]]:
+    """Read columns of all receipts in the order of their ticks.
+
+    They advise how a table is brought up to date, and never change what it holds: those that are torn, foreign or of
+    another version give no advice, and stop nothing.
+    """
+    path = path_of(warehouse, env)
+    try:
+        if delta_table.head(path) is None:
+            return []
+        rows = arrow_rows.plain(delta_table.open_table(path).scan(columns=columns).read_all())
+    except Exception:  # whatever delta-rs and Arrow make of a table that isn't ours
+        return []
+    return sorted((row for row in rows if isinstance(row["tick"], int)), key=lambda row: row["tick"])
+
+
+def rows_of(result: TickResult, engine: str, at: datetime) -> list[dict[str, Any]]:
+    """Make a row of each table that a tick wrote to or looked at."""
+    return [
+        {
+            "tick": result.tick,
+            "as_of": result.as_of,
+            "written_at": at,
+            "published": result.published,
+            "engine": stage.engine or engine,
+            "model": node.name,
+            "table": stage.table,
+            "strategy": stage.strategy,
+            "reason": stage.reason,
+            "version": stage.version,
+            "rows_in": stage.rows_in,
+            "rows_changed": stage.rows_changed,
+            **_checks(result, stage.table),
+            **{name: getattr(stage.receipt, name) for name in COSTS},
+        }
+        for node in result.nodes
+        for stage in node.stages
+    ]
+
+
+def _checks(result: TickResult, table: str) -> dict[str, int]:
+    """Count the checks of a table; hidden ones have none, a model's own table has the model's."""
+    mine = [check.status for check in result.checks if check.model == table]
+    failed = mine.count("fail") + mine.count("error")
+    return {"checks": len(mine), "checks_warned": mine.count("warn"), "checks_failed": failed}

@@ -1,0 +1,4 @@
+"""Unit tests of models as they are written: YAML and SQL as typed rows, steps and expected rows.
+
+Entry points: `files`, `declared`.
+"""

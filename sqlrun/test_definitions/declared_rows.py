@@ -1,0 +1,268 @@
+"""Rows of a unit test as they are written, in dbt's formats and as raw lines, checked against their columns. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from sqlrun.errors import Place, Problem
+from sqlrun.load import seed_fields
+from sqlrun.load.seed_fields import Field
+from sqlrun.load.yaml_reader import Reader, did_you_mean, listed, plain
+from sqlrun.project import Column, Row
+from sqlrun.test_definitions.misfits import Misfit, misfit
+from sqlrun.test_definitions.names import Fixture, Known
+
+FORMATS = ("dict", "csv", "sql")
+NESTED = ("array", "struct", "map")
+ROW = "{column: value, ...}"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What rows are of: its name as the test says it, and its columns' types; no columns where they aren't known."""
+
+    name: str
+    types: Mapping[str, str]
+
+    @classmethod
+    def of(cls, name: str, columns: tuple[Column, ...]) -> Table:
+        """Take the columns of a contract."""
+        return cls(name, {column.name: column.type for column in columns})
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """Rows as they are written: one of the three, or None where nothing is."""
+
+    rows: tuple[Row, ...] | None = None
+    sql: str = ""
+    lines: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A text in a file: where its first letter stands, and the lines to show of it."""
+
+    text: str
+    place: Place
+    exact: bool  # its lines stand below each other in the file, all in from the same column
+    lines: tuple[str, ...]
+
+    def at(self, line: int, column: int) -> Place:
+        """Find a place of the text, counted from 1, in the file."""
+        if not self.exact:
+            return self.place
+        return Place(self.place.file, self.place.line + line - 1, self.place.column + column - 1)
+
+    def padded(self) -> str:
+        """Write the text so that each letter has the line and the column that it has in the file."""
+        margin = " " * (self.place.column - 1)
+        return "\n" * (self.place.line - 1) + "\n".join(margin + line for line in self.text.split("\n"))
+
+
+def content(reader: Reader, node: Any, table: Table, known: Known, formats: tuple[str, ...] = FORMATS) -> Content:
+    """Read `rows` or `fixture` in the format that is named."""
+    kind = reader.choice(node, "format", formats, "dict")
+    has_rows, has_fixture = node.get("rows") is not None, node.get("fixture") is not None
+    if has_rows and has_fixture:
+        hint = "Keep the one that counts."
+        reader.problem("SR121", reader.place(node, "fixture"), "rows stand here and in a fixture", hint)
+        return Content()
+    if has_fixture and kind not in ("csv", "sql"):
+        hint = "A fixture is a file of rows: add `format: csv` or `format: sql`."
+        reader.problem("SR121", reader.place(node, "fixture"), f"a fixture of the format {kind}", hint)
+        return Content()
+    if not has_rows and not has_fixture:
+        return Content()
+    if kind == "dict":
+        return Content(dict_rows(reader, node, "rows", table))
+    if kind == "lines":
+        return Content(lines=raw_lines(reader, node, "rows"))
+    passage = _fixture(reader, node, kind, known) if has_fixture else _inline(reader, node, "rows", kind)
+    if passage is None:
+        return Content(())
+    if kind == "csv":
+        return Content(csv_rows(reader, passage, table))
+    from sqlrun.test_definitions.sql_rows import checked
+
+    return Content(sql=checked(reader, passage, table, known))
+
+
+def listed_rows(reader: Reader, node: Any, key: str, table: Table) -> tuple[Row, ...] | None:
+    """Read rows under a key, in the format that stands beside it, dict or csv; None where there is no such key."""
+    if node.get(key) is None:
+        return None
+    if reader.choice(node, "format", ("dict", "csv"), "dict") == "dict":
+        return dict_rows(reader, node, key, table)
+    passage = _inline(reader, node, key, "csv")
+    return () if passage is None else csv_rows(reader, passage, table)
+
+
+def dict_rows(reader: Reader, node: Any, key: str, table: Table) -> tuple[Row, ...]:
+    """Read a list of mappings from column to value."""
+    if isinstance(node.get(key), str):
+        hint = "Begin each row with `- `, or say what the text is: `format: csv` or `format: sql`."
+        reader.problem("SR103", reader.value_place(node, key), f"`{key}` must be a list", hint)
+        return ()
+    found = []
+    for item, place in reader.items(node, key, "a unit test"):
+        if not isinstance(item, Mapping):
+            reader.problem("SR103", place, "a row must be a mapping of column to value", ROW)
+            continue
+        for column, value in item.items():
+            if table.types and column not in table.types:
+                hint = f"{table.name} has: {', '.join(table.types)}.{did_you_mean(column, table.types)}"
+                message = f"{table.name} has no column `{column}`"
+                reader.problem("SR112", reader.place(item, column), message, hint)
+                continue
+            wrong = misfit(value, table.types.get(column, ""))
+            if wrong is not None:
+                at = _inside(reader, item, column, wrong)
+                reader.problem("SR119", at, _told(wrong, column), _hint(table.name, column, table.types[column]))
+        found.append(plain(item))
+    return tuple(found)
+
+
+def raw_lines(reader: Reader, node: Any, key: str) -> tuple[str, ...]:
+    """Read a source's lines, from one text or from a list of texts."""
+    value = node.get(key)
+    if isinstance(value, str):
+        return tuple(value.removesuffix("\n").split("\n")) if value else ()
+    found = []
+    for item, place in reader.items(node, key, "a unit test"):
+        if isinstance(item, str):
+            found += item.removesuffix("\n").split("\n")
+        else:
+            hint = "Put it in single quotes, '{\"id\": 1}', or all lines below `rows: |`: YAML reads JSON as its own."
+            reader.problem("SR103", place, "a raw line must be a text", hint)
+    return tuple(found)
+
+
+def csv_rows(reader: Reader, passage: Passage, table: Table) -> tuple[Row, ...]:
+    """Read CSV text with a header; an empty field is NULL, a quoted empty one an empty text."""
+    found: list[Row] = []
+    try:
+        records = seed_fields.records(passage.text)
+        header = next(records, None)
+        if header is None:
+            hint = f"Its first line names the columns, as in {','.join(list(table.types)[:3]) or 'id,name'}"
+            note(reader, passage, "SR119", 1, 1, "the CSV is empty", hint)
+        elif _header(reader, passage, header, table):
+            found = [row for record in records if (row := _record(reader, passage, header, record, table)) is not None]
+    except seed_fields.Torn as torn:
+        note(reader, passage, "SR119", torn.line, torn.column, seed_fields.TORN, seed_fields.CLOSE)
+    return tuple(found)
+
+
+def note(reader: Reader, passage: Passage, code: str, line: int, column: int, message: str, hint: str) -> None:
+    """Note a problem at a place of a passage."""
+    place = passage.at(line, column)
+    excerpt = passage.lines[place.line - 1] if place.line <= len(passage.lines) else ""
+    reader.problems.append(Problem(code, place, message, hint, excerpt))
+
+
+def _header(reader: Reader, passage: Passage, header: tuple[Field, ...], table: Table) -> bool:
+    good, names = True, [field.text or "" for field in header]
+    for index, (field, name) in enumerate(zip(header, names, strict=True)):
+        if table.types and name not in table.types:
+            hint = f"{table.name} has: {', '.join(table.types)}.{did_you_mean(name.strip(), table.types)}"
+            message = f"{table.name} has no column `{name}`"
+            note(reader, passage, "SR112", field.line, field.column, message, hint)
+            good = False
+        elif name in names[:index]:
+            message = f"the column `{name}` stands twice in the header"
+            note(reader, passage, "SR119", field.line, field.column, message, "Keep one of them.")
+            good = False
+    return good
+
+
+def _record(
+    reader: Reader, passage: Passage, header: tuple[Field, ...], record: tuple[Field, ...], table: Table
+) -> Row | None:
+    if len(record) != len(header):
+        at = record[min(len(record) - 1, len(header))]
+        message = f"this line has {len(record)} fields, the header has {len(header)}"
+        note(reader, passage, "SR119", at.line, at.column, message, "Quote a field that holds a comma.")
+        return None
+    row: dict[str, object] = {}
+    for name, field in zip((str(one.text) for one in header), record, strict=True):
+        kind = table.types.get(name, "")
+        value, wrong = _field(field.text, kind)
+        wrong = wrong or misfit(value, kind)
+        if wrong is not None:
+            hint = _hint(table.name, name, kind)
+            note(reader, passage, "SR119", field.line, field.column, _told(wrong, name), hint)
+        row[name] = value
+    return row
+
+
+def _field(text: str | None, kind: str) -> tuple[object, Misfit | None]:
+    """Read a CSV field: JSON where the column holds arrays, structs or maps."""
+    if text is None or not kind.startswith(NESTED):
+        return text, None
+    try:
+        return json.loads(text, parse_float=Decimal), None
+    except (ValueError, RecursionError):
+        return None, Misfit((), f"`{text[:60]}` is no JSON, which {kind.partition('<')[0]}s are written as in CSV")
+
+
+def _told(wrong: Misfit, column: str) -> str:
+    steps = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in wrong.path)
+    return f"{wrong.message} (column `{column}{steps}`)"
+
+
+def _hint(name: str, column: str, kind: str) -> str:
+    return f"`{column}` of {name} is {kind}."
+
+
+def _inside(reader: Reader, row: Any, column: str, wrong: Misfit) -> Place:
+    """Find the value inside a column's value that is wrong."""
+    node, place = row[column], reader.value_place(row, column)
+    for step in wrong.path:
+        place = reader.place(node, step) if isinstance(step, int) else reader.value_place(node, step)
+        node = node[step]
+    return place
+
+
+def _inline(reader: Reader, node: Any, key: str, kind: str) -> Passage | None:
+    value, place = node.get(key), reader.value_place(node, key)
+    if not isinstance(value, str):
+        hint = f"Write the {kind.upper()} below `{key}: |`, or leave `format: {kind}` out."
+        reader.problem("SR103", place, f"`{key}` of the format {kind} must be a text", hint)
+        return None
+    return passage_of(reader, place, value)
+
+
+def passage_of(reader: Reader, place: Place, text: str) -> Passage:
+    """Find where the letters of a YAML text stand."""
+    start, lines = reader.text_place(place, text), tuple(reader.lines)
+    if start == place:
+        line = lines[place.line - 1] if place.line <= len(lines) else ""
+        quoted = line[place.column - 1 : place.column] in ("'", '"')
+        start = Place(place.file, place.line, place.column + quoted)
+        return Passage(text, start, line.startswith(text, start.column - 1), lines)
+    return Passage(text, start, True, lines)
+
+
+def _fixture(reader: Reader, node: Any, kind: str, known: Known) -> Passage | None:
+    name, place = reader.text(node, "fixture"), reader.value_place(node, "fixture")
+    file = name if name.endswith(f".{kind}") else f"{name}.{kind}"
+    found = known.fixtures.get(file, ())
+    if len(found) == 1:
+        return _of_fixture(found[0])
+    if found:
+        hint = f"{' and '.join(one.file for one in found)}: rename one."
+        reader.problem("SR111", place, f"there are {len(found)} fixtures called {file}", hint)
+    else:
+        near = [one for one in known.fixtures if one.endswith(f".{kind}")]
+        hint = f"Write tests/fixtures/{file}. There are: {listed(sorted(near))}.{did_you_mean(file, near)}"
+        reader.problem("SR112", place, f"there is no fixture {file}", hint)
+    return None
+
+
+def _of_fixture(fixture: Fixture) -> Passage:
+    return Passage(fixture.text, Place(fixture.file), True, tuple(seed_fields.LINE_END.split(fixture.text)))

@@ -1,0 +1,184 @@
+"""`then:` of a unit test: the ticks that follow, what changes in each and what is expected. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from sqlrun.load.yaml_fast import Mapped
+from sqlrun.load.yaml_reader import Reader, did_you_mean, listed
+from sqlrun.project import Change, Expected, Row, Step
+from sqlrun.publish.table_state import parse_time
+from sqlrun.test_definitions.declared_rows import Content, Table, content, dict_rows, listed_rows, raw_lines
+from sqlrun.test_definitions.names import Input, Known, input_name
+
+EXPECT_KEYS = ("rows", "format", "fixture", "columns", "quarantined")
+STEP_KEYS = ("as_of", "changes", "expect")
+CHANGE_KEYS = ("input", "format", "came", "left", "updated", "lines")
+THIS = (
+    "There is no `this` in sqlrun, since no model reads itself: give the inputs what stood there before, and under "
+    "`then:` what changes in the next tick."
+)
+
+
+def steps(reader: Reader, item: Any, before: str, known: Known, table: Table, aside: Table) -> tuple[Step, ...]:
+    """Read `then:`; `before` is the time of the test itself, `table` what the model gives, `aside` its quarantine."""
+    found = []
+    if isinstance(item.get("then"), list) and not item["then"]:
+        reader.problem("SR104", reader.place(item, "then"), "`then` has no steps", "Begin each with `- `.")
+    for node, place in reader.items(item, "then", "a unit test"):
+        node = reader.mapping(node, place, "a step", STEP_KEYS)
+        as_of = time_of(reader, node)
+        if as_of and before and parse_time(as_of) < parse_time(before):
+            hint = "Ticks follow each other: what comes late has an early time of its own, the tick has not."
+            message = f"the step's as_of {as_of} is before {before}, that of the tick before it"
+            reader.problem("SR121", reader.value_place(node, "as_of"), message, hint)
+        before = as_of or before
+        made = Step(place, as_of, changes(reader, node, known), expected(reader, node, table, aside, known, step=True))
+        if not as_of and not made.changes and node.get("expect") is None:
+            hint = "Give it an `as_of`, `changes` or what to `expect`."
+            reader.problem("SR121", place, "this step says nothing", hint)
+        found.append(made)
+    return tuple(found)
+
+
+def time_of(reader: Reader, item: Any) -> str:
+    """Read `as_of`: UTC text, "" where there is none or it is no time."""
+    text = reader.text(item, "as_of")
+    try:
+        if text:
+            parse_time(text)
+    except ValueError:
+        hint = 'Write a UTC time: as_of: "2026-01-01 12:00:00"'
+        reader.problem("SR112", reader.value_place(item, "as_of"), f"`as_of: {text}` is not a time", hint)
+        return ""
+    return text
+
+
+def known_input(reader: Reader, node: Any, known: Collection[str], before: Collection[str]) -> str:
+    """Read `input`, in one way of writing it; what isn't known, or was named `before`, is a problem."""
+    text = reader.text(node, "input")
+    name, at = input_name(text), reader.value_place(node, "input")
+    if name in before:
+        reader.problem("SR112", at, f"the input {name} is given twice", "Put the rows together.")
+    elif name == "this":
+        reader.problem("SR121", at, "a test can't give `this`", THIS)
+    elif text and name not in known:
+        hint = f"Inputs: {listed(known)}.{did_you_mean(name, known)}"
+        reader.problem("SR112", at, f"unknown input {text}", hint)
+    return name
+
+
+def changes(reader: Reader, node: Any, known: Known) -> tuple[Change, ...]:
+    """Read what comes, leaves and is updated in a step."""
+    found: list[Change] = []
+    for one, place in reader.items(node, "changes", "a step"):
+        one = reader.mapping(one, place, "a change", CHANGE_KEYS, ("input",))
+        name = known_input(reader, one, known.inputs, {other.input for other in found})
+        noun = known.inputs.get(name, Input("model", ()))
+        table = Table.of(name, noun.columns)
+        came, left = listed_rows(reader, one, "came", table), listed_rows(reader, one, "left", table)
+        updated = listed_rows(reader, one, "updated", table)
+        lines = raw_lines(reader, one, "lines") if one.get("lines") is not None else None
+        if all(one.get(key) is None for key in CHANGE_KEYS[2:]):
+            hint = "Say what came, left or was updated, or which lines came."
+            reader.problem("SR121", place, "this change says nothing", hint)
+        _of_source(reader, one, name, noun)
+        _found_by_grain(reader, one, name, noun, updated)
+        found.append(Change(name, place, came or (), left or (), updated or (), lines))
+    return tuple(found)
+
+
+def _of_source(reader: Reader, one: Any, name: str, noun: Input) -> None:
+    """Refuse what can't happen to a source, and lines of what is none."""
+    if noun.kind == "source":
+        for key in ("left", "updated"):
+            if one.get(key) is not None:
+                hint = "A line that was sent stays sent: let another one come that corrects it."
+                reader.problem("SR121", reader.place(one, key), f"nothing leaves {name}: sources only grow", hint)
+    elif one.get("lines") is not None:
+        hint = "Give the landing model's source the lines, or this input rows."
+        reader.problem("SR121", reader.place(one, "lines"), f"raw lines of {name}, which is no source", hint)
+    if noun.kind == "source" and one.get("lines") is not None and one.get("came") is not None:
+        hint = "Write all that came as lines, or all as rows."
+        reader.problem("SR121", reader.place(one, "lines"), "rows and raw lines of one source", hint)
+
+
+def _found_by_grain(reader: Reader, one: Any, name: str, noun: Input, updated: tuple[Row, ...] | None) -> None:
+    if not updated or noun.kind == "source" or not noun.columns:
+        return
+    at = reader.place(one, "updated")
+    if not noun.grain:
+        hint = "Say which row left and which one came instead."
+        reader.problem("SR121", at, f"no row of {name} can be told from another: it has no grain", hint)
+    for number, row in enumerate(updated):
+        lacks = [column for column in noun.grain if column not in row]
+        if lacks:
+            node = one["updated"]
+            place = reader.place(node, number) if isinstance(node, list) and number < len(node) else at
+            message = f"the updated row doesn't say its {', '.join(lacks)}"
+            reader.problem("SR121", place, message, f"A row of {name} is found by {', '.join(noun.grain)}.")
+
+
+def expected(reader: Reader, item: Any, table: Table, aside: Table, known: Known, *, step: bool) -> Expected:
+    """Read `expect`; in a step it may also hold the change of the table."""
+    node = item.get("expect")
+    if node is None:
+        return Expected()
+    keys = (*EXPECT_KEYS, "changes") if step else EXPECT_KEYS
+    if not isinstance(reader.mapping(node, reader.value_place(item, "expect"), "`expect`", keys), Mapped):
+        return Expected()
+    kinds = _types(reader, node, table)
+    table = table if table.types else Table(table.name, kinds)
+    found = content(reader, node, table, known)
+    came, left = _change(reader, node, table) if step else (None, None)
+    quarantined = dict_rows(reader, node, "quarantined", aside) if node.get("quarantined") is not None else None
+    if found == Content() and came is None and quarantined is None:
+        at = reader.value_place(item, "expect")
+        reader.problem("SR104", at, "`expect` lacks `rows`", "Add `rows:`, and [] where nothing comes out.")
+    return Expected(found.rows, found.sql, came, left, quarantined, kinds)
+
+
+def _types(reader: Reader, node: Any, table: Table) -> Mapping[str, str]:
+    """Read the types that a test says of a CTE or a macro."""
+    if node.get("columns") is not None and table.types:
+        hint = "Leave `columns` out: it is for the tests of a CTE or a macro."
+        reader.problem("SR121", reader.place(node, "columns"), f"the contract of {table.name} says its types", hint)
+        return {}
+    return types_of(reader, node, "columns")
+
+
+def types_of(reader: Reader, node: Any, key: str) -> Mapping[str, str]:
+    """Read a mapping from columns to Spark SQL types."""
+    from sqlrun.parse.type_check import declared_type
+
+    value = node.get(key)
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        hint = f"{key}: {{id: int, paid_at: timestamp}}"
+        reader.problem("SR103", reader.value_place(node, key), f"`{key}` must be a mapping of columns to types", hint)
+        return {}
+    found = {}
+    for name in value:
+        kind = " ".join(reader.text(value, name).lower().split())
+        if declared_type(kind) is None:
+            hint = "Write a Spark SQL type: string, int, bigint, decimal(18,2), date, timestamp, boolean, array<...>."
+            at = reader.value_place(value, name)
+            reader.problem("SR309", at, f"unknown type `{kind}` of column `{name}`", hint)
+        else:
+            found[name] = kind
+    return found
+
+
+def _change(reader: Reader, node: Any, table: Table) -> tuple[tuple[Row, ...] | None, tuple[Row, ...] | None]:
+    """Read what came to the model's table and what left it; the one that isn't named is nothing."""
+    change = node.get("changes")
+    if change is None:
+        return None, None
+    place = reader.value_place(node, "changes")
+    if not isinstance(change, Mapping):
+        reader.problem("SR103", place, "`changes` must be a mapping", "changes: {came: [...], left: [...]}")
+        return None, None
+    change = reader.mapping(change, place, "`changes`", ("format", "came", "left"))
+    return listed_rows(reader, change, "came", table) or (), listed_rows(reader, change, "left", table) or ()

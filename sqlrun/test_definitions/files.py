@@ -1,0 +1,132 @@
+"""Which unit tests a project's folder holds, read once and kept. Shell: the analyst's folders."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from sqlrun.errors import Place, Problem
+from sqlrun.load.folder import Folder
+from sqlrun.load.yaml_reader import Reader
+from sqlrun.project import Column, Project, UnitTest
+from sqlrun.test_definitions.names import Fixture, Input, Known
+
+FIXTURES = "tests/fixtures"
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A YAML file that holds tests, of models or of macros."""
+
+    file: str
+    text: str
+    of_macros: bool = False
+
+
+def read(folder: Folder, nouns: Project, files: Iterable[Written]) -> tuple[UnitTest, ...]:
+    """Read the tests of files in their order; two of one name are a problem (SR111), wherever they stand."""
+    files = tuple(files)
+    known = Known(
+        inputs=dict(inputs(nouns)),
+        macros=tuple(macro.name for macro in nouns.macros),
+        fixtures=_fixtures(folder, files),
+        functions=nouns.functions,
+        vars=_vars(nouns) if any("overrides" in written.text for written in files) else (),
+    )
+    tests: list[UnitTest] = []
+    named = {key: frozenset(_WORD.findall(key)[1:]) for key in known.inputs}
+    for written in files:
+        source: list[object] = [written.file, written.text, _asked(written.text, known, named)]
+        if written.of_macros:
+            source += [[[macro.name, macro.text] for macro in nouns.macros], nouns.vars]
+        make = partial(_tests, folder, written, known, nouns)
+        tests += folder.kept("tests", source, tuple[UnitTest, ...], make)
+    _unique(folder, tests, {written.file: written.text for written in files})
+    return tuple(tests)
+
+
+def inputs(nouns: Project) -> Iterator[tuple[str, Input]]:
+    """Name all that a test can give rows of, as it does."""
+    for model in nouns.models:
+        yield f"ref('{model.name}')", Input("model", model.columns, () if model.repeats else model.grain)
+    for seed in nouns.seeds:
+        names = [column.name for column in seed.columns]
+        rows = tuple(dict(zip(names, row, strict=True)) for row in seed.rows)
+        yield f"ref('{seed.name}')", Input("seed", seed.columns, seed.grain, rows)
+    for source in nouns.sources:
+        yield f"source('{source.group}', '{source.name}')", Input("source", source.columns)
+
+
+def _vars(nouns: Project) -> set[str]:
+    """Name the vars that the project sets or any template asks for."""
+    texts = [*(model.sql for model in nouns.models), *(macro.text for macro in nouns.macros)]
+    return {*nouns.vars, *(name for text in texts for name in re.findall(r"\bvar\(\s*['\"](\w+)['\"]", text))}
+
+
+def _fixtures(folder: Folder, files: tuple[Written, ...]) -> dict[str, tuple[Fixture, ...]]:
+    """Read the fixtures, if any test has one."""
+    found: dict[str, tuple[Fixture, ...]] = {}
+    words = {word for written in files if "fixture" in written.text for word in _words(written.text)}
+    for file in folder.files(FIXTURES) if words else ():
+        if file.suffix in (".csv", ".sql") and _words(file.stem) <= words:
+            text = folder.text(file)
+            if text is not None:
+                found[file.name] = (*found.get(file.name, ()), Fixture(folder.name(file), text))
+    return found
+
+
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text))
+
+
+def _asked(text: str, known: Known, named: Mapping[str, frozenset[str]]) -> list[object]:
+    """List what a file's tests can ask of others: all that it names, everything if it has escapes."""
+    words, escapes = _words(text), "\\" in text
+    inputs = [[key, _facts(known.inputs[key])] for key, parts in named.items() if escapes or parts <= words]
+    fixtures = [
+        [name, [[one.file, one.text] for one in found]]
+        for name, found in known.fixtures.items()
+        if escapes or _words(name.rpartition(".")[0]) <= words
+    ]
+    others = [sorted(known.macros), sorted(known.vars)] if "overrides" in words or escapes else []
+    return [inputs, fixtures, others, known.functions]
+
+
+def _facts(one: Input) -> list[object]:
+    def shape(columns: tuple[Column, ...]) -> list[list[str]]:
+        return [[column.name, column.type] for column in columns]
+
+    return [one.kind, shape(one.columns), one.grain, [list(row.values()) for row in one.rows]]
+
+
+def macro_files(folder: Folder) -> Iterator[Written]:
+    """List the files of macros/ that hold tests of macros."""
+    for file in folder.files("macros", ".yml"):
+        text = folder.text(file)
+        if text is not None:
+            yield Written(folder.name(file), text, True)
+
+
+def _tests(folder: Folder, written: Written, known: Known, nouns: Project) -> tuple[UnitTest, ...]:
+    from sqlrun.test_definitions.declared import unit_tests
+    from sqlrun.test_definitions.declared_macros import macro_tests
+
+    # A contract's problems as YAML were told when it was read.
+    reader = Reader(written.file, written.text, folder.problems if written.of_macros else [])
+    reader.problems = folder.problems
+    return macro_tests(reader, known, nouns) if written.of_macros else unit_tests(reader, known)
+
+
+def _unique(folder: Folder, tests: list[UnitTest], texts: Mapping[str, str]) -> None:
+    first: dict[str, Place] = {}
+    for test in tests:
+        other = first.setdefault(test.name, test.place)
+        if other is not test.place and test.name:
+            lines = texts[test.place.file].split("\n")
+            message = f"the unit test {test.name} stands at {other} too"
+            folder.problems.append(
+                Problem("SR111", test.place, message, "Rename one of them.", lines[test.place.line - 1])
+            )

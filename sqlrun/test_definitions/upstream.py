@@ -1,0 +1,50 @@
+"""What a unit test gives and asks for, looked at in the graph: inputs that its model never reads. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlrun.errors import Place, Problem
+from sqlrun.graph.graph import Graph, reach
+from sqlrun.load.yaml_reader import listed
+from sqlrun.project import Model, Project, UnitTest
+
+
+def problems(nouns: Project, graph: Graph) -> tuple[Problem, ...]:
+    """Find inputs that are not upstream of what is tested (SR112), and lines set aside where nothing lands (SR121)."""
+    labels = {source.table: f"source('{source.group}', '{source.name}')" for source in nouns.sources}
+    nodes = {f"source:{s.group}.{s.name}": labels[s.table] for s in nouns.sources}
+    found: list[Problem] = []
+    for model in nouns.models:
+        if model.unit_tests and model.name in graph.parents:
+            above = {nodes.get(name, f"ref('{name}')") for name in graph.parents[model.name]}
+            lands = any(name.startswith("source('") for name in above)
+            for test in model.unit_tests:
+                if {name for name, _ in _inputs(test)} - above:
+                    further = reach(graph.parents, set(graph.parents[model.name]))
+                    above |= {nodes.get(name, f"ref('{name}')") for name in further}
+                found.extend(_unread(model, test, above))
+                found.extend([] if lands else _not_landing(model, test))
+    return tuple(found)
+
+
+def _inputs(test: UnitTest) -> Iterator[tuple[str, Place]]:
+    for given in test.given:
+        yield given.input, given.place
+    for step in test.steps:
+        for change in step.changes:
+            yield change.input, change.place
+
+
+def _unread(model: Model, test: UnitTest, above: set[str]) -> Iterator[Problem]:
+    for name, place in _inputs(test):
+        if name not in above:
+            message = f"{model.name} doesn't read {name}, not even through other models"
+            yield Problem("SR112", place, message, f"A test of it can give: {listed(sorted(above))}.")
+
+
+def _not_landing(model: Model, test: UnitTest) -> Iterator[Problem]:
+    for expect, place in [(test.expect, test.place), *((step.expect, step.place) for step in test.steps)]:
+        if expect.quarantined is not None:
+            hint = "Test the model that reads the source."
+            yield Problem("SR121", place, f"{model.name} lands nothing, so it sets no line aside", hint)

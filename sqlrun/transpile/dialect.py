@@ -1,0 +1,175 @@
+"""Spark SQL as sqlrun reads it: every call keeps the name and the place that the analyst gave it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+from sqlglot import exp
+from sqlglot.dialects.databricks import Databricks
+from sqlglot.parsers.databricks import DatabricksParser
+from sqlglot.parsers.hive import HiveParser
+from sqlglot.tokenizer_core import Token, TokenType
+
+from sqlrun.transpile import function_arity
+from sqlrun.transpile.trees import every
+
+# The name under which sqlglot knows the dialect below.
+DIALECT = "sparksql"
+# Where a call's own name stands in its node's meta; "" marks what sqlglot made up around a call.
+SPELLED = "spelled"
+# How the parser's error of a wrong number of arguments begins: it has a code of its own.
+MISCOUNTED = "SR554 "
+# Calls that are longer are left to the engine.
+MOST_TOKENS = 2_000
+# Calls that sqlglot reads as something else than they are in Spark, or that are mended for DuckDB by their own name:
+# they stay as they were written. Classes that sqlrun's rules know by name are not among them.
+_VERBATIM = """
+    add_months array_except array_intersect array_insert array_position array_remove arrays_zip bit_get char chr
+    convert_timezone csc curdate date_add date_diff date_format date_from_unix_date date_part dateadd datediff
+    date_sub datepart dayname dayofweek decode elt equal_null factorial flatten format_string from_json
+    from_unixtime from_utc_timestamp getbit hour isnotnull isnull json_array_length json_object_keys last_day
+    left len levenshtein log log10 log2 lpad make_timestamp map_concat map_contains_key minute monthname
+    months_between nanvl negative next_day printf quarter regexp_substr right rint rpad sec second sha2 sign
+    signum split_part str_to_map substring_index timestampadd timestampdiff to_char to_json to_number
+    to_unix_timestamp to_utc_timestamp to_varchar try_add try_divide try_multiply try_subtract try_to_date
+    try_to_timestamp unhex unix_millis unix_timestamp url_decode url_encode
+    """
+# As above, and aggregates.
+_VERBATIM_AGGREGATES = "kurtosis percentile percentile_cont percentile_disc skewness"
+# The first argument of these may be a unit without quotes.
+UNITS_FIRST = frozenset({"date_add", "dateadd", "timestampadd", "date_diff", "datediff", "timestampdiff"})
+_OPENING = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
+_CLOSING = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
+# Between arguments that no comma parts; and a subquery, or a star.
+_WORDS = frozenset({TokenType.FROM, TokenType.IN, TokenType.ALIAS, TokenType.FARROW, TokenType.SELECT, TokenType.STAR})
+# What may stand between a call's name and the call itself.
+_AROUND = (exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls, exp.Paren)
+
+
+def _verbatim(name: str) -> Callable[[list[exp.Expr]], exp.Expr]:
+    def build(arguments: list[exp.Expr]) -> exp.Expr:
+        if name in UNITS_FIRST and len(arguments) == 3:
+            arguments = [exp.var(arguments[0].name.lower()), *arguments[1:]]
+        return exp.Anonymous(this=name, expressions=arguments)
+
+    return build
+
+
+def _verbatim_aggregate(name: str) -> Callable[[list[exp.Expr]], exp.Expr]:
+    return lambda arguments: exp.AnonymousAggFunc(this=name, expressions=arguments)
+
+
+def _cast(kind: str) -> Callable[[list[exp.Expr]], exp.Expr]:
+    def build(arguments: list[exp.Expr]) -> exp.Expr:
+        # Copied: DataType.build keeps no state, but a node has one parent.
+        return exp.Cast(this=arguments[0], to=exp.DataType.build(kind, dialect="databricks"))
+
+    return build
+
+
+def _one_or_verbatim(name: str, build: Callable[[list[exp.Expr]], exp.Expr]) -> Callable[[list[exp.Expr]], exp.Expr]:
+    verbatim = _verbatim(name)
+    return lambda arguments: build(arguments) if len(arguments) == 1 else verbatim(arguments)
+
+
+class Parser(DatabricksParser):
+    """Databricks' grammar, the superset that sqlglot keeps strict, with Spark's own functions."""
+
+    FUNCTIONS: ClassVar = {
+        **DatabricksParser.FUNCTIONS,
+        **{name.upper(): _verbatim(name) for name in _VERBATIM.split()},
+        **{name.upper(): _verbatim_aggregate(name) for name in _VERBATIM_AGGREGATES.split()},
+        **{kind.upper(): _cast(kind) for kind in ("tinyint", "smallint", "bigint", "timestamp", "binary")},
+        "DECIMAL": _cast("decimal(10,0)"),
+        "REGEXP": exp.RegexpLike.from_arg_list,
+        "MEAN": exp.Avg.from_arg_list,
+        "STD": exp.Stddev.from_arg_list,
+        "TO_DATE": _one_or_verbatim("to_date", exp.TsOrDsToDate.from_arg_list),
+        "TO_TIMESTAMP": _one_or_verbatim("to_timestamp", _cast("timestamp")),
+    }
+    FUNCTION_PARSERS: ClassVar = {
+        name: parse
+        for name, parse in DatabricksParser.FUNCTION_PARSERS.items()
+        if name.lower() not in {*_VERBATIM.split(), *_VERBATIM_AGGREGATES.split()}
+    }
+
+    def _parse_types(self, *arguments: Any, **options: Any) -> exp.Expr | None:
+        # As Hive's: outside of a table's definition Spark takes char(n) and varchar(n) for string. Its way there reads
+        # the two names as types anew for each type that it meets.
+        this = super(HiveParser, self)._parse_types(*arguments, **options)
+        if this is not None and not options.get("schema"):
+            for node in every(this, exp.DataType):
+                if node.this in (exp.DType.CHAR, exp.DType.VARCHAR):
+                    node.set("this", exp.DType.TEXT)
+                    node.set("expressions", None)
+        return this
+
+    def _parse_function_call(self, *arguments: Any, **options: Any) -> exp.Expr | None:
+        token = self._curr
+        if token is not None:
+            self._hold_to_count(token)
+        call = super()._parse_function_call(*arguments, **options)
+        if isinstance(call, exp.Expr) and token is not None:
+            _name(call, token)
+        return call
+
+    def _hold_to_count(self, token: Token) -> None:
+        """Refuse a call of a function of Spark's with a number of arguments that it doesn't take."""
+        name = token.text.lower()
+        if name not in function_arity.COUNTS or token.token_type == TokenType.IDENTIFIER:
+            return
+        count = _count(self._tokens[self._index : self._index + MOST_TOKENS])
+        if count is not None and not function_arity.takes(name, count):
+            given = f"{count or 'no'} argument{'s' * (count != 1)}"
+            self.raise_error(
+                f"{MISCOUNTED}{name}() is called with {given}, and takes {function_arity.told(name)}", token
+            )
+
+
+def _count(tokens: Sequence[Token]) -> int | None:
+    """Count the arguments of a call; None where they stand behind words, as in `trim(both 'a' from x)`."""
+    if len(tokens) < 3 or tokens[1].token_type != TokenType.L_PAREN:
+        return None
+    depth, commas = 0, 0
+    for place, token in enumerate(tokens[1:], 1):
+        kind = token.token_type
+        if kind in _OPENING:
+            depth += 1
+        elif kind in _CLOSING:
+            depth -= 1
+            if depth == 0:
+                behind = tokens[place + 1].text.upper() if place + 1 < len(tokens) else ""
+                if behind == "USING":  # TRANSFORM (..) USING, which the gate refuses
+                    return None
+                return commas + 1 if place > 2 else 0
+        elif depth == 1 and kind == TokenType.COMMA:
+            commas += 1
+        elif depth == 1 and (kind in _WORDS or token.text.upper() in ("PLACING", "BOTH")):
+            return None
+    return None
+
+
+def _name(call: exp.Expr, token: Token) -> None:
+    """Give a call its name and place; what sqlglot put around and into it has none of its own."""
+    while isinstance(call, _AROUND) and isinstance(call.this, exp.Expr):
+        call.meta.setdefault(SPELLED, "")
+        call = call.this
+    if SPELLED in call.meta:
+        return
+    call.meta[SPELLED] = token.text.lower()
+    if "line" not in call.meta:
+        call.update_positions(token)
+    for made in every(call, exp.Func):
+        made.meta.setdefault(SPELLED, "")
+
+
+class SparkSQL(Databricks):
+    """The dialect that models are read in."""
+
+    Parser = Parser
+
+    class Tokenizer(Databricks.Tokenizer):
+        """Spark reads two quotes inside of a text as one; Databricks takes them for two texts."""
+
+        STRING_ESCAPES: ClassVar = ["\\", "'"]

@@ -1,0 +1,4 @@
+"""Unit tests written from a warehouse or from a model's query.
+
+Entry points: `record`, `scaffold`.
+"""

@@ -1,0 +1,86 @@
+"""Rows that could be, made from contracts: a value by a column's type, its name and its checks. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+
+from sqlglot import exp
+
+from sqlrun.incremental import types
+from sqlrun.load.seeds import typed_rows
+from sqlrun.project import Column, Model, Project, Row, Seed, Source
+
+NOON = datetime(2026, 1, 1, 12)  # the tick's time in examples
+EARLIER = NOON - timedelta(minutes=10)
+IN_SET = "expect_column_values_to_be_in_set"
+
+
+def row_of(nouns: Project, noun: Model | Seed | Source) -> Row:
+    """Make one row of a model, a seed (its first) or a source, with all columns of its contract."""
+    if isinstance(noun, Seed) and noun.rows:
+        return dict(zip((c.name for c in noun.columns), typed_rows(noun)[0], strict=True))
+    known = accepted(nouns, noun)
+    like = likes(c for n in (*nouns.models, *nouns.seeds, *nouns.sources, noun) for c in n.columns)
+    made = ((c, _made(c.name, types.parse(c.type), like)) for c in noun.columns)
+    return {c.name: known.get(c.name, value) for c, value in made}
+
+
+def accepted(nouns: Project, noun: Model | Seed | Source) -> Mapping[str, object]:
+    """Give the first accepted value of each column that has such a check, here or under its name elsewhere."""
+    found: dict[str, object] = {}
+    checks = [(e, c.name) for c in noun.columns for e in c.promises]
+    suites = sorted(nouns.suites, key=lambda suite: suite.model != noun.name)
+    checks += [(e, str(e.kwargs.get("column", ""))) for suite in suites for e in suite.expectations]
+    for check, column in checks:
+        values = check.kwargs.get("value_set")
+        if check.type == IN_SET and isinstance(values, list | tuple) and values:
+            found.setdefault(column, values[0])
+    return found
+
+
+def likes(columns: Iterable[Column]) -> Mapping[str, str]:
+    """Read what values are like where a description says so.
+
+    >>> from sqlrun.errors import Place
+    >>> likes([Column("dish_id", "string", "The dish, like d001.", Place("x"))])
+    {'dish_id': 'd001'}
+    """
+    found = ((c.name, re.search(r"\blike ([A-Za-z]*[\d-]*\d)\b", c.description)) for c in columns)
+    return {name: like[1] for name, like in found if like}
+
+
+def _made(name: str, kind: exp.DataType | None, like: Mapping[str, str]) -> object:
+    if kind is None:
+        return None
+    text = types.text(kind)
+    match re.split(r"[(<]", text)[0]:
+        case "string" if name in like:
+            return like[name]
+        case "string":
+            # Ids as they are written by hand: order_id is o1.
+            return f"{name[0].lower()}1" if name.lower().endswith("id") else name.replace("_", " ")
+        case "boolean":
+            return False
+        case "tinyint" | "smallint" | "int" | "bigint":
+            return 1
+        case "decimal":
+            digits = re.findall(r"\d+", text)
+            whole, scale = int(digits[0]) - int(digits[1]), int(digits[1])
+            return Decimal("9.5" if whole and scale else "1" if whole else "0.1").quantize(Decimal(1).scaleb(-scale))
+        case "float" | "double":
+            return 1.5
+        case "date":
+            return date(NOON.year, NOON.month, NOON.day)
+        case "timestamp" | "timestamp_ntz":
+            return EARLIER.replace(minute=0) if name.lower().endswith("hour") else EARLIER
+        case "binary":
+            return b"\x01"
+        case "array":
+            return [_made(name, kind.expressions[0], like)]
+        case "struct":
+            return {field.name: _made(field.name, field.args["kind"], like) for field in kind.expressions}
+        case _:
+            return None

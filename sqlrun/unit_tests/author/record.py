@@ -1,0 +1,305 @@
+"""Unit tests made of published rows and of those that they come from. Shell: Delta files, DuckDB, the project's files.
+
+Rows of the inputs are looked for by the model's keys, where a key is copied from an input or has its name there.
+Whether that was enough is not argued but tried: the model's query over those rows has to give the published ones. What
+they can do without is left out again, piece by piece.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlrun import pipeline
+from sqlrun.commands.build import ledger_of
+from sqlrun.engine_api import Relation, StoredColumn
+from sqlrun.errors import UsageError
+from sqlrun.graph.lineage import Lineage
+from sqlrun.incremental.compile import whole_query
+from sqlrun.incremental.script import Moment
+from sqlrun.parse.where_clause import condition
+from sqlrun.pipeline import Prepared
+from sqlrun.project import Row
+from sqlrun.publish.ledger import Ledger
+from sqlrun.publish.reader import find, relation, tick_of
+from sqlrun.publish.reader import query as read
+from sqlrun.publish.table_state import Published
+from sqlrun.runtime import arrow_rows
+from sqlrun.runtime.disk_cache import Cache
+from sqlrun.test_definitions.values import shown
+from sqlrun.transpile.writer import identifier, type_name
+from sqlrun.unit_tests.author.masks import Masks, copies, private_columns
+from sqlrun.unit_tests.author.scaffold import add, model_of, test_name
+from sqlrun.unit_tests.author.written import Written
+from sqlrun.unit_tests.run.answers import Answers, asks_for_time
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MOST_READ = 20_000  # rows of an input that are looked through, the latest first
+FEW = 10  # rows of an input that are all taken
+MOST_GIVEN = 200  # rows of an input that a test may hold
+TRIALS = 200
+PATIENCE = 20.0  # seconds for all trials
+Key = tuple[str, ...]
+
+
+def record(root: Path, options: Mapping[str, Any]) -> list[str]:
+    """Put a unit test of published rows behind those of a model; give what to tell.
+
+    `options` are those of the command line: record, where, limit, name, profile.
+    Raises: UsageError where nothing is published, no row satisfies the condition, or the rows can't be gone back from.
+    """
+    prepared = pipeline.prepare(root, Cache.of(root))
+    model = model_of(prepared, options["record"])
+    called = test_name(prepared, options["name"], f"{model.name}_recorded")
+    ledger = ledger_of(root, prepared, options["profile"])
+    past = _Past(prepared, ledger, tick_of(ledger), model.name)
+    if past.query.rendered.sources:
+        raise UsageError(
+            f"{model.name} lands a source, whose lines aren't kept: begin with `sqlrun new test {model.name}`"
+        )
+    rows = past.published_rows(options["where"] or "", options["limit"])
+    with Answers(prepared.nouns, past.queries, model.name, past.as_of) as answers:
+        found = _Search(past, answers, rows)
+        said = found.search()
+        test, masked = found.written(called, options["where"] or "")
+    file = add(root, prepared, model, test)
+    given = ", ".join(f"{len(rows)} of {text}" for text, rows in test.given)
+    lines = [f"Wrote the unit test {called} to {file}, of {past.published}: {_counted(len(rows))} of {model.name}, and "
+             f"what they come from: {given}.", *said, *masked]  # fmt: skip
+    return [*lines, f"Next: look through it, then `sqlrun test --select {model.name}`."]
+
+
+def _counted(number: int) -> str:
+    return "1 row" if number == 1 else f"{number} rows"
+
+
+@dataclass
+class _Past:
+    """What a published tick holds of a model and of what it reads."""
+
+    prepared: Prepared
+    ledger: Ledger
+    published: Published
+    name: str
+    queries: dict[str, Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.queries = {query.name: query for query in self.prepared.queries}
+        self.query = self.queries[self.name]
+        asks = any(asks_for_time(self.queries[name]) for name in (self.name, *self._views(self.name)))
+        self.as_of = f"{self.published.as_of:%Y-%m-%d %H:%M:%S}" if asks else ""
+
+    @cached_property
+    def lineage(self) -> Lineage:
+        return Lineage(self.prepared.nouns, self.prepared.graph, self.prepared.queries)
+
+    def _views(self, name: str) -> Iterator[str]:
+        for ref in self.queries[name].rendered.refs if name in self.queries else ():
+            if ref in self.prepared.space.views:
+                yield ref
+                yield from self._views(ref)
+
+    def table(self, name: str, label: str) -> tuple[str, list[Relation]]:
+        """Write a FROM item that gives the rows of a table or a view, and bind what it reads."""
+        if name not in self.prepared.space.views:
+            return identifier(label, "duckdb"), [replace(find(self.published, self.ledger.warehouse, name), name=label)]
+        text = whole_query(self.queries, name, self.prepared.space.views, Moment(self.published.as_of, None), "duckdb",
+                           f"{label}_{{name}}")  # fmt: skip
+        tables: dict[str, Relation] = {}
+        for one in (name, *self._views(name)):
+            for ref in self.queries[one].rendered.refs:
+                if ref not in self.prepared.space.views:
+                    if ref not in self.published.tables:
+                        raise UsageError(f"{self.published} has no table `{ref}`. Run `sqlrun build` first.")
+                    state = self.published.tables[ref]
+                    tables[ref] = relation(self.ledger.warehouse, ref, state, f"{label}_{ref}")
+        return f"({text})", list(tables.values())
+
+    def published_rows(self, where: str, limit: int) -> pa.Table:
+        """Read rows that satisfy a condition, in the grain's order. Raises: UsageError if there is none."""
+        model = self.query.rendered.model
+        item, relations = self.table(self.name, "_rows")
+        names = list(self.query.columns)
+        text = f"select {_columns(names)} from {item}"
+        text += f" where {condition(where, names)}" if where else ""
+        order = [name for name in model.grain if name in names]
+        text += f" order by {_columns(order)}" if order else ""
+        rows = read(f"{text} limit {limit}", relations)
+        if not rows.num_rows:
+            raise UsageError(f"{model.name} has no row{' where ' + where if where else ''} at {self.published}")
+        return rows
+
+    def input_rows(
+        self, name: str, columns: Sequence[StoredColumn], keys: Mapping[str, str], rows: list[Row]
+    ) -> pa.Table:
+        """Read the rows of an input that have the keys of some output row, the latest first."""
+        item, relations = self.table(name, "_input")
+        times = [c.name for c in columns if c.type.startswith("timestamp")] + [
+            c.name for c in columns if c.type == "date"
+        ]
+        items = ", ".join(
+            f"cast({identifier(c.name, 'duckdb')} as {type_name(c.type, 'duckdb')}) as {identifier(c.name, 'duckdb')}"
+            for c in columns
+        )
+        text = f"select {items} from {item} as i"
+        if keys:
+            of_rows, relations_of_rows = self._keys_of(keys, rows)
+            same = " and ".join(
+                f"i.{identifier(k, 'duckdb')} is not distinct from k.{identifier(k, 'duckdb')}" for k in keys
+            )
+            text += f" where exists (select 1 from {of_rows} as k where {same})"
+            relations += relations_of_rows
+        text += f" order by {identifier(times[0], 'duckdb')} desc nulls last" if times else ""
+        return read(f"{text} limit {MOST_READ + 1}", relations)
+
+    def _keys_of(self, keys: Mapping[str, str], rows: list[Row]) -> tuple[str, list[Relation]]:
+        from sqlrun.incremental import types
+        from sqlrun.test_definitions.values import literal
+
+        model = self.query.rendered.model
+        values = []
+        for row in rows:
+            cells = []
+            for column in keys.values():
+                known = model.column(column)
+                assert known is not None
+                value = row[column]
+                cells.append(
+                    literal(
+                        value if value is None or isinstance(value, bool) else shown(value), types.parse(known.type)
+                    )
+                )
+            values.append("(" + ", ".join(cells) + ")")
+        return f"(select * from (values {', '.join(values)}) as v({_columns(list(keys))}))", []
+
+
+def _columns(names: list[str]) -> str:
+    return ", ".join(identifier(name, "duckdb") for name in names)
+
+
+class _Search:
+    """The rows of the inputs, made fewer as long as the query over them still gives the published rows."""
+
+    def __init__(self, past: _Past, answers: Answers, rows: pa.Table) -> None:
+        self._past, self._answers = past, answers
+        self._wanted = [dict(row) for row in arrow_rows.plain(rows)]
+        self._tables: dict[str, pa.Table] = {}
+        self._kept: dict[str, list[int]] = {}
+        self._trials, self._until = TRIALS, time.monotonic() + PATIENCE
+        self._exact = False
+
+    def search(self) -> list[str]:
+        """Find the rows; give what to tell of what could not be done."""
+        said: list[str] = []
+        self._read(keyed=True)
+        self._exact = self._gives()
+        if not self._exact:
+            self._read(keyed=False)
+            self._exact = self._gives()
+            if self._exact:
+                said.append(
+                    "The inputs could not be narrowed by the model's keys: all of their rows were looked through."
+                )
+        if self._exact:
+            # A few rows with the same keys tell more together: earlier versions, what was cancelled.
+            for name in sorted(self._kept, key=lambda one: -len(self._kept[one])):
+                if len(self._kept[name]) > FEW:
+                    self._fewer(name)
+        for name, numbers in self._kept.items():
+            if len(numbers) > MOST_GIVEN:
+                said.append(
+                    f"{name}: {len(numbers):,} rows are needed, a test holds the latest {MOST_GIVEN}. Narrow --where."
+                )
+                self._keep(name, sorted(numbers)[:MOST_GIVEN])
+                self._exact = False
+        if not self._exact:
+            said.append(
+                "The expected rows are what the query gives over these rows; they are not all as published: more rows "
+                "would be needed, or the model was edited since the tick."
+            )
+        return said
+
+    def _read(self, *, keyed: bool) -> None:
+        past = self._past
+        model = past.query.rendered.model
+        made_of = copies(past.lineage, past.name, model.grain, past.queries)
+        for name, columns in self._answers.inputs.items():
+            keys: dict[str, str] = {}
+            kinds = {c.name: c.type for c in columns}
+            for key in model.grain if keyed else ():
+                column = model.column(key)
+                names = [item.column for item in made_of.get(key, ()) if item.node == name] or [key]
+                for one in names:
+                    if column is not None and kinds.get(one) == column.type and "<" not in column.type:
+                        keys[one] = key
+            stored = [StoredColumn(c.name, c.type) for c in columns]
+            table = past.input_rows(name, stored, keys, list(self._wanted))
+            self._tables[name] = table.slice(0, MOST_READ)
+            self._answers.put(name, self._tables[name])
+            self._kept[name] = list(range(self._tables[name].num_rows))
+
+    def _gives(self) -> bool:
+        """Tell whether the query gives the published rows, perhaps among others."""
+        return not Counter(map(_key, self._wanted)) - Counter(map(_key, self._answers.rows()))
+
+    def _keep(self, name: str, numbers: list[int]) -> None:
+        self._kept[name] = numbers
+        self._answers.only(name, numbers)
+
+    def _fewer(self, name: str) -> None:
+        """Leave out pieces of an input, large ones first, that the published rows don't need."""
+        size = len(self._kept[name])
+        while size and self._trials > 0 and time.monotonic() < self._until:
+            at = 0
+            while at < len(self._kept[name]) and self._trials > 0 and time.monotonic() < self._until:
+                before = self._kept[name]
+                self._trials -= 1
+                self._keep(name, before[:at] + before[at + size :])
+                if not self._gives():
+                    self._keep(name, before)
+                    at += size
+            size //= 2
+
+    def written(self, called: str, where: str) -> tuple[Written, list[str]]:
+        """Mask what is private and write the test; give what to tell of the masks."""
+        past, masks, told = self._past, Masks(), []
+        nouns, before = past.prepared.nouns, self._answers.rows()
+        given, private_inputs = [], []
+        for name in self._answers.inputs:
+            table = self._tables[name].take(sorted(self._kept[name], reverse=True))
+            private = private_columns(nouns, past.lineage, name)
+            private_inputs += [f"{name}.{column}" for column in private]
+            rows = [masks.row(row, private) for row in arrow_rows.plain(table)]
+            self._put(name, rows, table.schema)
+            given.append((f"ref('{name}')", tuple(rows)))
+        expect = self._answers.rows()
+        hidden = private_columns(nouns, past.lineage, past.name)
+        if private_inputs:
+            told.append(f"Masked: {', '.join(private_inputs)}.")
+            same = Counter(_key(masks.row(row, hidden)) for row in before) == Counter(map(_key, expect))
+            if not same:
+                told.append("The query computes with what was masked: its rows differ from the published ones in more.")
+        secret = {*hidden, *(column.partition(".")[2] for column in private_inputs)}
+        says_none = where and not any(name in where for name in secret)
+        description = f"Recorded from tick {past.published.tick}{', where ' + where if says_none else ''}."
+        return Written(called, past.name, tuple(given), tuple(expect), description, past.as_of), told
+
+    def _put(self, name: str, rows: list[dict[str, Any]], schema: pa.Schema) -> None:
+        import pyarrow as pa
+
+        try:
+            self._answers.put(name, pa.Table.from_pylist(rows, schema=schema))
+        except (ValueError, ArithmeticError):
+            raise UsageError(f"{name} has more private values than their type has room for: narrow --where") from None
+
+
+def _key(row: Row) -> Key:
+    """Give a row as text; equal rows have equal texts."""
+    return tuple(shown(value) for value in row.values())

@@ -1,0 +1,157 @@
+"""New models and new unit tests, written to start from. Shell: the project's files, DuckDB in memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sqlrun import pipeline
+from sqlrun.errors import Problem, ProjectError, UsageError
+from sqlrun.graph.graph import select as select_nodes
+from sqlrun.load.yaml_reader import Reader
+from sqlrun.pipeline import Prepared
+from sqlrun.project import Model, Source, UnitTest
+from sqlrun.runtime import atomic_files
+from sqlrun.runtime.disk_cache import Cache
+from sqlrun.test_definitions import declared
+from sqlrun.test_definitions.files import inputs
+from sqlrun.test_definitions.names import Known
+from sqlrun.unit_tests.author import skeletons
+from sqlrun.unit_tests.author.examples import NOON, row_of
+from sqlrun.unit_tests.author.written import KEY, Written, appended, free_name
+from sqlrun.unit_tests.run.answers import Answers, asks_for_time
+from sqlrun.unit_tests.run.run import run
+
+
+def new_model(root: Path, text: str, read: tuple[str, ...]) -> list[str]:
+    """Write a model's query, its contract and a unit test; give what to tell.
+
+    Raises: UsageError for a place that is taken or leads out of models/; ProjectError where the project is wrong.
+    """
+    spot = skeletons.place_of(text)
+    files = [root / f"{spot.stem}{suffix}" for suffix in (".sql", ".yml")]
+    _require_inside(root, files)
+    nouns = pipeline.prepare(root, Cache.of(root)).nouns
+    skeletons.require_free(nouns, spot.name)
+    nouns_read = [skeletons.noun(nouns, name) for name in dict.fromkeys(read)]
+    written: list[Path] = []
+    texts = (skeletons.sql(nouns_read), skeletons.contract(spot.name, nouns_read))
+    try:
+        for file, content in zip(files, texts, strict=True):
+            if not atomic_files.write_new(file, content):
+                raise UsageError(f"{file.relative_to(root)} was written in between; nothing is overwritten")
+            written.append(file)
+        told = new_test(root, spot.name, None) if nouns_read else []
+    except BaseException:
+        for file in written:
+            file.unlink(missing_ok=True)
+        raise
+    names = [f"Wrote {file.relative_to(root)}." for file in files]
+    return [*names, *told[:-1], f"Next: edit them, then `sqlrun test --select {spot.name}`."]
+
+
+def _require_inside(root: Path, files: list[Path]) -> None:
+    for file in files:
+        if file.exists() or file.is_symlink():
+            raise UsageError(f"{file.relative_to(root)} is there already; nothing is overwritten")
+    folder = files[0].parent
+    while folder != root:
+        if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+            raise UsageError(f"{folder.relative_to(root)} is no folder of the project; models lie in real folders")
+        folder = folder.parent
+
+
+def new_test(root: Path, name: str, called: str | None) -> list[str]:
+    """Put a unit test behind those of a model: a row for each input, and what the query makes of them.
+
+    Raises: UsageError for an unknown model, a name that is taken, or a query that DuckDB can't answer.
+    """
+    prepared = pipeline.prepare(root, Cache.of(root))
+    model = model_of(prepared, name)
+    query = next(query for query in prepared.queries if query.name == name)
+    nouns = prepared.nouns
+    tables = {_table(noun): noun for noun in skeletons.all_of(nouns)}
+    as_of = NOON.isoformat(" ") if asks_for_time(query) else ""
+    queries = {query.name: query for query in prepared.queries}
+    given = []
+    with Answers(nouns, queries, name, as_of) as answers:
+        for table in answers.inputs:
+            rows = (row_of(nouns, tables[table]),)
+            answers.type_in(table, rows)
+            given.append((skeletons.call(tables[table]), rows))
+        expect = tuple(answers.rows())
+    test = Written(test_name(prepared, called, f"{name}_example"), name, tuple(given), expect, as_of=as_of)
+    file = add(root, prepared, model, test)
+    what = "1 row" if len(expect) == 1 else f"{len(expect)} rows"
+    return [f"Wrote the unit test {test.name} to {file}: a row for each input, {what} expected.",
+            f"Next: edit it, then `sqlrun test --select {name}`."]  # fmt: skip
+
+
+def _table(noun: skeletons.Noun) -> str:
+    return noun.table if isinstance(noun, Source) else noun.name
+
+
+def model_of(prepared: Prepared, name: str) -> Model:
+    """Find a model. Raises: UsageError or ProjectError, naming what is near."""
+    found = next((model for model in prepared.nouns.models if model.name == name), None)
+    if found is None:
+        select_nodes(prepared.graph, (name,))  # says what is near
+        raise UsageError(f"{name} is not a model; unit tests are a model's")
+    return found
+
+
+def test_name(prepared: Prepared, called: str | None, otherwise: str) -> str:
+    """Name a new test: as it was asked for, or after its model.
+
+    Raises: UsageError for a name that another test has, or that can't be one.
+    """
+    taken = {test.name: model for model in prepared.nouns.models for test in model.unit_tests}
+    if called is None:
+        return free_name(otherwise, taken)
+    if called in taken:
+        raise UsageError(f"{taken[called].contract_file} has a unit test `{called}` already: choose another name")
+    if not called.isidentifier() or not called.isascii():
+        raise UsageError(f"`{called}` can't name a unit test. Write letters, digits and _ only, a letter first.")
+    return called
+
+
+def add(root: Path, prepared: Prepared, model: Model, test: Written) -> str:
+    """Put a test into its model's file, once it has passed; give the file's name.
+
+    Raises: UsageError if it doesn't pass or the file can't be added to; then nothing is written.
+    """
+    file = (root / model.contract_file).resolve()
+    try:
+        before = file.read_bytes().decode("utf-8")
+        text = appended(model.contract_file, before, test)
+        made = _read(prepared, model, test)
+    except ValueError as error:
+        raise UsageError(f"{error}; nothing was written") from None
+    _require_same(model.contract_file, before, text)
+    query = next(query for query in prepared.queries if query.name == model.name)
+    queries = {query.name: query for query in prepared.queries}
+    for result in run(prepared.nouns, queries, [(made, query)]):
+        if result.status != "pass":
+            why = result.message or f"missing {result.missing[:2]}, unexpected {result.unexpected[:2]}"
+            raise UsageError(f"the new test of {model.name} doesn't hold on DuckDB: {why}; nothing was written")
+    atomic_files.put(file, text)
+    return model.contract_file
+
+
+def _read(prepared: Prepared, model: Model, test: Written) -> UnitTest:
+    """Read the new test as a project's are. Raises: ProjectError."""
+    problems: list[Problem] = []
+    nouns = prepared.nouns
+    alone = "\n".join([f"{KEY}:", *test.lines()])
+    known = Known(dict(inputs(nouns)), functions=nouns.functions)
+    (made,) = declared.unit_tests(Reader(model.contract_file, alone, problems), known)
+    if problems:
+        raise ProjectError(problems)
+    return made
+
+
+def _require_same(file: str, before: str, after: str) -> None:
+    """Hold that a file says what it said, and one test more. Raises: UsageError."""
+    problems: list[Problem] = []
+    old, new = (Reader(file, text.removeprefix("\ufeff"), problems).root for text in (before, after))
+    if problems or {**new, KEY: None} != {**old, KEY: None} or new[KEY][:-1] != (old.get(KEY) or []):
+        raise UsageError(f"{file} is written so that a test can't be put into it; nothing was written")

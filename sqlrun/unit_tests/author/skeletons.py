@@ -1,0 +1,153 @@
+"""Skeletons of a new model in the project's style: its query, its contract. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlrun.errors import Place, UsageError
+from sqlrun.load.contract import bad_name
+from sqlrun.load.yaml_reader import did_you_mean, listed
+from sqlrun.project import Column, Model, Project, Seed, Source
+from sqlrun.unit_tests.author.written import scalar
+
+TO_WRITE = "To be described."
+PREFIXES = ("stg_", "fct_", "dim_")
+# What a CTE can't be called without quotes.
+RESERVED = {
+    "all", "and", "any", "case", "columns", "cross", "from", "group", "having", "in", "join", "left", "limit",
+    "not", "on", "or", "order", "rows", "select", "table", "union", "values", "where", "window", "with",
+}  # fmt: skip
+Noun = Model | Seed | Source
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """Where a new model goes: `folder` under models/ ("" for none), and its name."""
+
+    folder: str
+    name: str
+
+    @property
+    def stem(self) -> str:
+        """The path of its files without their endings, relative to the project."""
+        return "/".join(part for part in ("models", self.folder, self.name) if part)
+
+
+def place_of(text: str) -> Spot:
+    """Read `marts/x/y` as an analyst types it; `models/` before it and `.sql` behind it may stand there.
+
+    Raises: UsageError for what leads out of models/ or can't name a model.
+
+    >>> place_of("models/marts/x/y.sql").stem
+    'models/marts/x/y'
+    """
+    bare = text.removeprefix("./").removeprefix("models/")
+    bare = bare.removesuffix(".sql").removesuffix(".yml")
+    *folders, name = bare.split("/")
+    for folder in folders:
+        if not re.fullmatch(r"\w[\w.-]*", folder):
+            raise UsageError(f"`{text}` names no folder under models/: write it as marts/{name or 'name'}")
+    wrong = bad_name(name)
+    if wrong:
+        raise UsageError(f"`{name}` can't name a model. {wrong}")
+    return Spot("/".join(folders), name)
+
+
+def require_free(nouns: Project, name: str) -> None:
+    """Hold that no model, seed or source has the name. Raises: UsageError."""
+    taken = [(m.name, m.file) for m in nouns.models] + [(s.name, s.file) for s in nouns.seeds]
+    taken += [(s.table, str(s.place)) for s in nouns.sources]
+    for other, where in taken:
+        if other.lower() == name.lower():
+            raise UsageError(f"`{name}` is also the name of {where}. Choose another.")
+
+
+def all_of(nouns: Project) -> tuple[Noun, ...]:
+    """List all that a query can read: models, seeds and sources."""
+    return (*nouns.models, *nouns.seeds, *nouns.sources)
+
+
+def noun(nouns: Project, text: str) -> Noun:
+    """Find what a new model is to read: a model, a seed, or a source as `group.table`. Raises: UsageError."""
+    known = {f"{n.group}.{n.name}" if isinstance(n, Source) else n.name: n for n in all_of(nouns)}
+    asked = text.removeprefix("source:")
+    if asked not in known:
+        raise UsageError(f"there is no `{text}` to read. There are: {listed(known)}.{did_you_mean(asked, known)}")
+    return known[asked]
+
+
+def call(found: Noun) -> str:
+    """Write how a query, and a unit test, names it."""
+    return f"source('{found.group}', '{found.name}')" if isinstance(found, Source) else f"ref('{found.name}')"
+
+
+def sql(read: Sequence[Noun]) -> str:
+    """Write a query that imports what it reads, each as a CTE, and selects the columns of the first.
+
+    >>> print(sql([]))
+    select
+        1 as id
+    <BLANKLINE>
+    """
+    if not read:
+        return "select\n    1 as id\n"
+    ctes: list[str] = []
+    for found in read:
+        ctes.append(_alias(found.name, ctes))
+    imports = [
+        f"{cte} as (\n    select * from {{{{ {call(found)} }}}}\n)" for cte, found in zip(ctes, read, strict=True)
+    ]
+    columns = ",\n    ".join(_name(column.name) for column in read[0].columns)
+    together = ",\n\n".join(imports)
+    return f"with {together}\n\nselect\n    {columns}\nfrom {ctes[0]}\n"
+
+
+def _alias(name: str, taken: Sequence[str]) -> str:
+    """Name a CTE after what it imports, without the layer's prefix."""
+    short = next((name.removeprefix(prefix) for prefix in PREFIXES if name.startswith(prefix)), name)
+    good = short and not short[0].isdigit() and short.lower() not in RESERVED and short not in taken
+    return short if good else f"{name}_rows" if name.lower() in RESERVED or name in taken else name
+
+
+def _name(column: str) -> str:
+    plain = re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", column) and column.lower() not in RESERVED
+    return column if plain else "`" + column.replace("`", "``") + "`"
+
+
+def contract(name: str, read: Sequence[Noun]) -> str:
+    """Write the contract of that query: the columns of the first input as they are described there, and its grain."""
+    columns = read[0].columns if read else (Column("id", "int", TO_WRITE, Place(""), nullable=False),)
+    lines = ["models:", f"  - name: {name}", f"    description: {TO_WRITE}"]
+    grain = _grain(read, columns)
+    if grain:
+        lines.append(f"    grain: [{', '.join(map(scalar, grain))}]")
+    if read and isinstance(read[0], Source):
+        lines.append("    repeats: true")
+    lines.append("    columns:")
+    return "\n".join([*lines, *map(_column, columns)]) + "\n"
+
+
+def _grain(read: Sequence[Noun], columns: Sequence[Column]) -> tuple[str, ...]:
+    """Return what rows are unique by; a source may send them twice, and a model's are what they are there."""
+    if not read or isinstance(read[0], Source):
+        return (columns[0].name,)
+    return () if isinstance(read[0], Model) and read[0].repeats else read[0].grain
+
+
+def _column(column: Column) -> str:
+    parts = [f"name: {scalar(column.name)}", f"data_type: {scalar(column.type)}"]
+    parts.append(f"description: {_quoted(column.description or TO_WRITE)}")
+    if column.unit:
+        parts.append(f"unit: {_quoted(column.unit)}")
+    if not column.nullable:
+        parts.append("nulls: false")
+    if column.tags:
+        parts.append(f"tags: [{', '.join(map(scalar, column.tags))}]")
+    return f"      - {{{', '.join(parts)}}}"
+
+
+def _quoted(text: str) -> str:
+    written = scalar(text)
+    return written if written.startswith('"') else f'"{written}"'

@@ -1,0 +1,170 @@
+"""A unit test as YAML text in the house's style, put behind those that a file has; all other text stays. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timezone
+from decimal import Decimal
+
+from sqlrun.errors import Problem
+from sqlrun.load.yaml_fast import Mapped
+from sqlrun.load.yaml_reader import Reader
+from sqlrun.project import Row
+
+KEY = "unit_tests"
+# What no YAML reader takes for anything but a text, in a flow mapping too.
+PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:[ -][A-Za-z0-9_]+)*")
+WORDS = {"true", "false", "null", "yes", "no", "on", "off"}
+# A row that is longer has a line for each of its columns.
+WIDEST = 220
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a new unit test says. `given` holds each input, as `ref('x')`, with its rows; `then` is text of its own.
+
+    Rows hold Python's values: Decimal, datetime (with a zone or without), date, bytes, list, dict and plain ones.
+    """
+
+    name: str
+    model: str
+    given: tuple[tuple[str, tuple[Row, ...]], ...]
+    expect: tuple[Row, ...]
+    description: str = ""
+    as_of: str = ""
+    then: tuple[str, ...] = ()
+
+    def lines(self) -> list[str]:
+        """Write the entry, its dash in the first column."""
+        found = [f"- name: {self.name}", f"  model: {self.model}"]
+        if self.description:
+            found.append(f"  description: {scalar(self.description)}")
+        if self.as_of:
+            found.append(f'  as_of: "{self.as_of}"')
+        found.append("  given:" if self.given else "  given: []")
+        for text, rows in self.given:
+            found += [f"    - input: {text}", *_rows(rows, "      ")]
+        return [*found, "  expect:", *_rows(self.expect, "    "), *(f"  {line}".rstrip() for line in self.then)]
+
+
+def _rows(rows: Sequence[Row], indent: str) -> list[str]:
+    found = [f"{indent}rows:" if rows else f"{indent}rows: []"]
+    for row in rows:
+        line = f"{indent}  - {value(row)}"
+        if len(line) <= WIDEST:
+            found.append(line)
+        else:
+            marks = ("- ", *["  "] * (len(row) - 1))
+            columns = (f"{scalar(name)}: {value(given)}" for name, given in row.items())
+            found += [f"{indent}  {mark}{column}" for mark, column in zip(marks, columns, strict=True)]
+    return found
+
+
+def value(given: object) -> str:
+    """Write a value as YAML on one line.
+
+    Raises: ValueError for what a row in YAML can't hold, such as a map.
+
+    >>> value({"id": "o1", "total": Decimal("9.50"), "items": [], "note": None})
+    '{id: o1, total: 9.50, items: [], note: null}'
+    """
+    match given:
+        case Mapping():
+            return "{" + ", ".join(f"{scalar(str(k))}: {value(v)}" for k, v in given.items()) + "}"
+        case list() | tuple():
+            if any(isinstance(item, tuple) for item in given):
+                raise ValueError("a map can't be written as a row of a unit test")
+            return "[" + ", ".join(value(item) for item in given) + "]"
+        case None:
+            return "null"
+        case bool():
+            return str(given).lower()
+        case int():
+            return str(given)
+        case Decimal():
+            return f"{given:f}"
+        case float():
+            text = repr(given)
+            return text if re.fullmatch(r"-?\d+\.\d+", text) else scalar(text)
+        case datetime():
+            utc = given.astimezone(timezone.utc).replace(tzinfo=None) if given.tzinfo else given
+            return f'"{utc.isoformat(" ")}"'
+        case date():
+            return given.isoformat()
+        case bytes():
+            return scalar("".join(f"\\x{byte:02X}" for byte in given))
+        case _:
+            return scalar(str(given))
+
+
+def scalar(text: str) -> str:
+    r"""Write a text as YAML, quoted where it would be taken for something else.
+
+    >>> scalar("Golden Lantern"), scalar("no"), scalar("2026-05-04"), scalar('a "b"\n')
+    ('Golden Lantern', '"no"', '"2026-05-04"', '"a \\"b\\"\\n"')
+    """
+    if PLAIN.fullmatch(text) and text.lower() not in WORDS:
+        return text
+    return '"' + "".join(map(_escaped, text)) + '"'
+
+
+def _escaped(letter: str) -> str:
+    known = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t"}
+    if letter in known:
+        return known[letter]
+    if letter.isprintable() or letter == " ":
+        return letter
+    number = ord(letter)
+    return f"\\x{number:02x}" if number < 256 else f"\\u{number:04x}" if number < 65536 else f"\\U{number:08x}"
+
+
+def appended(file: str, text: str, test: Written) -> str:
+    """Put a test behind the others of a contract's text, with the file's own indent and line ends.
+
+    Raises: ValueError if the text's `unit_tests:` is no block that can be added to.
+    """
+    ending = "\r" if "\r\n" in text else ""
+    # Not splitlines(): it parts a text at characters that YAML keeps.
+    lines = text.removesuffix("\n").split("\n")
+    root = Reader(file, text.removeprefix("\ufeff"), list[Problem]()).root
+    if not isinstance(root, Mapped):
+        raise ValueError(f"{file} holds no mapping")
+    if KEY not in root:
+        at, indent = _end(lines, len(lines)), "  "
+        block = ["", f"{KEY}:"]
+    else:
+        first = root.keys_at[KEY].line
+        after = min((place.line for place in root.keys_at.values() if place.line > first), default=len(lines) + 1)
+        at = _end(lines, after - 1)
+        dash = re.compile(r"( *)-( |$)")
+        dashes = (found[1] for line in lines[first:at] if (found := dash.match(line)))
+        items = root[KEY]
+        indent = next(dashes, "") if items else "  "
+        if items is not None and not re.fullmatch(rf"{KEY}:\s*(#.*)?", lines[first - 1]):
+            raise ValueError(f"{file}:{first}: `{KEY}:` stands on one line with its tests")
+        block = [""] if items else []
+    block += [f"{indent}{line}".rstrip() for line in test.lines()]
+    return "\n".join([*lines[:at], *(line + ending for line in block), *lines[at:]]) + "\n"
+
+
+def _end(lines: Sequence[str], last: int) -> int:
+    """Find behind which line a block ends: comments in the first column and empty lines belong to what follows."""
+    while last and (not lines[last - 1].strip() or lines[last - 1].startswith("#")):
+        last -= 1
+    return last
+
+
+def free_name(wanted: str, taken: Iterable[str]) -> str:
+    """Give a name, with a number behind it where it is taken.
+
+    >>> free_name("a", ["a", "a_2"])
+    'a_3'
+    """
+    names, number = set(taken), 2
+    if wanted not in names:
+        return wanted
+    while f"{wanted}_{number}" in names:
+        number += 1
+    return f"{wanted}_{number}"

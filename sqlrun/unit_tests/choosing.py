@@ -1,0 +1,114 @@
+"""Which unit tests a command runs: by model, by the test's own name or tag, or those that failed. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+
+from sqlrun.errors import UsageError
+from sqlrun.graph.graph import Graph, select
+from sqlrun.load.yaml_reader import did_you_mean
+from sqlrun.project import Macro, Project, UnitTest
+
+METHOD = "test_name:"
+BETWEEN = "::"
+# What a run before said of tests, by key.
+Statuses = Mapping[str, str]
+WRONG = ("fail", "error")
+
+
+def key(model: str, name: str) -> str:
+    """Name a test as it is printed and selected.
+
+    >>> key("orders", "totals")
+    'orders::totals'
+    """
+    return f"{model}{BETWEEN}{name}"
+
+
+def key_of(test: UnitTest) -> str:
+    """Name a test by what it tests; of a macro's that is the macro."""
+    return key(test.model or test.macro, test.name)
+
+
+def chosen(
+    graph: Graph, tests: Sequence[UnitTest], include: Iterable[str], exclude: Iterable[str] = ()
+) -> tuple[UnitTest, ...]:
+    """Choose tests by the selectors of models, by `MODEL::test`, `test_name:x` or a tag of their own.
+
+    `*` stands for any letters. A comma intersects, spaces and several selectors unite. Without any, all are chosen.
+
+    Raises: UsageError for a selector that matches neither a test nor a node, naming what is near.
+    """
+    include = tuple(include)
+    wanted = _union(graph, tests, include) if include else set(range(len(tests)))
+    wanted -= _union(graph, tests, exclude)
+    return tuple(test for place, test in enumerate(tests) if place in wanted)
+
+
+def _union(graph: Graph, tests: Sequence[UnitTest], texts: Iterable[str]) -> set[int]:
+    found: set[int] = set()
+    for text in texts:
+        for part in text.split() or [""]:
+            found |= set.intersection(*(_matched(graph, tests, one) for one in part.split(",")))
+    return found
+
+
+def _matched(graph: Graph, tests: Sequence[UnitTest], text: str) -> set[int]:
+    if text.startswith(METHOD) or BETWEEN in text:
+        wanted = text.removeprefix(METHOD)
+        named = [test.name if BETWEEN not in wanted else key_of(test) for test in tests]
+        found = {place for place, name in enumerate(named) if fnmatchcase(name, wanted)}
+        if not found:
+            near = did_you_mean(wanted, named) or " `sqlrun test` names them all."
+            raise UsageError(f"no unit test is called `{wanted}`.{near}")
+        return found
+    # A tag may be a test's own alone, which the graph of models doesn't know.
+    tag = text.removeprefix("tag:") if text.startswith("tag:") else None
+    found = {place for place, test in enumerate(tests) if tag and any(fnmatchcase(t, tag) for t in test.tags)}
+    try:
+        models = set(select(graph, (text,)))
+    except UsageError:
+        if not found:
+            raise
+        models = set()
+    return found | {place for place, test in enumerate(tests) if test.model in models and not test.macro}
+
+
+def failed(tests: Sequence[UnitTest], before: Statuses) -> tuple[tuple[UnitTest, ...], tuple[str, ...]]:
+    """Keep the tests that failed or were errors before, and name those of them that are no more."""
+    wrong = {name for name, status in before.items() if status in WRONG}
+    there = {key_of(test) for test in tests}
+    return tuple(test for test in tests if key_of(test) in wrong), tuple(sorted(wrong - there))
+
+
+def of_models(nouns: Project, order: Iterable[str], names: Collection[str]) -> tuple[UnitTest, ...]:
+    """List the tests of the models named, in the graph's order, behind those of the macros that they call.
+
+    Where all models are named, the tests of macros that nobody calls are among them.
+    """
+    models = {model.name: model for model in nouns.models}
+    chosen = [models[name] for name in order if name in models and name in names]
+    macros = nouns.macros if len(chosen) == len(models) else _called(nouns.macros, [model.sql for model in chosen])
+    of_macros = (test for macro in macros for test in macro.unit_tests)
+    return (*of_macros, *(test for model in chosen for test in model.unit_tests))
+
+
+def every(nouns: Project) -> tuple[UnitTest, ...]:
+    """List all tests of a project."""
+    names = [model.name for model in nouns.models]
+    return of_models(nouns, names, names)
+
+
+def _called(macros: tuple[Macro, ...], texts: list[str]) -> tuple[Macro, ...]:
+    """Find the macros that texts name, and those that these name."""
+    found: dict[str, Macro] = {}
+    left = list(texts)
+    while left:
+        words = set(re.findall(r"\w+", left.pop()))
+        for macro in macros:
+            if macro.name in words and macro.name not in found:
+                found[macro.name] = macro
+                left.append(macro.text)
+    return tuple(macro for macro in macros if macro.name in found)

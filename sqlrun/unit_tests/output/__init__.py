@@ -1,0 +1,4 @@
+"""What unit tests found: differences, coverage, JUnit.
+
+Entry points: `shown`, `differences`.
+"""

@@ -1,0 +1,120 @@
+"""What unit tests leave out: models, columns, and ways through a query. Shell: DuckDB, target/coverage.json."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from sqlrun.errors import SqlrunError
+from sqlrun.parse.parse import Query
+from sqlrun.pipeline import Prepared
+from sqlrun.project import Expected, UnitTest
+from sqlrun.runtime import atomic_files
+from sqlrun.test_definitions.queries import Queries
+from sqlrun.unit_tests.command import by_name, run_queries
+from sqlrun.unit_tests.output.branches import Branch, Fork, asking, forks
+from sqlrun.unit_tests.output.covered import Covered, as_json, compared
+
+FILE = "target/coverage.json"
+# Nothing is expected: whatever comes is told as what wasn't expected.
+NOTHING = Expected(rows=())
+
+Numbered = tuple[tuple[int, Fork], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """Forks of a query to ask for at one moment of a test, and the query that does."""
+
+    query: Query
+    test: UnitTest
+    forks: Numbered
+    asked: Query
+
+
+def measure(prepared: Prepared, models: Iterable[str], tests: Sequence[UnitTest]) -> tuple[Covered, ...]:
+    """Ask the tests of each model which columns they compare and which branches their rows took."""
+    wanted = frozenset(models)
+    return tuple(
+        _model(prepared, query, [test for test in tests if test.model == query.name and not test.macro])
+        for query in prepared.queries
+        if query.name in wanted
+    )
+
+
+def write(root: Path, found: Iterable[Covered]) -> None:
+    """Write it for other programs, whole or as it was."""
+    atomic_files.put(root / FILE, json.dumps(as_json(found), indent=2, ensure_ascii=False) + "\n")
+
+
+def _model(prepared: Prepared, query: Query, tests: Sequence[UnitTest]) -> Covered:
+    known = forks(query)
+    taken, unknown = _asked(prepared, list(_jobs(prepared, query, tests, known)))
+    unknown |= {branch for fork in known if fork.probe is None for branch in fork.branches}
+    return Covered(
+        query.name,
+        query.rendered.model.contract_file,
+        len(tests),
+        tuple((name, any(name in compared(test) for test in tests)) for name in query.columns),
+        tuple(
+            (branch, branch in taken, branch in unknown - taken)
+            for branch in dict.fromkeys(branch for fork in known for branch in fork.branches)
+        ),
+    )
+
+
+def _jobs(prepared: Prepared, query: Query, tests: Sequence[UnitTest], known: Sequence[Fork]) -> Iterator[_Job]:
+    """Put together what is to be asked: all branches of the query in each test at each of its moments."""
+    whole = _numbered(known)
+    everything = asking(query, whole) if whole else None
+    seen = Queries(prepared.nouns, by_name(prepared))
+    for test in tests:
+        try:
+            own = seen.of(replace(test, cte=""))[query.name]
+        except SqlrunError:
+            continue  # the test itself tells what is wrong
+        # A test with vars of its own has a query of its own; places and words tell that a branch is the same.
+        parts = whole if own is query else _numbered(forks(own))
+        asked = everything if own is query else asking(own, parts) if parts else None
+        if asked is not None:
+            yield from (_Job(own, moment, parts, asked) for moment in _moments(test))
+
+
+def _numbered(parted: Sequence[Fork]) -> Numbered:
+    return tuple((number, fork) for number, fork in enumerate(parted) if fork.probe is not None)
+
+
+def _moments(test: UnitTest) -> Iterator[UnitTest]:
+    """Give a test for each moment at which it looks at the table: at first, and after each of its steps."""
+    yield replace(test, cte="", expect=NOTHING, steps=())
+    for count in range(1, len(test.steps) + 1):
+        steps = [replace(step, expect=Expected()) for step in test.steps[:count]]
+        steps[-1] = replace(steps[-1], expect=NOTHING)
+        yield replace(test, cte="", expect=Expected(), steps=tuple(steps))
+
+
+def _asked(prepared: Prepared, jobs: Sequence[_Job]) -> tuple[set[Branch], set[Branch]]:
+    """Ask, and give the branches that were taken and those that are not known; what fails is asked fork by fork."""
+    taken: set[Branch] = set()
+    unknown: set[Branch] = set()
+    again: list[_Job] = []
+    results = run_queries(prepared, [(job.test, job.asked) for job in jobs])
+    for job, result in zip(jobs, results, strict=True):
+        by_number = dict(job.forks)
+        if result.status == "pass":
+            continue
+        if result.status == "fail" and result.compared == "rows":
+            for (text,) in result.unexpected:
+                fork, colon, branch = text.partition(":")
+                if colon:
+                    taken.add(by_number[int(fork)].branches[int(branch)])
+        elif len(job.forks) > 1:
+            again += [replace(job, forks=(one,), asked=asking(job.query, [one])) for one in job.forks]
+        else:
+            unknown.update(branch for _, fork in job.forks for branch in fork.branches)
+    if again:
+        more, less = _asked(prepared, again)
+        return taken | more, unknown | less
+    return taken, unknown

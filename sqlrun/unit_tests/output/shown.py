@@ -1,0 +1,141 @@
+"""What unit tests said, in lines. Pure."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from decimal import Decimal, InvalidOperation
+
+from sqlrun.report.log_lines import Line, Style, counted, message_lines
+from sqlrun.runtime.text_table import escaped
+from sqlrun.unit_tests.choosing import key
+from sqlrun.unit_tests.output.differences import WIDEST, cut, table
+from sqlrun.unit_tests.output.made import UNKNOWN, Facts
+from sqlrun.unit_tests.output.pairing import Paired, paired
+from sqlrun.unit_tests.run.results import TestResult
+
+# What gives what is known of a model, by its name.
+Known = Callable[[str], Facts]
+MOST_NOTES = 5
+LONGEST_TYPE = 20
+
+NOTHING = "No unit tests: nothing that was selected has any."
+
+
+def line(result: TestResult, place: int, total: int) -> Line:
+    """Tell of one test that ran."""
+    word = result.status.upper()
+    style: Style = "good" if result.status == "pass" else "error"
+    text = f"{place} of {total} {word} {key(result.model, result.name)}"
+    return Line(text, f"[{word} in {result.seconds:.2f}s]", style)
+
+
+def nothing_known(_: str) -> Facts:
+    """Know nothing of any model."""
+    return UNKNOWN
+
+
+def brief(results: Sequence[TestResult], known: Known = nothing_known) -> list[Line]:
+    """Tell of all tests in one line, and of the failures in full; nothing where there are none."""
+    if not results:
+        return []
+    failed = sum(result.status != "pass" for result in results)
+    seconds = sum(result.seconds for result in results)
+    word, style = (f"FAIL {failed} of", "error") if failed else ("PASS", "good")
+    took = f"in {seconds:.2f}s" if seconds else "before, of the same project"
+    tag = f"[{word.removesuffix(' of')} {took}]"
+    first = Line(f"{word} {counted(len(results), 'unit test')}", tag, "error" if style == "error" else "good")
+    return [first, *failures(results, known)]
+
+
+def failures(results: Sequence[TestResult], known: Known = nothing_known) -> list[Line]:
+    """Tell of each test that didn't pass, in full."""
+    wrong = [result for result in results if result.status != "pass"]
+    return [each for result in wrong for each in (Line(""), *_details(result, known(result.model)))]
+
+
+def closing(results: Sequence[TestResult], total: int) -> list[Line]:
+    """Sum up, as dbt does; `total` counts those that didn't run too."""
+    counts = {word: sum(result.status == word for result in results) for word in ("pass", "fail", "error")}
+    told = " ".join(f"{word.upper()}={count}" for word, count in counts.items())
+    left = total - len(results)
+    style: Style = "good" if counts["pass"] == len(results) else "error"
+    return [Line(""), Line(f"Done. {told}{f' NOT RUN={left}' if left else ''} TOTAL={total}", style=style)]
+
+
+def as_json(results: Sequence[TestResult]) -> list[dict[str, object]]:
+    """Write the results for other programs; rows are lists of texts in the order of `columns`."""
+    return [{**asdict(result), "place": str(result.place)} for result in results]
+
+
+def _details(result: TestResult, tested: Facts) -> Iterator[Line]:
+    word = "Failure" if result.status == "fail" else "Error"
+    yield Line(f"{word} in unit test {result.name} of {result.model} ({result.place})", style="error")
+    yield from message_lines(result.message)
+    if not result.missing and not result.unexpected:
+        return
+    for text in filter(None, (_compared(result), tested.file and f"The query is {tested.file}.")):
+        yield Line(f"  {escaped(text)}", style="detail")
+    rows = paired(result.columns, result.missing, result.unexpected, tested.grain)
+    yield from table(result.columns, rows, tested.grain)
+    yield from _notes(result.columns, rows, tested)
+
+
+def _compared(result: TestResult) -> str:
+    """Say what was compared, where it isn't simply the rows."""
+    after = f"after step {result.step}" if result.step else "before the first step"
+    match result.compared:
+        case "change":
+            return f"The change of step {result.step}: the rows that came to the table and those that left it."
+        case "quarantined":
+            return f"The lines that are set aside{f', {after}' if result.step else ''}."
+        case "whole":
+            return f"The table that is kept by its changes, {after}: expected is what the whole query gives."
+        case "contract":
+            return f"The table {after}: these rows break the contract, and no build would publish them."
+        case "parity":
+            return f"The whole query {after}: expected is what DuckDB says, and Spark says otherwise."
+        case _:
+            return f"The table {after}." if result.step else ""
+
+
+def _notes(columns: Sequence[str], rows: Paired, tested: Facts) -> Iterator[Line]:
+    """Tell of the columns that differ: their type, where they are made, and what can't be seen in the table."""
+    differing = [name for at, name in enumerate(columns) if any(a[at] != b[at] for a, b in rows.pairs)]
+    for name in differing[:MOST_NOTES]:
+        made, at = tested.column(name), columns.index(name)
+        if made.place:
+            text = f"{name} ({cut(made.type, LONGEST_TYPE)}) is made at {made.place}: {' '.join(made.sql.split())}"
+            yield Line(f"  {cut(escaped(text), WIDEST)}", style="detail")
+        hint = next(filter(None, (_hint(made.type, a[at], b[at]) for a, b in rows.pairs)), "")
+        if hint:
+            yield Line(f"  {escaped(name)}: {hint}", style="detail")
+    if len(differing) > MOST_NOTES:
+        yield Line(f"  {len(differing) - MOST_NOTES} more columns differ", style="detail")
+
+
+def _hint(kind: str, expected: str, came: str) -> str:
+    """Say what two values differ in that look the same, or would be the same as another type.
+
+    >>> _hint("string", "5.0", "5")
+    'the column is a string: as numbers 5.0 and 5 would be equal, as texts they are not'
+    """
+    if expected == came:
+        return ""
+    if expected.strip() == came.strip():
+        return "they differ in blanks at the ends"
+    if unicodedata.normalize("NFKC", expected) == unicodedata.normalize("NFKC", came):
+        return "they look the same, but are other characters"
+    if expected.casefold() == came.casefold():
+        return "they differ in upper and lower case"
+    if kind == "string" and _number(expected) is not None and _number(expected) == _number(came):
+        return f"the column is a string: as numbers {expected} and {came} would be equal, as texts they are not"
+    return ""
+
+
+def _number(text: str) -> Decimal | None:
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        return None

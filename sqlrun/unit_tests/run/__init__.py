@@ -1,0 +1,4 @@
+"""Unit tests run on DuckDB or Spark.
+
+Entry point: `run.run_tests`.
+"""

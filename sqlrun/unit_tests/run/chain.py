@@ -1,0 +1,237 @@
+"""What a unit test computes: inputs that hold given rows, and each model between them and the tested one. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from sqlrun.errors import ProjectError
+from sqlrun.incremental import compile as compiler
+from sqlrun.incremental.compile import Compiled
+from sqlrun.incremental.stages import Stage
+from sqlrun.parse.parse import Query
+from sqlrun.project import Change, Column, Given, Project, UnitTest
+from sqlrun.test_definitions.names import inner
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A relation that a test gives rows, or that is empty; `label` is how the test names it.
+
+    `grows`: rows come and none leaves, as in a source or a table that only grows.
+    """
+
+    name: str
+    label: str
+    columns: tuple[Column, ...]
+    grain: tuple[str, ...] = ()
+    repeats: bool = False
+    grows: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """The inputs, and the models that are kept over them in the order they are written, the tested one last.
+
+    `landing` are models whose rows come from raw lines, by the source that they read; they are inputs, even the tested
+    one. A macro's query reads nothing, and is not kept.
+    """
+
+    tested: Query
+    inputs: tuple[Input, ...]
+    models: tuple[Compiled, ...]
+    views: tuple[str, ...]
+    landing: Mapping[str, tuple[Compiled, ...]]
+
+    @property
+    def kept(self) -> Compiled | None:
+        """Give the tested model as it is kept; None for one that lands lines, and for a macro's query."""
+        return self.models[-1] if self.models and self.models[-1].stages else None
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """List the tables that are kept, in order."""
+        return tuple(stage for model in self.models for stage in model.stages)
+
+    def input(self, name: str) -> Input:
+        """Find an input by its relation's name."""
+        return next(one for one in self.inputs if one.name == name)
+
+
+class NotGiven(ValueError):
+    """What a test gives is not what its model reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Where a test cuts the graph: names of relations that it gives, and those of sources given as raw lines."""
+
+    given: frozenset[str]
+    lines: frozenset[str]
+
+
+def cut_of(test: UnitTest) -> Cut:
+    """Name what a test gives, in its first tick or in a later one."""
+    changes: list[Given | Change] = [*test.given, *(change for step in test.steps for change in step.changes)]
+    given = frozenset(inner(one.input) for one in changes)
+    return Cut(given, frozenset(inner(one.input) for one in changes if one.lines is not None))
+
+
+def chain(
+    nouns: Project,
+    queries: Mapping[str, Query],
+    known: Mapping[str, Compiled],
+    model: str,
+    cut: Cut,
+    *,
+    plays: bool,
+) -> Chain:
+    """Find what is computed for a test of `model`; `known` are models as the project compiles them.
+
+    Where the test `plays` no ticks and nothing lies between, the query is run as it is, as is one that can't be kept.
+
+    Raises: NotGiven where the test gives what the model never reads, ProjectError for a query that can't be kept.
+    """
+    tested = queries[model]
+    found = _Walk(nouns, queries, cut)
+    between = found.between(model)
+    unread = sorted(cut.given - found.read)
+    if unread:
+        raise NotGiven(f"{found.label(unread[0])} is given, and {model} doesn't read it: {_reads(found, model)}")
+    inputs = tuple(found.input(name, known) for name in sorted(found.read))
+    models = tuple(_compiled(nouns, queries, known, between, inputs, plays=plays))
+    landing = {
+        source: tuple(_lands(nouns, queries, known, name) for name in ns) for source, ns in found.landing.items()
+    }
+    kept = tuple(m for m in models if m.name == model or not m.is_view)
+    views = tuple(m.name for m in models if m.is_view and m.name != model)
+    if not plays and len(kept) == 1:
+        # One answer over rows that stand there: keeping a table of it would ask the same twice.
+        kept = (replace(kept[0], stages=()),)
+    return Chain(tested, inputs, kept, views, landing)
+
+
+def alone(query: Query) -> Chain:
+    """Give the chain of a query that reads no table."""
+    return Chain(query, (), (Compiled(query, ()),), (), {})
+
+
+def _lands(nouns: Project, queries: Mapping[str, Query], known: Mapping[str, Compiled], name: str) -> Compiled:
+    if name in known and known[name].query is queries[name]:
+        return known[name]
+    return compiler.model(queries[name], compiler.new_catalog(nouns))
+
+
+def _reads(found: _Walk, model: str) -> str:
+    hidden = sorted(found.label(name) for name in found.read)
+    return f"it reads {', '.join(hidden) or 'nothing'}, and what is above an input that is given has no effect"
+
+
+class _Walk:
+    """The graph above a model, up to what is given."""
+
+    def __init__(self, nouns: Project, queries: Mapping[str, Query], cut: Cut) -> None:
+        self._nouns, self._queries, self._cut = nouns, queries, cut
+        self._sources = {source.table: source for source in nouns.sources}
+        self._above: dict[str, bool] = {}
+        self.read: set[str] = set()
+        self.landing: dict[str, tuple[str, ...]] = {}
+
+    def label(self, name: str) -> str:
+        """Write a relation as tests do."""
+        source = self._sources.get(name)
+        return f"source('{source.group}', '{source.name}')" if source else f"ref('{name}')"
+
+    def between(self, model: str) -> list[str]:
+        """Name the models to compute, each behind what it reads, and note what they read."""
+        order: list[str] = []
+
+        def visit(name: str) -> None:
+            if name in order:
+                return
+            rendered = self._queries[name].rendered
+            lines = [source for source in rendered.sources if source in self._cut.lines]
+            if lines:  # its rows are those that the lines become
+                self.read |= {name, *lines}
+                self.landing[lines[0]] = (*self.landing.get(lines[0], ()), name)
+                return
+            self.read |= set(rendered.sources)
+            for ref in rendered.refs:
+                if self._is_computed(ref):
+                    visit(ref)
+                else:
+                    self.read.add(ref)
+            order.append(name)
+
+        visit(model)
+        return order
+
+    def _is_computed(self, name: str) -> bool:
+        """Tell whether a model stands below something given, and isn't given itself."""
+        if name in self._cut.given or name not in self._queries:
+            return False
+        if name not in self._above:
+            rendered = self._queries[name].rendered
+            reads = [*rendered.refs, *rendered.sources]
+            self._above[name] = any(one in self._cut.given or self._is_computed(one) for one in reads)
+        return self._above[name]
+
+    def input(self, name: str, known: Mapping[str, Compiled]) -> Input:
+        """Describe a relation that isn't computed."""
+        if name in self._sources:
+            return Input(name, self.label(name), self._sources[name].columns, grows=True)
+        seed = next((seed for seed in self._nouns.seeds if seed.name == name), None)
+        if seed is not None:
+            return Input(name, self.label(name), seed.columns, seed.grain)
+        model = self._queries[name].rendered.model
+        stages = known[name].stages if name in known else ()
+        grows = bool(stages) and stages[-1].strategy == "append"
+        return Input(name, self.label(name), model.columns, model.grain, model.repeats, grows)
+
+
+def _compiled(
+    nouns: Project,
+    queries: Mapping[str, Query],
+    known: Mapping[str, Compiled],
+    between: Iterable[str],
+    inputs: tuple[Input, ...],
+    *,
+    plays: bool,
+) -> Iterable[Compiled]:
+    """Give the models as the project compiles them where they read the same, else compile them over the inputs."""
+    order = list(between)
+    cut = {one.name for one in inputs}
+    catalog = compiler.new_catalog(nouns)
+    for one in inputs:
+        if one.name not in catalog.nodes and one.name in queries:
+            compiler.add(catalog, queries[one.name], known.get(one.name))
+    for name in order:
+        query, is_last = queries[name], name == order[-1]
+        if not _is_view(known, name) and not _is_changed(known, queries, name, cut):
+            made = known[name]
+        else:
+            if is_last and query.rendered.config.materialized == "view":
+                config = replace(query.rendered.config, materialized="table")
+                query = replace(query, rendered=replace(query.rendered, config=config))
+            try:
+                made = compiler.model(query, catalog)
+            except ProjectError:
+                if plays or not is_last:
+                    raise
+                made = Compiled(query, ())
+        if made.source is not None:  # the rows of a source are given as they are read from lines
+            made = replace(made, stages=tuple(replace(stage, method="append") for stage in made.stages))
+        compiler.add(catalog, query, made)
+        yield made
+
+
+def _is_view(known: Mapping[str, Compiled], name: str) -> bool:
+    return name in known and known[name].is_view
+
+
+def _is_changed(known: Mapping[str, Compiled], queries: Mapping[str, Query], name: str, cut: Collection[str]) -> bool:
+    """Tell whether a query, or a view that is written into it, is another than the project's, or is given rows."""
+    if name not in known or known[name].query is not queries[name]:
+        return True
+    views = [ref for ref in queries[name].rendered.refs if _is_view(known, ref)]
+    return any(view in cut or _is_changed(known, queries, view, cut) for view in views)

@@ -1,0 +1,34 @@
+"""What each unit test said when it last ran, for `--failed`. Shell: target/unit_tests.json."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+from sqlrun.runtime import atomic_files
+from sqlrun.unit_tests.choosing import Statuses
+
+FILE = "target/unit_tests.json"
+
+
+def read(root: Path) -> Statuses | None:
+    """Give the statuses by test; None where no run wrote them, or what stands there is not of that form."""
+    try:
+        found = json.loads((root / FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    known = found.get("tests") if isinstance(found, dict) else None
+    if not isinstance(known, dict) or not all(isinstance(status, str) for status in known.values()):
+        return None
+    return known
+
+
+def write(root: Path, there: Iterable[str], said: Statuses) -> None:
+    """Note what tests said, whole or not at all; those that didn't run keep theirs, those not `there` any more go.
+
+    Raises: OSError.
+    """
+    known = {**(read(root) or {}), **said}
+    kept = {name: known[name] for name in there if name in known}
+    atomic_files.put(root / FILE, json.dumps({"tests": kept}, indent=2) + "\n")

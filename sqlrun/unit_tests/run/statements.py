@@ -1,0 +1,91 @@
+"""A chain's statements and whole queries as texts, each written once for all ticks of its kind. Pure.
+
+Texts are written for two times that no tick has; a tick's own are put in their place. So they are the same in every
+run, and are kept from one to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from sqlrun.engine_api import Dialect
+from sqlrun.incremental.compile import Compiled, whole_query
+from sqlrun.incremental.landing import query as landing
+from sqlrun.incremental.landing.query import Rule
+from sqlrun.incremental.script import Moment
+from sqlrun.incremental.stages import Stage
+from sqlrun.incremental.statement_cache import AS_OF, BEFORE, at
+from sqlrun.incremental.statements import Tick, prepare
+from sqlrun.parse.parse import Query
+from sqlrun.transpile.writer import cast, identifier
+from sqlrun.unit_tests.run.chain import Chain
+from sqlrun.unit_tests.run.texts import Written, written
+
+# Gives what was made from a description before, or makes it.
+Kept = Callable[[str, object, Any, Callable[[], Any]], Any]
+
+
+class Statements:
+    """The texts of one chain, in one dialect; `source` tells all that they come from, and `kept` those before."""
+
+    def __init__(
+        self, chain: Chain, queries: Mapping[str, Query], dialect: Dialect, source: object, kept: Kept
+    ) -> None:
+        self._chain, self._queries, self._dialect = chain, queries, dialect
+        self._source, self._kept = source, kept
+        self._landing: dict[str, str] = {}
+        self._written: dict[tuple[str, frozenset[str], bool, bool], Written | None] = {}
+        self._whole: dict[str, str] = {}
+
+    def on(self, dialect: Dialect) -> Statements:
+        """Give the texts of the same chain in another dialect."""
+        return Statements(self._chain, self._queries, dialect, self._source, self._kept)
+
+    def of_stage(self, stage: Stage, changed: frozenset[str], moment: Moment, *, fresh: bool) -> Written | None:
+        """Write what brings a stage up to date in a tick; None where nothing can have changed."""
+        seen, moved = changed & set(stage.inputs), moment.as_of != moment.previous
+        key = (stage.name, seen, fresh, moved)
+        if key not in self._written:
+            before = None if fresh else BEFORE if moved else AS_OF
+            tick = Tick(Moment(AS_OF, before), seen, fresh)
+            source = [self._source, self._dialect, stage.name, sorted(seen), fresh, moved]
+            # What can't have changed has no text.
+            texts = self._kept("statement", source, tuple[Written, ...], lambda: self._texts(stage, tick))
+            self._written[key] = texts[0] if texts else None
+        found = self._written[key]
+        if found is None:
+            return None
+        return Written(tuple(at(text, moment) for text in found.texts), found.reads)
+
+    def whole(self, model: Compiled, moment: Moment) -> str:
+        """Write a model's whole query, in the types of its contract."""
+        if model.name not in self._whole:
+            source = [self._source, self._dialect, model.name]
+            self._whole[model.name] = self._kept("whole query", source, str, lambda: self._typed(model))
+        return at(self._whole[model.name], moment)
+
+    def landing(self, model: Compiled, rules: Sequence[Rule], moment: Moment) -> str:
+        """Write the query that lands a source's lines in DuckDB."""
+        if model.name not in self._landing:
+            assert model.source is not None
+            self._landing[model.name] = landing.query(model.own, model.source, rules, "duckdb", AS_OF)
+        return at(self._landing[model.name], moment)
+
+    def asks_the_time(self) -> bool:
+        """Tell whether any query of the chain asks for the tick's time."""
+        moment = Moment(BEFORE, None)
+        return any(self.whole(model, moment) != self._whole[model.name] for model in self._chain.models)
+
+    def _texts(self, stage: Stage, tick: Tick) -> tuple[Written, ...]:
+        full = self._query(stage.model) if stage.method == "full" and stage.node is None else ""
+        prepared = prepare(stage, tick, self._dialect, full)
+        return () if prepared is None else (written(stage, prepared, self._dialect),)
+
+    def _typed(self, model: Compiled) -> str:
+        named = [(identifier(c.name, self._dialect), c.type) for c in model.query.rendered.model.columns]
+        items = ", ".join(f"{cast(name, kind, self._dialect)} as {name}" for name, kind in named)
+        return f"select {items} from ({self._query(model.name)})"
+
+    def _query(self, name: str) -> str:
+        return whole_query(self._queries, name, self._chain.views, Moment(AS_OF, None), self._dialect)

@@ -1,0 +1,86 @@
+"""Which unit tests an edit touches: those that see something else than before. Shell: a project that was read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from sqlrun.load.load import facts
+from sqlrun.parse.parse import Query
+from sqlrun.pipeline import Prepared
+from sqlrun.project import UnitTest
+from sqlrun.test_definitions.names import inner
+from sqlrun.unit_tests.choosing import key_of
+
+# What each test sees, by its name; equal where nothing changed that could change what it says.
+Seen = Mapping[str, object]
+
+
+def seen(prepared: Prepared, tests: Iterable[UnitTest]) -> Seen:
+    """Collect what tests see: themselves, the queries that they run, the columns of what that reads.
+
+    A macro shows in the queries of all that call it; comments, words and places show nowhere.
+    """
+    nouns = prepared.nouns
+    columns = {model.name: facts(model.columns) for model in nouns.models}
+    columns |= {seed.name: facts(seed.columns) for seed in nouns.seeds}
+    columns |= {source.table: facts(source.columns) for source in nouns.sources}
+    queries = {query.name: query for query in prepared.queries}
+    found: dict[str, object] = {}
+    for test in tests:
+        models = sorted(_run_by(test, prepared))
+        read = sorted({name for model in models for name in _reads(queries[model])})
+        # A test that renders with macros or vars of its own sees the texts behind them.
+        own = [nouns.macros, facts(nouns.vars)] if test.vars or test.macros or test.macro else []
+        found[key_of(test)] = [
+            facts(test),
+            [shape(queries[model]) for model in models],
+            [[name, columns.get(name)] for name in read],
+            own,
+        ]
+    return found
+
+
+def _reads(query: Query) -> tuple[str, ...]:
+    return (*query.rendered.refs, *query.rendered.sources)
+
+
+def shape(query: Query) -> object:
+    """Tell what others can see of a model: its query, config and contract, but no words."""
+    model, config = query.rendered.model, facts(query.rendered.config)
+    return [query.canonical, config, model.grain, model.repeats, model.event_time, facts(model.columns)]
+
+
+def touched(before: Seen, after: Seen) -> frozenset[str]:
+    """Name the tests that see something else than before, new ones among them.
+
+    >>> sorted(touched({"a": 1, "b": 1, "c": 1}, {"a": 1, "b": 2, "d": 1}))
+    ['b', 'd']
+    """
+    return frozenset(name for name, value in after.items() if name not in before or before[name] != value)
+
+
+def _run_by(test: UnitTest, prepared: Prepared) -> Iterator[str]:
+    """List the models whose queries a test runs: its own, and in a chain those between it and what is given."""
+    models = {query.name: query.rendered for query in prepared.queries}
+    if test.model not in models:
+        return
+    given = {inner(one.input) for one in test.given}
+    above: dict[str, bool] = {}
+
+    def leads_to_given(name: str) -> bool:
+        """Tell whether a model that isn't given reads, however far above, something that is."""
+        if name not in above:
+            above[name] = False
+            item = models.get(name)
+            reads = [] if item is None else [*item.refs, *item.sources]
+            above[name] = any(read in given or leads_to_given(read) for read in reads)
+        return above[name]
+
+    left, done = [test.model], set()
+    while left:
+        name = left.pop()
+        if name in done:
+            continue
+        done.add(name)
+        yield name
+        left += [ref for ref in models[name].refs if ref in models and ref not in given and leads_to_given(ref)]

@@ -1,0 +1,116 @@
+"""`sqlrun test --watch`: what an edit touches runs after each save. Shell: the project, the terminal, the clock."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from sqlrun import pipeline
+from sqlrun.errors import SqlrunError, UsageError
+from sqlrun.pipeline import Prepared
+from sqlrun.project import UnitTest
+from sqlrun.report.console import Console
+from sqlrun.report.log_lines import Line, counted
+from sqlrun.runtime.disk_cache import Cache
+from sqlrun.unit_tests import choosing
+from sqlrun.unit_tests.command import run_tests, tests_of
+from sqlrun.unit_tests.output import shown
+from sqlrun.unit_tests.saves import Saved, saves
+from sqlrun.unit_tests.touched import Seen, seen, touched
+
+# What belongs to a run that ends.
+ALONE = ("failed", "junit", "as_json", "coverage", "min_coverage")
+INTERRUPTED = 130
+
+
+def watch(root: Path, options: Mapping[str, Any]) -> int:
+    """Run the tests that were selected, then, until Ctrl-C, those that each save touches."""
+    if any(options[name] not in (None, False) for name in ALONE):
+        told = "it runs what is edited, for people"
+        raise UsageError(f"--watch goes without --failed, --junit, --json and --coverage: {told}.")
+    watched = _Watched(root.resolve(), options)
+    # A shell has what it starts behind its back ignore SIGINT; `kill -INT` ends it all the same.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        # Looks begin before the first run, so that a save while it runs is not lost.
+        following = saves(watched.root)
+        watched.begin()
+        for saved in following:
+            watched.saved(saved)
+    except KeyboardInterrupt:
+        watched.console.print("Stopped.")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    return INTERRUPTED
+
+
+class _Watched:
+    """A project that is prepared anew after each save, and what its tests saw when it was last right."""
+
+    def __init__(self, root: Path, options: Mapping[str, Any]) -> None:
+        self.root, self._options = root, options
+        self.console = Console(quiet=options["quiet"])
+        self._cache = Cache.of(root) or Cache(None)
+        self._seen: Seen = {}
+
+    def begin(self) -> None:
+        """Run all that was selected."""
+        self._tell(lambda: self._run(None))
+        self.console.print(f"Watching {self.root.name}; Ctrl-C ends it.", "dim")
+
+    def saved(self, saved: Saved) -> None:
+        """Run what a save touches."""
+        self._tell(lambda: self._run(saved))
+
+    def _tell(self, work: Callable[[], None]) -> None:
+        """Do something that may find the project wrong, which the next save may mend."""
+        try:
+            work()
+        except SqlrunError as error:
+            self.console.problem(error)
+        except OSError as error:
+            self.console.problem(SqlrunError(f"{error.filename}: {error.strerror}"))
+        except RecursionError:
+            self.console.problem(UsageError("a query is nested too deeply: write it in CTEs, or in models (SR301)"))
+
+    def _run(self, saved: Saved | None) -> None:
+        prepared = self._prepared()
+        chosen = choosing.chosen(prepared.graph, tests_of(prepared), self._options["select"], self._options["exclude"])
+        now = seen(prepared, chosen)
+        names = touched(self._seen, now)
+        tests = tuple(test for test in chosen if choosing.key_of(test) in names)
+        self._seen = now
+        if saved is None and not tests:
+            self.console.print(shown.NOTHING, "warning")
+        elif not tests:
+            self.console.print(f"{_files(saved)} saved: no test sees a difference{_after(saved)}.", "dim")
+        else:
+            self._results(prepared, tests, saved)
+
+    def _prepared(self) -> Prepared:
+        """Prepare the project; what an earlier look found out lies in memory."""
+        self._cache = self._cache.again()
+        return pipeline.prepare(self.root, self._cache)
+
+    def _results(self, prepared: Prepared, tests: tuple[UnitTest, ...], saved: Saved | None) -> None:
+        if saved is not None:
+            self.console.print(f"{_files(saved)} saved: {counted(len(tests), 'test')} to run")
+        results = run_tests(self.root, prepared, tests, self.console, self._options, self._cache)
+        if saved is not None:
+            good = all(result.status == "pass" for result in results)
+            text = f"{counted(len(results), 'test')} ran{_after(saved)}."
+            self.console.lines([Line(text, style="good" if good else "error")])
+
+
+def _files(saved: Saved | None) -> str:
+    if saved is None:
+        return ""
+    more = len(saved.files) - 2
+    return f"{', '.join(saved.files[:2])}{f' and {more} more' if more > 0 else ''}"
+
+
+def _after(saved: Saved | None) -> str:
+    return "" if saved is None else f", {max(0.0, time.time() - saved.at) * 1000:.0f} ms after the save"
