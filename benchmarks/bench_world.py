@@ -9,8 +9,9 @@ from datetime import timedelta
 from pathlib import Path
 
 from benchmarks import world
+from sqlrun.runtime.clock import MINUTES_PER_DAY
 from sqlrun.simulate.orders import start_for
-from sqlrun.simulate.settings import MINUTES_PER_DAY, from_minute, to_minute
+from sqlrun.simulate.settings import from_minute, to_minute
 from sqlrun.simulate.simulate import write_history
 
 

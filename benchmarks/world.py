@@ -14,8 +14,9 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
+from sqlrun.runtime.clock import MINUTES_PER_DAY
 from sqlrun.simulate.orders import events, start_for
-from sqlrun.simulate.settings import MINUTES_PER_DAY, Settings, from_minute, to_minute
+from sqlrun.simulate.settings import Settings, from_minute, to_minute
 from sqlrun.simulate.simulate import write_history
 
 STEP = 5

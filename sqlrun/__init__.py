@@ -35,13 +35,9 @@ def views(warehouse: str, tick: int | None = None, *, env: str = "") -> list[str
     All of them show the same tick until they are made anew, whatever is built in the meantime.
     Raises: UsageError if the warehouse has no published tick, or not this one.
     """
-    from pathlib import Path
+    from sqlrun.publish.spark_views import of_tick
 
-    from sqlrun.publish.ledger import Ledger
-    from sqlrun.publish.reader import tick_of
-    from sqlrun.publish.spark_views import statements
-
-    return list(statements(tick_of(Ledger(warehouse, "", env), tick), str(Path(warehouse).resolve())))
+    return of_tick(warehouse, tick, env)
 
 
 def _quoted(name: str) -> str:

@@ -13,7 +13,7 @@ import atexit
 import os
 import threading
 
-from sqlrun.cli.fast_path import main
+from sqlrun.daemon.entry import main
 from sqlrun.runtime import streams
 from sqlrun.runtime.stopping import INTERRUPTED, STOPPED, end_at_once, install, leave
 

@@ -7,8 +7,6 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from sqlrun.runtime.text_lines import text_lines
-
 # A longer line is cut around the place, a longer message at its end: a file may be one line.
 WIDEST_LINE = 110
 LONGEST_MESSAGE = 600
@@ -22,8 +20,8 @@ def first_line(error: Exception) -> str:
     >>> first_line(OSError("Generic error\n  \x1b[31m↳\x1b[0m No space left\n"))
     'Generic error: No space left'
     """
-    lines = text_lines(_FROM.sub(": ", str(error).strip()))
-    return lines[0] if lines else type(error).__name__
+    text = _FROM.sub(": ", str(error).strip())
+    return text.partition("\n")[0].removesuffix("\r") or type(error).__name__
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sqlrun import pipeline_cache
 from sqlrun.engines.duckdb import binding
 from sqlrun.errors import Problem, ProjectError
-from sqlrun.expectations import relationships, validate
+from sqlrun.expectations import relationships, sql_check_files, validate
 from sqlrun.graph import graph
 from sqlrun.graph.graph import Graph
+from sqlrun.graph.graph import select as select_nodes
 from sqlrun.incremental import compile as compiler
 from sqlrun.load import load, profile
 from sqlrun.load.load import Loaded
@@ -22,7 +24,16 @@ from sqlrun.plan.plan import Workspace
 from sqlrun.project import Profile, Project
 from sqlrun.render import render
 from sqlrun.runtime.disk_cache import Cache
+from sqlrun.runtime.stopping import limit_statements
+from sqlrun.test_definitions import files as unit_files
 from sqlrun.test_definitions.upstream import problems as unit_problems
+
+if TYPE_CHECKING:
+    from sqlrun.publish.ledger import Ledger
+
+
+# What is read from the project's folder by later stages than `load`.
+ATTACHED = (unit_files.attach, sql_check_files.attach)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +55,17 @@ class Prepared:
         return tuple(model.name for model in self.space.models)
 
 
+def read(root: Path, cache: Cache | None = None) -> Loaded:
+    """Read the whole project: its nouns, its unit tests, and its checks that are queries."""
+    return load.read(root, cache, ATTACHED)
+
+
 def prepare(root: Path, cache: Cache | None = None) -> Prepared:
     """Read, check and compile a project, without any engine; what `cache` knows is not done again.
 
     Raises: ProjectError with everything that is wrong, in file order.
     """
-    return _prepared(load.read(root, cache), cache)
+    return _prepared(read(root, cache), cache)
 
 
 def _prepared(loaded: Loaded, cache: Cache | None) -> Prepared:
@@ -98,7 +114,7 @@ def prepare_to_build(root: Path, name: str | None, cache: Cache | None = None) -
     """
     problems: list[Problem] = []
     prepared, target = None, None
-    loaded = load.read(root, cache)
+    loaded = read(root, cache)
     nouns = loaded.project
     try:
         prepared = _prepared(loaded, cache)
@@ -163,3 +179,22 @@ def _suite_problems(nouns: Project, queries: tuple[Query, ...]) -> tuple[Problem
             may_land = suite.model in lands or suite.model not in parsed
             found.extend(validate.problems(suite, models[suite.model], lands=may_land, is_view=suite.model in views))
     return tuple(found)
+
+
+def profile_of(root: Path, prepared: Prepared, name: str | None) -> Profile:
+    """Load the profile that was asked for, or the project's own."""
+    found = profile.load(root, name or prepared.nouns.profile)
+    limit_statements(found.statement_timeout)
+    return found
+
+
+def ledger_of(root: Path, prepared: Prepared, name: str | None, env: str | None = None) -> Ledger:
+    """Give the ledger of the warehouse that a profile names; of production, unless told otherwise."""
+    from sqlrun.publish.ledger import Ledger
+
+    return Ledger(profile_of(root, prepared, name).warehouse, prepared.nouns.name, env)
+
+
+def chosen(prepared: Prepared, select: tuple[str, ...], exclude: tuple[str, ...]) -> tuple[str, ...]:
+    """Name the selected models and seeds."""
+    return select_nodes(prepared.graph, select, exclude)

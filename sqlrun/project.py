@@ -297,6 +297,12 @@ class Project:
     functions: tuple[str, ...] = ()  # names that the settings add to the list of functions
     exposures: tuple[Exposure, ...] = ()
 
+    @property
+    def unit_tests(self) -> tuple[UnitTest, ...]:
+        """Every unit test, those of macros first."""
+        tested: tuple[Macro | Model, ...] = (*self.macros, *self.models)
+        return tuple(test for noun in tested for test in noun.unit_tests)
+
 
 @dataclass(frozen=True, slots=True)
 class Rendered:

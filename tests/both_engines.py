@@ -13,11 +13,11 @@ import duckdb
 
 from sqlrun.errors import Place, ProjectError
 from sqlrun.incremental import determinism
-from sqlrun.incremental.algebra import Refusal
 from sqlrun.parse import parse
 from sqlrun.parse.parse import Query
 from sqlrun.parse.spark_only import mixed_problems, problems
 from sqlrun.project import Column, Config, Model, Rendered
+from sqlrun.transpile.refusals import Refusal
 from sqlrun.transpile.templates import UnlikeSparkError
 from sqlrun.transpile.writer import type_name
 from tests.function_cases import text

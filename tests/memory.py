@@ -16,6 +16,7 @@ from sqlglot import exp
 from sqlrun.engine_api import Append, Dialect, Merge, Overwrite, Replace
 from sqlrun.engines.duckdb import memory as unit_memory
 from sqlrun.engines.duckdb.memory import Computer, OnDuckDB
+from sqlrun.engines.duckdb.memory_texts import Written, written
 from sqlrun.errors import Place
 from sqlrun.incremental import compile as compiler
 from sqlrun.incremental.compile import Compiled
@@ -28,7 +29,6 @@ from sqlrun.plan.strategy_cost import has_choice
 from sqlrun.project import Column, Config, Model, Project, Rendered
 from sqlrun.transpile.writer import identifier
 from sqlrun.transpile.writer import type_name as spelled
-from sqlrun.unit_tests.run.texts import Written, written
 
 START = datetime(2026, 1, 1, tzinfo=timezone.utc)
 Bag = Counter[tuple[Any, ...]]

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from sqlrun import pipeline
 from sqlrun.engine_api import Engine, Relation
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.events import TickResult
@@ -66,7 +67,7 @@ def prepared(root: Path) -> Prepared:
 @cache
 def nouns() -> Project:
     """Read the reference project where it is, once for all tests of a process."""
-    return load.project(ROOT)
+    return load.project(ROOT, None, pipeline.ATTACHED)
 
 
 def rows_of(table: Relation) -> list[dict[str, Any]]:

@@ -53,4 +53,5 @@ def rescued(dialect: Dialect) -> str:
         for name, (line, _) in HOSTILE.items()
     )
     kept = f"case when _json is not null and not _twice then {landing_query.RESCUED} end as kept"
-    return f"with lines as ({values}), parsed as ({landing_query._parsed(SOURCE, dialect)}) select _file, {kept} from parsed"
+    parsed = landing_query._parsed(SOURCE, dialect)
+    return f"with lines as ({values}), parsed as ({parsed}) select _file, {kept} from parsed"

@@ -17,6 +17,7 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
+from sqlrun import pipeline
 from sqlrun.engine_api import StoredColumn, TableSpec
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.load import load
@@ -133,7 +134,7 @@ def project(folder: Path, **files: str) -> Project:
     shutil.copy(ROOT / "pyproject.toml", folder)
     for name, text in files.items():
         (folder / name).write_text(text)
-    return load.project(folder)
+    return load.project(folder, None, pipeline.ATTACHED)
 
 
 def site(

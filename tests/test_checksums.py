@@ -16,9 +16,9 @@ from sqlrun.maintain import changed_rows, checksums, row_hash
 from sqlrun.maintain.changed_rows import Change
 from sqlrun.maintain.checksums import Checksum
 from sqlrun.operations import sampling
+from sqlrun.operations.outcome_lines import checksum as told
 from sqlrun.operations.verify import verify
 from sqlrun.publish.table_state import Published, from_json, to_json
-from sqlrun.report.log_lines import checksum as told
 from sqlrun.transpile.writer import type_name
 from tests import row_texts
 from tests.projects import Site

@@ -276,6 +276,7 @@ def test_a_reader_who_leaves_does_not_end_a_build() -> None:
 
 @pytest.mark.slow
 def test_plain_lines_need_no_rich() -> None:
-    code = "import sys; from sqlrun.report.console import Console; Console().lines(['a']); assert 'rich' not in sys.modules"
+    told = "from sqlrun.report.console import Console; Console().lines(['a'])"
+    code = f"import sys; {told}; assert 'rich' not in sys.modules"
 
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)

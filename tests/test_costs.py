@@ -10,11 +10,11 @@ import pytest
 from sqlrun.engine_api import StoredColumn, TableSpec
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.duckdb.engine import DuckDBEngine
-from sqlrun.incremental.algebra import Reason
 from sqlrun.incremental.stages import Method, Stage
 from sqlrun.plan import strategy_cost
 from sqlrun.report.console import Console
 from sqlrun.system_tables import receipts
+from sqlrun.transpile.refusals import Reason
 from tests.projects import Site, copy_project
 from tests.script import FIVE, START, order, site_of_orders
 from tests.whole import differences

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from sqlrun.plan.engine_cost import COLD_START, ENOUGH, USUAL, Cost, Past, Work, basis, choose, cost_of, size_of, told
+from sqlrun.engines.auto import size_of
+from sqlrun.plan.engine_cost import COLD_START, ENOUGH, USUAL, Cost, Past, Work, basis, choose, cost_of, told
 
 GIB = 1 << 30
 # 5 million changed rows.

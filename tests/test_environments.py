@@ -22,9 +22,8 @@ from sqlrun.events import TickResult, Told
 from sqlrun.operations import maintenance, rollback
 from sqlrun.operations.verify import verify
 from sqlrun.plan import diff as plan_diff
-from sqlrun.plan import environment_sharing
 from sqlrun.plan.plan import tick_plan
-from sqlrun.publish import environments
+from sqlrun.publish import environment_paths, environments
 from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.reader import tick_of
 from sqlrun.report.console import Console
@@ -245,13 +244,13 @@ def test_what_was_promoted_is_not_written_to_by_an_environment_that_differs_agai
     prod.prepared = prepared(prod.root)
     prod.tick(START)
     taken, before = paths(prod)["mart_areas"], heads(prod)
-    assert environment_sharing.owner(taken) == "dev"
+    assert environment_paths.owner(taken) == "dev"
     (prod.root / "seeds" / "areas.csv").write_text("shop,area\nx,west\ny,south\n")
     dev.prepared = prepared(dev.root)
 
     dev.tick(START)
 
-    assert environment_sharing.means(paths(dev)["mart_areas"], taken.removesuffix(".dev"))
+    assert environment_paths.means(paths(dev)["mart_areas"], taken.removesuffix(".dev"))
     assert {path: heads(prod)[path] for path in before} == before
     assert true(dev)
     assert true(prod)
@@ -436,7 +435,7 @@ def test_production_that_leaves_a_meaning_leaves_the_environment_a_table_of_its_
 
     assert planned(dev)["mart_best"].why == "production no longer keeps it so"
     dev.tick(START)
-    assert environment_sharing.owner(paths(dev)["mart_best"]) == "dev"
+    assert environment_paths.owner(paths(dev)["mart_best"]) == "dev"
     assert true(dev)
 
 
@@ -474,7 +473,7 @@ def test_a_dropped_environment_leaves_what_others_show(prod: Site) -> None:
 
     gone = environment_commands.drop(dev.ledger, NOW)
 
-    assert environment_sharing.owner(taken) == "dev"
+    assert environment_paths.owner(taken) == "dev"
     assert sorted(path.partition("/")[0] for path in gone) == ["fct_slots", "mart_hour"]
     assert prod.everything() == before
     assert environments.names(prod.warehouse) == []

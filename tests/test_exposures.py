@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from sqlrun import pipeline
 from sqlrun.errors import ProjectError
 from sqlrun.load import load
 from sqlrun.project import Serve
@@ -31,7 +32,7 @@ def exposure(name: str = "page", serve: str = "", **other: str) -> str:
 
 def project(folder: Path, *listed: str) -> load.Loaded:
     files = {**MODELS, "models/_exposures.yml": "exposures:\n" + "".join(listed)}
-    return load.read(broken.write(folder, files))
+    return pipeline.read(broken.write(folder, files))
 
 
 def problems(folder: Path, *listed: str) -> list[str]:
@@ -96,9 +97,11 @@ def test_two_exposures_can_not_give_a_table_to_different_owners(tmp_path: Path) 
 
 def test_a_project_without_exposures_serves_nothing(tmp_path: Path) -> None:
     with pytest.raises(Exception, match="no exposure says what may be served"):
-        offer(load.project(broken.write(tmp_path, MODELS)))
+        offer(load.project(broken.write(tmp_path, MODELS), None, pipeline.ATTACHED))
 
 
 def test_a_torn_file_is_a_problem_and_no_traceback(tmp_path: Path) -> None:
     with pytest.raises(ProjectError):
-        load.project(broken.write(tmp_path, {**MODELS, "models/_exposures.yml": "exposures: [{"}))
+        load.project(
+            broken.write(tmp_path, {**MODELS, "models/_exposures.yml": "exposures: [{"}), None, pipeline.ATTACHED
+        )

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from sqlrun.engine_api import Landing, TableSpec
+from sqlrun.engines import checkpoint_files
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.engines.landed_elsewhere import nothing_waits
 from sqlrun.engines.spark.engine import SparkEngine
 from sqlrun.errors import EngineError
-from sqlrun.operations import checkpoint_check
 from sqlrun.plan.plan import tick_plan
 from tests.projects import Site
 from tests.script import FIVE, START
@@ -46,7 +46,7 @@ def test_a_stream_of_spark_that_never_ended_a_batch_is_told_as_one(tmp_path: Pat
     site = Site(project(tmp_path / "shops"), DuckDBEngine())
     site.write("0.jsonl", [LINE % "a"])
     plan = tick_plan(site.prepared.space, site.warehouse, None, 1, START, ("stg_lines",), False)
-    checkpoint = Path(site.warehouse) / checkpoint_check.checkpoint_of(plan.tables["stg_lines"].path)
+    checkpoint = Path(site.warehouse) / checkpoint_files.checkpoint_of(plan.tables["stg_lines"].path)
     (checkpoint / "sources" / "0").mkdir(parents=True)
     (checkpoint / "metadata").write_text('{"id": "a"}')
     entry = {"path": (site.orders / "0.jsonl").as_uri(), "timestamp": 0, "batchId": 0}

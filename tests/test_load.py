@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from sqlrun import pipeline
 from sqlrun.errors import Place, Problem, ProjectError
 from sqlrun.load import load, seed_fields
 from sqlrun.load.yaml_reader import Reader, plain
@@ -21,7 +22,7 @@ SEED = "seeds:\n  - name: {0}\n    description: Rows.\n    columns:\n"
 
 
 def codes(root: Path) -> list[str]:
-    return [problem.code for problem in load.read(root).problems]
+    return [problem.code for problem in pipeline.read(root).problems]
 
 
 def test_settings_cascade_from_folder_to_contract(tmp_path):
@@ -44,7 +45,9 @@ at_worst = "merge"
         {"staging/orders/a": "select 1", "staging/b": "select 1", "c": "select 1", "x/staging/d": "select 1"}
     )
     own = contract("a", extra="    config: {materialized: table, partition_by: id, tags: [own]}")
-    project = load.project(write(tmp_path, {"pyproject.toml": toml, **files, "models/staging/orders/a.yml": own}))
+    project = load.project(
+        write(tmp_path, {"pyproject.toml": toml, **files, "models/staging/orders/a.yml": own}), None, pipeline.ATTACHED
+    )
     configs = {model.name: model.config for model in project.models}
 
     assert (project.name, project.profile, project.vars) == ("small", "duckdb", {"hours": [1, 24]})
@@ -113,7 +116,7 @@ unit_tests:
     )
     files = models({"sums": "select {{ var('hours', 1) }} as id"})
     files["models/sums.yml"] += tests
-    project = load.project(write(tmp_path, {**files, "models/_sources.yml": source}))
+    project = load.project(write(tmp_path, {**files, "models/_sources.yml": source}), None, pipeline.ATTACHED)
     test = project.models[0].unit_tests[0]
 
     assert (test.as_of, test.vars, test.place) == (
@@ -203,7 +206,7 @@ def test_a_spreadsheets_csv_is_read(tmp_path):
     write(tmp_path, {"seeds/a.yml": SEED.format("a") + columns})
     (tmp_path / "seeds/a.csv").write_bytes(b"\xef\xbb\xbfid\r\n1\r\n2\r\n")
 
-    assert load.project(tmp_path).seeds[0].rows == (("1",), ("2",))
+    assert load.project(tmp_path, None, pipeline.ATTACHED).seeds[0].rows == (("1",), ("2",))
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
@@ -227,13 +230,15 @@ def test_lines_of_a_csv_are_counted_by_any_line_end(end):
 def test_what_hides_behind_a_dot_is_no_model(tmp_path):
     files = models({".ipynb_checkpoints/a": "select 1", "a": "select 1"})
 
-    assert [model.file for model in load.project(write(tmp_path, files)).models] == ["models/a.sql"]
+    assert [model.file for model in load.project(write(tmp_path, files), None, pipeline.ATTACHED).models] == [
+        "models/a.sql"
+    ]
 
 
 def test_a_model_without_contract_is_known_to_refs(tmp_path):
     files = models({"a": "select 1", "b": "select * from {{ ref('a') }}"})
     del files["models/a.yml"]
-    loaded = load.read(write(tmp_path, files))
+    loaded = pipeline.read(write(tmp_path, files))
 
     assert [problem.code for problem in loaded.problems] == ["SR106"]
     assert render.attempt(loaded.project)[1] == ()
@@ -297,7 +302,8 @@ def test_no_macro_may_hide_a_function_of_templates():
 
 @pytest.mark.slow
 def test_importing_load_stays_light():
-    code = "import sys, sqlrun.load.load; print({'sqlglot', 'jinja2', 'ruamel.yaml', 'duckdb', 'pyspark'} & set(sys.modules))"
+    heavy = {"sqlglot", "jinja2", "ruamel.yaml", "duckdb", "pyspark"}
+    code = f"import sys, sqlrun.load.load; print({heavy} & set(sys.modules))"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert shown.stdout.strip() == "set()"

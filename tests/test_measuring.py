@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from sqlrun import pipeline
 from sqlrun.check import measure
 from sqlrun.cli.main import main
 from sqlrun.engines.duckdb.engine import DuckDBEngine
@@ -348,7 +349,7 @@ def test_builds_keep_their_measures_upkeep_leaves_them_and_a_rollback_takes_them
 
 def problems(root: Path) -> list[str]:
     try:
-        load.project(root)
+        load.project(root, None, pipeline.ATTACHED)
     except ProjectError as error:
         return [f"{problem.code} {problem.place} {problem.message}" for problem in error.problems]
     return []

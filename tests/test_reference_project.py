@@ -14,7 +14,6 @@ from sqlrun.parse import parse
 from sqlrun.project import Macro, Model, Project, Suite
 from sqlrun.render import render
 from sqlrun.test_definitions.queries import Queries
-from sqlrun.unit_tests.choosing import every
 from sqlrun.unit_tests.run import run as unit_tests
 from tests import projects
 
@@ -105,7 +104,7 @@ def test_a_macro_has_unit_tests(macro: Macro) -> None:
 
 def test_every_form_of_a_unit_test_has_an_example() -> None:
     """The project is the manual: each way of writing rows, and each way of looking at less than a model."""
-    tests = every(PROJECT)
+    tests = PROJECT.unit_tests
     text = "".join(file.read_text() for file in (ROOT / "models").rglob("*.yml"))
 
     assert set(re.findall(r"format: (\w+)", text)) >= {"csv", "sql", "lines"}
@@ -120,7 +119,7 @@ def test_every_form_of_a_unit_test_has_an_example() -> None:
 def test_every_unit_test_holds() -> None:
     queries = {query.name: query for query in parse.project(render.project(PROJECT), PROJECT)}
     own = Queries(PROJECT, queries)
-    tests = [(test, own.of(test)[test.model]) for test in every(PROJECT)]
+    tests = [(test, own.of(test)[test.model]) for test in PROJECT.unit_tests]
 
     bad = [result for result in unit_tests.run(PROJECT, queries, tests) if result.status != "pass"]
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from sqlrun import pipeline
 from tests import chromium as chromium_here
 from tests import served
 from tests.chromium import DESK, PHONE, picture
@@ -49,7 +50,7 @@ def pages(chromium: Any, serve: Any) -> Iterator[Pages]:
 
 @pytest.fixture(scope="module")
 def nouns() -> Any:
-    return served.load.project(served.ROOT)
+    return served.load.project(served.ROOT, None, pipeline.ATTACHED)
 
 
 @pytest.fixture

@@ -17,12 +17,13 @@ import pytest
 from click.testing import CliRunner
 
 from sqlrun.errors import UsageError
+from sqlrun.runtime.clock import parse_duration
 from sqlrun.simulate import simulate
 from sqlrun.simulate.broken_lines import broken
 from sqlrun.simulate.catalogue import MENU_SIZE, dish_catalogue, menu, restaurant_names
 from sqlrun.simulate.command import command
 from sqlrun.simulate.orders import events, minutes
-from sqlrun.simulate.settings import Settings, parse_duration, parse_moment, to_minute
+from sqlrun.simulate.settings import Settings, parse_moment, to_minute
 from tests import oracle
 
 SEEDS = Path(__file__).parent.parent / "seeds"

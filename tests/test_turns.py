@@ -14,7 +14,7 @@ from unittest import mock
 import pytest
 
 from sqlrun.engine_api import Write, Written
-from sqlrun.engines.auto import AutoEngine
+from sqlrun.engines.auto import AutoEngine, size_of
 from sqlrun.engines.delta import features as delta_features
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.duckdb.engine import DuckDBEngine
@@ -23,7 +23,6 @@ from sqlrun.errors import EngineError, UnsuitedError
 from sqlrun.events import StageReceipt, TickResult
 from sqlrun.land import land
 from sqlrun.maintain import engine_selection
-from sqlrun.plan import engine_cost
 from sqlrun.plan.engine_cost import Past
 from sqlrun.system_tables import receipts
 from tests.projects import Site, now
@@ -314,7 +313,7 @@ def test_sizes_and_settings_are_parted_between_the_engines() -> None:
 
     assert made.memory == 1 << 30
     assert made.spark._settings == {"spark.driver.memory": "2g"}
-    assert engine_cost.size_of("1.0 GiB") == 1 << 30
+    assert size_of("1.0 GiB") == 1 << 30
     made.close()
 
 

@@ -11,7 +11,7 @@ from sqlrun.errors import ProjectError
 from sqlrun.pipeline import Prepared, prepare
 from sqlrun.runtime.disk_cache import Cache
 from sqlrun.test_definitions.queries import Queries
-from sqlrun.unit_tests.choosing import every, of_models
+from sqlrun.unit_tests.choosing import of_models
 from sqlrun.unit_tests.run.results import TestResult
 from sqlrun.unit_tests.run.run import run
 from tests.broken import contract, write
@@ -54,7 +54,7 @@ def prepared(folder: Path, tests: str, macro_tests: str = "", files: Mapping[str
 def results(project: Prepared) -> list[TestResult]:
     queries = {query.name: query for query in project.queries}
     own = Queries(project.nouns, queries)
-    return list(run(project.nouns, queries, [(test, own.of(test)[test.model]) for test in every(project.nouns)]))
+    return list(run(project.nouns, queries, [(test, own.of(test)[test.model]) for test in project.nouns.unit_tests]))
 
 
 def statuses(folder: Path, tests: str, macro_tests: str = "", files: Mapping[str, str] | None = None) -> list[str]:
@@ -116,7 +116,7 @@ def test_a_test_sees_its_own_vars_and_macros(tmp_path: Path) -> None:
 """
     project = prepared(tmp_path, test)
     queries = {query.name: query for query in project.queries}
-    own, found = Queries(project.nouns, queries), every(project.nouns)[0]
+    own, found = Queries(project.nouns, queries), project.nouns.unit_tests[0]
 
     assert [result.status for result in results(project)] == ["pass"]
     # `orders` is given, so it stays as it is; what is made once is made once.
@@ -133,7 +133,7 @@ def test_vars_reach_the_models_up_to_what_is_given(tmp_path: Path) -> None:
 """
     project = prepared(tmp_path, test)
     queries = {query.name: query for query in project.queries}
-    seen = Queries(project.nouns, queries).of(every(project.nouns)[0])
+    seen = Queries(project.nouns, queries).of(project.nouns.unit_tests[0])
 
     assert "1000" in seen["orders"].canonical
     assert seen["sums"] is queries["sums"]
@@ -148,7 +148,7 @@ def test_a_cte_is_looked_at_alone(tmp_path: Path) -> None:
     expect: {rows: [{id: 1, n_tags: 1, n: 2}, {id: 1, n_tags: null, n: 2}]}
 """
     project = prepared(tmp_path, test)
-    query = Queries(project.nouns, {q.name: q for q in project.queries}).of(every(project.nouns)[0])["sums"]
+    query = Queries(project.nouns, {q.name: q for q in project.queries}).of(project.nouns.unit_tests[0])["sums"]
 
     assert [result.status for result in results(project)] == ["pass"]
     assert [(c.name, c.type) for c in query.rendered.model.columns] == [
@@ -333,7 +333,7 @@ def test_words_of_dbt_that_change_nothing_are_taken(tmp_path: Path) -> None:
   - {name: b, model: sums, config: {enabled: false}, expect: {rows: [{id: 1}]}}
 """
 
-    assert [(test.name, test.tags) for test in every(prepared(tmp_path, test).nouns)] == [("a", ("a", "b"))]
+    assert [(test.name, test.tags) for test in prepared(tmp_path, test).nouns.unit_tests] == [("a", ("a", "b"))]
 
 
 @pytest.mark.slow
@@ -351,4 +351,4 @@ def test_a_changed_fixture_macro_or_seed_is_read_again(tmp_path: Path) -> None:
     write(tmp_path, {"tests/fixtures/few.csv": "id\n2\n"})
     second = prepare(tmp_path, Cache.of(tmp_path))
 
-    assert [every(one.nouns)[0].given[0].rows for one in (first, second)] == [({"id": "1"},), ({"id": "2"},)]
+    assert [one.nouns.unit_tests[0].given[0].rows for one in (first, second)] == [({"id": "1"},), ({"id": "2"},)]

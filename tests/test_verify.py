@@ -9,9 +9,9 @@ import pytest
 from deltalake import DeltaTable
 
 from sqlrun.errors import UsageError
+from sqlrun.operations.outcome_lines import verdict as told
 from sqlrun.operations.verify import Verdict, verify
 from sqlrun.publish.table_state import Published
-from sqlrun.report.log_lines import verdict as told
 from tests.projects import Site
 from tests.script import FIVE, START, order, site_of_orders
 

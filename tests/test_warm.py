@@ -19,9 +19,8 @@ from typing import Any
 
 import pytest
 
-from sqlrun.cli import fast_path
 from sqlrun.cli.main import main
-from sqlrun.daemon import identity, wire
+from sqlrun.daemon import entry, identity, wire
 from tests.projects import ROOT
 
 pytestmark = pytest.mark.skipif(not wire.is_supported(), reason="needs Linux")
@@ -476,8 +475,8 @@ def test_the_client_is_light(served: Place) -> None:
 def test_every_command_is_served_or_is_not() -> None:
     alone = {"clean", "debug", "down", "error", "new", "serve", "simulate", "up"}
 
-    assert alone | fast_path.SERVED == set(main.commands)
-    assert not alone & fast_path.SERVED
+    assert alone | entry.SERVED == set(main.commands)
+    assert not alone & entry.SERVED
 
 
 @pytest.mark.parametrize(
@@ -488,5 +487,5 @@ def test_every_command_is_served_or_is_not() -> None:
      ("bild", None)],
 )  # fmt: skip
 def test_which_project_is_meant(line: str, root: str | None) -> None:
-    assert fast_path.project_of(line.split()) == root
-    assert fast_path.project_of(line.split(), "1") is None
+    assert entry.project_of(line.split()) == root
+    assert entry.project_of(line.split(), "1") is None

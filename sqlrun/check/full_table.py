@@ -15,9 +15,9 @@ from sqlrun.expectations.catalogue import CATALOGUE, QUERY, VOLUME
 from sqlrun.expectations.values import columns_of
 from sqlrun.incremental.compile import Compiled
 from sqlrun.load.constraints import RELATIONSHIPS
-from sqlrun.plan.environment_sharing import print_of
 from sqlrun.plan.plan import Workspace
 from sqlrun.project import Column, Expectation, Model
+from sqlrun.publish.environment_paths import print_of
 from sqlrun.publish.reader import relation
 from sqlrun.publish.table_state import Published, TableState
 from sqlrun.transpile.writer import identifier

@@ -22,9 +22,9 @@ from sqlrun.incremental.compile import Compiled
 from sqlrun.maintain.changed_rows import Change
 from sqlrun.maintain.maintain import Progress
 from sqlrun.project import Expectation, Freshness, Model
-from sqlrun.publish.table_state import parse_time
 from sqlrun.runtime import arrow_rows, far_times
 from sqlrun.runtime.arrow_values import scalar
+from sqlrun.runtime.clock import parse_time
 from sqlrun.system_tables import anomalies, measures
 from sqlrun.system_tables.anomalies import Band, duration
 from sqlrun.transpile.writer import identifier, timestamp

@@ -17,12 +17,12 @@ from sqlrun.events import CheckResult, CheckStatus
 from sqlrun.expectations.values import identity
 from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.landing import query as landing_query
+from sqlrun.incremental.landing.query import QUARANTINED_ROWS
 from sqlrun.land import quarantine_log, quarantine_query
 from sqlrun.land.drift_query import reader_of
 from sqlrun.land.quarantine_query import exceeds
 from sqlrun.maintain.changed_rows import Change
 from sqlrun.maintain.maintain import Progress
-from sqlrun.plan.plan import QUARANTINED_ROWS
 from sqlrun.project import Expectation, Limit
 
 TYPE = "max_quarantined"

@@ -15,9 +15,9 @@ from sqlrun.errors import UsageError
 from sqlrun.explain import explain
 from sqlrun.graph.graph import select as select_nodes
 from sqlrun.load import profile
-from sqlrun.pipeline import Prepared
-from sqlrun.plan.environment_sharing import environment
+from sqlrun.pipeline import Prepared, chosen, profile_of
 from sqlrun.project import Profile
+from sqlrun.publish.environment_paths import environment
 from sqlrun.report import log_lines
 from sqlrun.report.console import Console
 from sqlrun.runtime.disk_cache import Cache
@@ -25,28 +25,8 @@ from sqlrun.runtime.stopping import limit_statements
 
 if TYPE_CHECKING:
     from sqlrun.incremental.compile import Compiled
-    from sqlrun.publish.ledger import Ledger
 
 Clock = Callable[[], datetime]
-
-
-def profile_of(root: Path, prepared: Prepared, name: str | None) -> Profile:
-    """Load the profile that was asked for, or the project's own."""
-    found = profile.load(root, name or prepared.nouns.profile)
-    limit_statements(found.statement_timeout)
-    return found
-
-
-def ledger_of(root: Path, prepared: Prepared, name: str | None, env: str | None = None) -> Ledger:
-    """Give the ledger of the warehouse that a profile names; of production, unless told otherwise."""
-    from sqlrun.publish.ledger import Ledger
-
-    return Ledger(profile_of(root, prepared, name).warehouse, prepared.nouns.name, env)
-
-
-def chosen(prepared: Prepared, select: tuple[str, ...], exclude: tuple[str, ...]) -> tuple[str, ...]:
-    """Name the selected models and seeds."""
-    return select_nodes(prepared.graph, select, exclude)
 
 
 def build_command(root: Path, options: dict[str, Any], clock: Clock) -> int:

@@ -12,20 +12,19 @@ from typing import Any
 from sqlrun import pipeline
 from sqlrun.check.check import blocks, expectations_of
 from sqlrun.check.full_table import Checked, check_table, declared
-from sqlrun.commands.build import chosen, ledger_of, profile_of
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import UsageError
 from sqlrun.events import CheckResult, CheckStatus, TickResult
 from sqlrun.expectations.suggest import suggest
 from sqlrun.graph.graph import select as select_nodes
-from sqlrun.pipeline import Prepared
+from sqlrun.pipeline import Prepared, chosen, ledger_of, profile_of
 from sqlrun.publish.reader import find, tick_of
 from sqlrun.publish.table_state import Published
 from sqlrun.report import log_lines
 from sqlrun.report.console import Console
-from sqlrun.report.log_lines import Line, Style, counted
+from sqlrun.report.log_lines import Line, Style
 from sqlrun.runtime.disk_cache import Cache
-from sqlrun.runtime.text_table import json_text
+from sqlrun.runtime.text_table import counted, json_text
 
 WORDS: dict[CheckStatus, str] = {
     "pass": "passed",

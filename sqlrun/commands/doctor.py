@@ -7,17 +7,17 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
+from sqlrun.engines import checkpoint_files
 from sqlrun.engines.delta import foreign_writers
 from sqlrun.engines.delta.table_check import Found, Subject, Table
 from sqlrun.errors import EngineError, UsageError
 from sqlrun.load import load, profile
-from sqlrun.operations import checkpoint_check, doctor
+from sqlrun.operations import doctor
 from sqlrun.publish import environments, warehouse_format
 from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.table_state import Published
-from sqlrun.report import log_lines
 from sqlrun.report.console import Console
-from sqlrun.runtime import lock
+from sqlrun.runtime import lock, text_table
 
 
 def examine_warehouse(root: Path, name: str | None, repair: bool, clock: datetime) -> int:
@@ -48,9 +48,9 @@ def examine_warehouse(root: Path, name: str | None, repair: bool, clock: datetim
             whole = newest_whole(ledger, published)
             advice = f"`sqlrun rollback --to {whole}` shows readers tick {whole}" if whole else "No older tick is whole"
             console.lines([f"{advice}, until the tables above are made anew."])
-    files = log_lines.counted(sum(len(found.log.names) for found in (*records, *tables)), "file")
+    files = text_table.counted(sum(len(found.log.names) for found in (*records, *tables)), "file")
     looked = (
-        f"{log_lines.counted(len(tables), 'table')}, the ledger, the receipts and the checks: {files} in their logs"
+        f"{text_table.counted(len(tables), 'table')}, the ledger, the receipts and the checks: {files} in their logs"
     )
     console.lines([f"Looked at {looked}. {'Something is wrong.' if wrong else 'All is whole.'}"])
     return 1 if wrong else 0
@@ -65,7 +65,7 @@ def subjects(ledger: Ledger, published: Published | None) -> Iterator[Subject]:
     for path in sorted(there | shown.keys()):
         name = path.partition("/")[0]
         # What no reader sees is looked at for what a build may come upon: an old meaning may come back.
-        version, lands = -1, (root / checkpoint_check.checkpoint_of(path)).is_dir()
+        version, lands = -1, (root / checkpoint_files.checkpoint_of(path)).is_dir()
         if path in shown:
             version, lands = shown[path][1].version, bool(shown[path][1].where)
         told, project = doctor.advice(name, lands=lands), ledger.project
@@ -121,5 +121,5 @@ def _set_aside(ledger: Ledger, found: list[Found], repair: bool, clock: datetime
         console.lines(["Nothing that was published needs these: the next build, or `--repair`, sets them aside."])
         return left
     folder = doctor.set_aside(ledger.warehouse, moves, clock)
-    console.lines([f"Set aside in {folder}: {log_lines.counted(len(moves), 'file')}. What they held is made again."])
+    console.lines([f"Set aside in {folder}: {text_table.counted(len(moves), 'file')}. What they held is made again."])
     return sum(len(each.findings) for each in found if each.refused)

@@ -8,7 +8,6 @@ from datetime import datetime
 from pathlib import Path
 
 from sqlrun import pipeline
-from sqlrun.commands.build import ledger_of
 from sqlrun.engine_api import Relation
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.duckdb.engine import DuckDBEngine
@@ -17,7 +16,7 @@ from sqlrun.incremental.landing import query as landing_query
 from sqlrun.land import source_editor
 from sqlrun.land.drift_query import look
 from sqlrun.land.schema_drift import WORDS, Drift
-from sqlrun.pipeline import Prepared
+from sqlrun.pipeline import Prepared, ledger_of
 from sqlrun.plan.plan import TablePlan, tick_plan
 from sqlrun.project import Source
 from sqlrun.publish.ledger import Ledger

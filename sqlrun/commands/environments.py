@@ -7,12 +7,12 @@ from functools import partial
 from pathlib import Path
 
 from sqlrun import pipeline
-from sqlrun.commands.build import ledger_of
 from sqlrun.errors import UsageError
 from sqlrun.operations import maintenance, retention
+from sqlrun.pipeline import ledger_of
 from sqlrun.plan import environment_sharing
-from sqlrun.plan.environment_sharing import PRODUCTION
-from sqlrun.publish import environments
+from sqlrun.publish import environment_paths, environments
+from sqlrun.publish.environment_paths import PRODUCTION
 from sqlrun.publish.ledger import Ledger
 from sqlrun.report import log_lines
 from sqlrun.report.console import Console
@@ -70,9 +70,7 @@ def drop(ledger: Ledger, clock: datetime) -> list[str]:
         still = partial(lock.require, ledger.warehouse, holder)
         wanted = retention.needed(environments.others(ledger))
         built = [
-            path
-            for path in maintenance.unused(ledger.warehouse, wanted)
-            if environment_sharing.owner(path) == ledger.env
+            path for path in maintenance.unused(ledger.warehouse, wanted) if environment_paths.owner(path) == ledger.env
         ]
         still()
         ledger.drop()

@@ -7,9 +7,8 @@ from datetime import datetime
 from pathlib import Path
 
 from sqlrun import pipeline
-from sqlrun.commands.build import chosen, ledger_of, profile_of
 from sqlrun.errors import SqlrunError
-from sqlrun.pipeline import Prepared
+from sqlrun.pipeline import Prepared, chosen, ledger_of, profile_of
 from sqlrun.publish.reader import nothing_published
 from sqlrun.report.console import Console
 from sqlrun.report.evidence import declared

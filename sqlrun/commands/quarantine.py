@@ -10,18 +10,17 @@ from typing import Any
 from sqlrun import pipeline
 from sqlrun.check.samples import MASK
 from sqlrun.commands import quarantine_queue
-from sqlrun.commands.build import chosen, ledger_of
 from sqlrun.commands.quarantine_queue import Queue
 from sqlrun.errors import UsageError
 from sqlrun.land import quarantine_log, quarantine_query
 from sqlrun.land.quarantine_query import Counted
 from sqlrun.load.yaml_reader import did_you_mean
-from sqlrun.pipeline import Prepared
+from sqlrun.pipeline import Prepared, chosen, ledger_of
 from sqlrun.publish import warehouse_format
 from sqlrun.publish.ledger import Ledger
 from sqlrun.report import log_lines
 from sqlrun.report.console import Console
-from sqlrun.runtime import own_folders
+from sqlrun.runtime import own_folders, text_table
 from sqlrun.runtime.disk_cache import Cache
 
 # The longest text of a line that a table shows; --json has all of it.
@@ -72,12 +71,12 @@ def _told(found: list[Queue], counts: list[Counted], discarded: list[dict[str, A
     waiting = sum(each.waiting for each in counts)
     asked = sum(each.asked for each in counts)
     lines.append(
-        f"{log_lines.counted(waiting, 'line')} {'waits' if waiting == 1 else 'wait'} in quarantine"
+        f"{text_table.counted(waiting, 'line')} {'waits' if waiting == 1 else 'wait'} in quarantine"
         + (f", {asked:,} to be replayed by the next build." if asked else ".")
     )
     for row in discarded:
         lines.append(
-            f"{row['written_at']:%Y-%m-%d %H:%M} {row['who']} discarded {log_lines.counted(row['lines'], 'line')} of "
+            f"{row['written_at']:%Y-%m-%d %H:%M} {row['who']} discarded {text_table.counted(row['lines'], 'line')} of "
             f"{row['model']} ({row['reason']}): {row['because']}"
         )
     lines += [f"{each.model.name} was edited: the next build lands its source anew." for each in found if each.edited]
@@ -127,7 +126,7 @@ def show_lines(
         return 0
     names = ("id", "state", "reason", "tick", "landed_at", "file", "line", "lines", "text")
     console.lines(log_lines.table(names, [_cells(row) for row in rows]))
-    told = f"first {len(rows)} lines" if more else log_lines.counted(len(rows), "line")
+    told = f"first {len(rows)} lines" if more else text_table.counted(len(rows), "line")
     console.lines([f"{told} in quarantine of {model}"])
     if not raw and _private(queue):
         console.lines(["The lines' text may hold what is tagged pii, so the columns are shown; --raw shows the text."])
@@ -168,7 +167,7 @@ def discard_lines(
     ledger = ledger_of(root, prepared, name, env)
     count, asked = _write(prepared, ledger, model, choice, quarantine_query.DISCARD, now, because.strip())
     told = [
-        f"Discarded {log_lines.counted(count, 'line')} of {model}; `sqlrun quarantine list` tells who did, and why."
+        f"Discarded {text_table.counted(count, 'line')} of {model}; `sqlrun quarantine list` tells who did, and why."
     ]
     if asked:
         told.append(f"{_are(asked)} to be replayed by the next build and can't be discarded before.")
@@ -182,7 +181,7 @@ def replay_lines(root: Path, model: str, name: str | None, env: str | None, choi
     prepared = pipeline.prepare(root, Cache.of(root))
     ledger = ledger_of(root, prepared, name, env)
     count, asked = _write(prepared, ledger, model, choice, quarantine_query.REPLAY, now, "")
-    told = [f"The next build judges {log_lines.counted(count, 'line')} of {model} again, as if they had come since."]
+    told = [f"The next build judges {text_table.counted(count, 'line')} of {model} again, as if they had come since."]
     if asked:
         told.append(f"{_are(asked)} to be replayed by it already.")
     Console().lines(told)
@@ -190,7 +189,7 @@ def replay_lines(root: Path, model: str, name: str | None, env: str | None, choi
 
 
 def _are(lines: int) -> str:
-    return f"{log_lines.counted(lines, 'line')} {'is' if lines == 1 else 'are'}"
+    return f"{text_table.counted(lines, 'line')} {'is' if lines == 1 else 'are'}"
 
 
 def _write(

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from sqlrun import pipeline
-from sqlrun.commands.build import chosen, ledger_of, profile_of
 from sqlrun.errors import UsageError
+from sqlrun.operations import outcome_lines
+from sqlrun.pipeline import chosen, ledger_of, profile_of
 from sqlrun.report import log_lines
 from sqlrun.report.console import Console
-from sqlrun.runtime import arrow_rows
+from sqlrun.runtime import arrow_rows, text_table
 from sqlrun.runtime.disk_cache import Cache
 
 
@@ -51,16 +52,16 @@ def _print_rows(rows: list[dict[str, Any]], names: tuple[str, ...], limit: int, 
             console.raw(log_lines.as_csv(list(names), rows))
         case _:
             console.lines(log_lines.table(names, [tuple(r.values()) for r in rows]))
-            told = f"first {len(rows)} rows" if more else log_lines.counted(len(rows), "row")
+            told = f"first {len(rows)} rows" if more else text_table.counted(len(rows), "row")
             console.lines([f"{told} {what}"])
 
 
 def print_views(root: Path, name: str | None, env: str | None, tick: int | None) -> int:
     """Carry out `sqlrun views`."""
-    import sqlrun
+    from sqlrun.publish import spark_views
 
     target = profile_of(root, pipeline.prepare(root, Cache.of(root)), name)
-    Console().raw(";\n".join(sqlrun.views(target.warehouse, tick, env=env or "")) + ";")
+    Console().raw(";\n".join(spark_views.of_tick(target.warehouse, tick, env or "")) + ";")
     return 0
 
 
@@ -117,7 +118,7 @@ def maintain_tables(root: Path, name: str | None, env: str | None, keep: int | N
     prepared = pipeline.prepare(root, Cache.of(root))
     keep = keep or profile_of(root, prepared, name).keep_ticks
     done = maintenance.maintain(ledger_of(root, prepared, name, env), keep, clock, lambda _: None)
-    Console().lines(log_lines.upkeep(done, keep))
+    Console().lines(outcome_lines.upkeep(done, keep))
     return 0
 
 
@@ -174,16 +175,18 @@ def verify_tables(
     failed = 0
     if options["checksums"]:
         for found in checksums.compare(ledger.warehouse, published, names):
-            console.lines(log_lines.checksum(found))
+            console.lines(outcome_lines.checksum(found))
             failed += not found.ok
     else:
         some = Sample(options["sample"], options["seed"]) if options["sample"] else None
         for verdict in verify(prepared.space, ledger.warehouse, published, names, options["limit"], some):
-            console.lines(log_lines.verdict(verdict))
+            console.lines(outcome_lines.verdict(verdict))
             failed += not verdict.ok
     what = "the ledger's checksums" if options["checksums"] else "their queries"
     good = "Every table adds up" if options["checksums"] else "All true"
-    wrong = f"{log_lines.counted(failed, 'table')} {'differs' if failed == 1 else 'differ'} from {what} at {published}."
+    wrong = (
+        f"{text_table.counted(failed, 'table')} {'differs' if failed == 1 else 'differ'} from {what} at {published}."
+    )
     console.lines([wrong if failed else f"{good} at {published}."])
     return 1 if failed else 0
 

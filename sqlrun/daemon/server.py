@@ -32,9 +32,10 @@ from sqlrun.runtime.stopping import SIGNALS
 
 # None of them starts a thread before it is used: a fork would lose it.
 WARM = (
-    "sqlrun.cli.main", "sqlrun.commands.build", "sqlrun.run.session", "sqlrun.operations.rollback", "sqlrun.operations.maintenance", "sqlrun.commands.ticks",
-    "sqlrun.check.check", "sqlrun.commands.check", "sqlrun.unit_tests.command", "sqlrun.unit_tests.run.run", "sqlrun.engines.duckdb.engine",
-    "sqlrun.engines.auto", "duckdb", "deltalake", "pyarrow", "pyarrow.dataset", "pyarrow.parquet", "numpy", "pandas",
+    "sqlrun.cli.main", "sqlrun.commands.build", "sqlrun.run.session", "sqlrun.operations.rollback",
+    "sqlrun.operations.maintenance", "sqlrun.commands.ticks", "sqlrun.check.check", "sqlrun.commands.check",
+    "sqlrun.unit_tests.command", "sqlrun.unit_tests.run.run", "sqlrun.engines.duckdb.engine", "sqlrun.engines.auto",
+    "duckdb", "deltalake", "pyarrow", "pyarrow.dataset", "pyarrow.parquet", "numpy", "pandas",
     "great_expectations.expectations", "rich.console", "rich.live",
 )  # fmt: skip
 ON_SPARK = ("sqlrun.engines.spark.session", "sqlrun.engines.spark.engine", "pyspark.sql", "delta.tables")

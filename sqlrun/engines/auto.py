@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import threading
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -13,12 +14,14 @@ from sqlrun.engine_api import NONE_GIVEN, Dialect, Landing, Relation, TableSpec,
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.engines.spark.engine import SparkEngine
 from sqlrun.errors import EngineError, UnsuitedError
-from sqlrun.plan.engine_cost import size_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
+# Bytes of a unit, as DuckDB writes them.
+UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
+UNITS |= {"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40}
 
 
 def of_duckdb(settings: Mapping[str, str]) -> dict[str, str]:
@@ -113,3 +116,15 @@ class AutoEngine:
             self._warming = None
         self.spark.close()
         self.duckdb.close()
+
+
+def size_of(text: str) -> int | None:
+    """Read a size as DuckDB writes it; None for what is none.
+
+    >>> size_of("1.5 GiB"), size_of("2GB"), size_of("-1"), size_of("much")
+    (1610612736, 2000000000, None, None)
+    """
+    found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", text)
+    if not found or found[2].lower() not in UNITS:
+        return None
+    return round(float(found[1]) * UNITS[found[2].lower()])

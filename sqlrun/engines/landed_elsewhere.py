@@ -9,10 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from sqlrun.engine_api import Landing
-from sqlrun.engines import source_files
+from sqlrun.engines import checkpoint_files, source_files
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.errors import EngineError
-from sqlrun.operations import checkpoint_check
 
 
 def nothing_waits(landing: Landing, engine: str) -> bool:
@@ -24,7 +23,7 @@ def nothing_waits(landing: Landing, engine: str) -> bool:
     other, seen = "spark", set[str]()
     if engine == "duckdb" and (checkpoint / "metadata").exists() and not (checkpoint / "id").exists():
         # Spark ends its batches in their order, and forgets old ones.
-        newest = max(checkpoint_check.numbers(checkpoint / "commits"), default=-1)
+        newest = max(checkpoint_files.numbers(checkpoint / "commits"), default=-1)
         seen = {name for name, _, batch in source_files.spark_log(checkpoint) if batch <= newest}
     elif engine == "spark" and (checkpoint / "id").exists() and not (checkpoint / "metadata").exists():
         other, seen = "duckdb", _planned(landing, checkpoint)
@@ -45,5 +44,5 @@ def _planned(landing: Landing, checkpoint: Path) -> set[str]:
     """Name the files of DuckDB's batches that the table holds."""
     app_id = f"{landing.app_id}:{(checkpoint / 'id').read_text().strip()}"
     held = delta_table.open_table(landing.table.path).transaction_version(app_id) or 0
-    plans = checkpoint_check.plans(checkpoint).items()
+    plans = checkpoint_files.plans(checkpoint).items()
     return {name for number, plan in plans if plan is not None and number <= held for name in plan["files"]}

@@ -11,8 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote
 
+from sqlrun.engines import checkpoint_files
 from sqlrun.errors import EngineError
-from sqlrun.operations import checkpoint_check
+from sqlrun.load.source_file_names import is_source_file
 from sqlrun.runtime.text_lines import text_lines
 
 # Size in bytes and time of the last change in nanoseconds; None where that is not remembered.
@@ -20,7 +21,6 @@ Stat = tuple[int | None, int | None]
 # A file that is at rest for so many seconds is taken for whole, even if its last line doesn't end.
 SETTLES = 10.0
 SHOWN = 3
-ENDINGS = (".json", ".jsonl", ".ndjson")
 
 
 def listed(folder: str) -> dict[str, Stat]:
@@ -38,19 +38,6 @@ def listed(folder: str) -> dict[str, Stat]:
                 stat = entry.stat()
                 found[entry.name] = stat.st_size, stat.st_mtime_ns
     return found
-
-
-def is_source_file(entry: os.DirEntry[str]) -> bool:
-    """Tell whether what lies in a source's folder is one of its files, by its name and its kind.
-
-    A link that leads nowhere or round in a circle is none, nor a folder or a pipe, nor one whose name is no UTF-8: no
-    table could name it.
-    """
-    try:
-        entry.name.encode()
-        return entry.name.endswith(ENDINGS) and entry.is_file()
-    except (OSError, UnicodeEncodeError):
-        return False
 
 
 def read_whole(folder: str, name: str, expected: Stat) -> bytes | None:
@@ -132,7 +119,7 @@ def landed_by(checkpoint: Path) -> set[str]:
     """Name the files that a checkpoint, of either engine, remembers as landed."""
     # A torn plan was never carried out.
     planned = {
-        name for plan in checkpoint_check.plans(checkpoint).values() if plan is not None for name in plan["files"]
+        name for plan in checkpoint_files.plans(checkpoint).values() if plan is not None for name in plan["files"]
     }
     return planned | {name for name, _, _ in spark_log(checkpoint)}
 

@@ -13,6 +13,8 @@ QUERY = "unexpected_rows_expectation"
 # The one that Great Expectations doesn't have.
 VOLUME = "expect_landed_row_count_against_past_weeks_to_be_between"
 
+# So far back a tick is compared with its past.
+WEEKS = 6
 _CONDITION = ("row_condition", "condition_parser")
 _MOSTLY = ("mostly", *_CONDITION)
 _BOUNDS = ("min_value", "max_value", "strict_min", "strict_max")

@@ -14,13 +14,13 @@ from sqlglot import exp
 from sqlrun.errors import Place, Problem, ProjectError
 from sqlrun.expectations.catalogue import QUERY
 from sqlrun.expectations.sql import batch_query
-from sqlrun.incremental.algebra import place_of
 from sqlrun.parse import parse
 from sqlrun.parse.functions import unlike
 from sqlrun.parse.source_map import source_place
 from sqlrun.project import Config, Expectation, Model, Project, Rendered
 from sqlrun.render import render
 from sqlrun.transpile.dialect import DIALECT
+from sqlrun.transpile.trees import place_of
 
 ONE = "Read one model by {{ ref('model') }}; what needs two tables is compared in a model, and its rows are checked."
 

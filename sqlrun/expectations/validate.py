@@ -9,11 +9,10 @@ from functools import lru_cache
 
 from sqlrun.errors import Place, Problem
 from sqlrun.expectations.arguments import mistakes
-from sqlrun.expectations.catalogue import CATALOGUE, QUERY, VOLUME, Kind, Scope, near
+from sqlrun.expectations.catalogue import CATALOGUE, QUERY, VOLUME, WEEKS, Kind, Scope, near
 from sqlrun.expectations.sql import batch_query, condition_tree, passes, row_predicate
 from sqlrun.expectations.values import PARAMETERS, columns_of, families, parameter, typed
 from sqlrun.project import Expectation, Model, Suite, Value
-from sqlrun.system_tables.anomalies import WEEKS
 
 __all__ = ["from_contract", "of_model", "passes", "problems", "scope", "split"]
 

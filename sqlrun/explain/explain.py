@@ -13,7 +13,6 @@ from sqlrun.engine_api import Append, Dialect, Merge, Overwrite, Replace, Statem
 from sqlrun.explain import explain_checks
 from sqlrun.graph.graph import Graph
 from sqlrun.incremental import pruning
-from sqlrun.incremental.algebra import Reason
 from sqlrun.incremental.compile import Compiled, whole_query
 from sqlrun.incremental.landing import query as landing_query
 from sqlrun.incremental.script import Moment
@@ -24,6 +23,7 @@ from sqlrun.plan import strategy_cost
 from sqlrun.plan.plan import PUBLIC_ROWS, Workspace
 from sqlrun.project import Profile
 from sqlrun.runtime.text_lines import text_lines
+from sqlrun.transpile.refusals import Reason
 from sqlrun.transpile.writer import identifier
 
 METHODS = {

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from sqlrun.engines import auto, checkpoint_files
 from sqlrun.explain.explain import EXAMPLE
 from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.stages import Stage
 from sqlrun.maintain import engine_selection
-from sqlrun.operations import checkpoint_check
 from sqlrun.plan import engine_cost
 from sqlrun.plan.engine_cost import Chosen, Past, Work
 from sqlrun.plan.plan import TickPlan
@@ -67,7 +67,7 @@ def of_plan(plan: TickPlan, names: Iterable[str], target: Profile, alone: Mappin
             found[model.name] = f"spark, as {alone[model.name]}"
         elif model.source is not None:
             began = engine_selection.began(
-                f"{target.warehouse}/{checkpoint_check.checkpoint_of(plan.tables[model.name].path)}"
+                f"{target.warehouse}/{checkpoint_files.checkpoint_of(plan.tables[model.name].path)}"
             )
             found[model.name] = began or _lands(target)
         else:
@@ -85,6 +85,6 @@ def _of_build(plan: TickPlan, model: Compiled, target: Profile, past: tuple[Past
         engine_selection.size(f"{target.warehouse}/{published[n].path}", published[n].version) for n in model.own.inputs
     ]
     work = Work(model.name, 0, sum(r for r, _ in held), sum(b for _, b in held), whole=True)
-    memory = engine_cost.size_of(target.settings.get("memory_limit", ""))
+    memory = auto.size_of(target.settings.get("memory_limit", ""))
     found = engine_cost.choose(work, past, memory, spark_is_up=False)
     return f"{found.engine}, as {found.why}" if found.why else found.engine

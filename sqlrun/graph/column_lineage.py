@@ -8,8 +8,8 @@ from typing import cast
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
 
-from sqlrun.incremental.algebra import place_of
 from sqlrun.parse.scopes import lateral_columns, scopes_of, source_of
+from sqlrun.transpile.trees import place_of
 
 # A path leads into a value: `.name` is a struct's field, `[]` an element of an array or a map.
 Path = tuple[str, ...]

@@ -300,34 +300,3 @@ def substitute(expression: exp.Expr, values: Mapping[str, exp.Expr]) -> exp.Expr
         return node
 
     return copied(expression).transform(swap, copy=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """Why a query is kept the way it is: a code, what stands in the way, and what to write instead."""
-
-    code: str
-    why: str
-    instead: str = ""
-    line: int = 0
-    column: int = 0
-
-
-class Refusal(Exception):
-    """An operator has no rule for this query; `reason` says why."""
-
-    def __init__(self, code: str, why: str, instead: str = "", at: exp.Expr | None = None) -> None:
-        line, column = place_of(at)
-        self.reason = Reason(code, why, instead, line, column)
-        super().__init__(f"{code} {why}")
-
-
-def place_of(expression: exp.Expr | None) -> tuple[int, int]:
-    """Find the line and column (from 1) of an expression in the SQL that was parsed; (0, 0) where unknown."""
-    if expression is not None:
-        for node in expression.walk(bfs=False):
-            if "line" in node.meta:
-                # sqlglot's column is that of the last character.
-                length = node.meta.get("end", 0) - node.meta.get("start", 0)
-                return node.meta["line"], max(node.meta["col"] - length, 1)
-    return 0, 0

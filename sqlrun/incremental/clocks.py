@@ -6,15 +6,8 @@ from datetime import datetime
 
 from sqlglot import exp
 
-from sqlrun.incremental.algebra import (
-    Bound,
-    Filter,
-    Moving,
-    Node,
-    Refusal,
-    Temporal,
-    columns_in,
-)
+from sqlrun.incremental.algebra import Bound, Filter, Moving, Node, Temporal, columns_in
+from sqlrun.transpile.refusals import Refusal
 from sqlrun.transpile.trees import copied, has
 
 FLIP = {">": "<", ">=": "<=", "<": ">", "<=": ">="}

@@ -10,7 +10,7 @@ from sqlglot import exp
 from sqlrun.engine_api import Dialect, StoredColumn
 from sqlrun.errors import Problem, ProjectError
 from sqlrun.incremental import clocks, cte_names, determinism, hidden_partitions, properties, stages, ties, types
-from sqlrun.incremental.algebra import Aggregate, Node, Reason, Refusal, Scan, Type, Window, scans, walk
+from sqlrun.incremental.algebra import Aggregate, Node, Scan, Type, Window, scans, walk
 from sqlrun.incremental.landing import line_types
 from sqlrun.incremental.script import Moment
 from sqlrun.incremental.stages import ORDER, Stage, Target
@@ -19,6 +19,7 @@ from sqlrun.incremental.translate.translate import translate
 from sqlrun.parse.parse import REF, SOURCE, Query, source_place
 from sqlrun.project import Column, Model, Project, Seed, Source
 from sqlrun.transpile import writer as sql
+from sqlrun.transpile.refusals import Reason, Refusal
 
 # Wrong whatever the strategy: the answer itself would not be a function of the inputs.
 ALWAYS_WRONG = {"SR301", "SR501", "SR502", "SR503", "SR504", "SR505", "SR511", "SR512", "SR519", "SR553"}

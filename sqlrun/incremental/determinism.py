@@ -4,17 +4,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from sqlrun.incremental.algebra import Refusal
+from sqlrun.transpile.refusals import Refusal
 from sqlrun.transpile.trees import nodes
 
-# Aggregates that sqlglot has no class for.
-AGGREGATES = frozenset(
-    {
-        "every", "some", "try_sum", "try_avg", "hll_sketch_agg", "hll_union_agg", "count_min_sketch",
-        "histogram_numeric",
-        "bitmap_or_agg", "bitmap_construct_agg",
-    }
-)  # fmt: skip
 # The estimate of such a sketch varies with the order of what it met (docs/decisions/0009).
 SKETCHES = frozenset({"hll_sketch_agg", "hll_union_agg"})
 # Through these a list keeps the order that it had.
@@ -61,11 +53,6 @@ ADVICE = {
 
 # No order of a window's rows decides these.
 _ALWAYS = ("ties", "mode")
-
-
-def is_aggregate(node: exp.Expr) -> bool:
-    """Tell whether a node is a call of an aggregate function."""
-    return isinstance(node, exp.AggFunc) or (isinstance(node, exp.Anonymous) and node.name.lower() in AGGREGATES)
 
 
 def check(tree: exp.Expr) -> None:

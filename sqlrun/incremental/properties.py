@@ -15,8 +15,6 @@ from sqlrun.incremental.algebra import (
     Node,
     OrderKey,
     Project,
-    Reason,
-    Refusal,
     Scan,
     Single,
     Temporal,
@@ -25,10 +23,11 @@ from sqlrun.incremental.algebra import (
     Window,
     children,
     columns_in,
-    place_of,
     walk,
     with_children,
 )
+from sqlrun.transpile.refusals import Reason, Refusal
+from sqlrun.transpile.trees import place_of
 
 ADDITIVE = (exp.Sum, exp.Count, exp.CountIf, exp.Avg, exp.LogicalAnd, exp.LogicalOr)
 

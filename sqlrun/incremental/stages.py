@@ -15,8 +15,6 @@ from sqlrun.incremental.algebra import (
     Latest,
     Node,
     Project,
-    Reason,
-    Refusal,
     Scan,
     Type,
     children,
@@ -25,6 +23,7 @@ from sqlrun.incremental.algebra import (
     with_children,
 )
 from sqlrun.incremental.translate.translate import inline
+from sqlrun.transpile.refusals import Reason, Refusal
 
 Strategy = Literal["append", "merge", "keys", "partitions", "full"]
 # The hidden key of a table that has one row.
@@ -99,9 +98,10 @@ def scan_of(name: str, node: Node) -> Scan:
     known = types.of_node(node)
     for output, kind in known.items():
         if not kind.text:
+            called = column_names.name(output, node)
             raise Refusal(
                 "SR524",
-                f"sqlrun can't tell the type of `{column_names.name(output, node)}`, which has to be kept between ticks",
+                f"sqlrun can't tell the type of `{called}`, which has to be kept between ticks",
                 "Cast it to the type that it has, such as cast(... as bigint) or cast(... as decimal(18, 2)).",
             )
     return Scan(name, node.columns, tuple(known.values()), grain=properties.grain(node))

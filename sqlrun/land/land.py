@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import cache, partial
 
 from sqlrun.engine_api import Dialect, Landing
-from sqlrun.engines import source_files
+from sqlrun.engines import checkpoint_files, source_files
 from sqlrun.engines.delta import foreign_writers
 from sqlrun.events import StageReceipt
 from sqlrun.incremental import hidden_partitions
@@ -18,7 +18,6 @@ from sqlrun.land import missing_files, relanding, replay, rule_changes
 from sqlrun.land.drift_query import judged, refuses
 from sqlrun.maintain import engine_selection
 from sqlrun.maintain.maintain import Progress
-from sqlrun.operations import checkpoint_check
 from sqlrun.plan.plan import state_after
 
 
@@ -52,7 +51,7 @@ def _request(progress: Progress, model: Compiled, dialect: Dialect, at: datetime
     return Landing(
         table=table.spec,
         source=f"{progress.space.project.root}/{model.source.path}",
-        checkpoint=f"{progress.warehouse}/{checkpoint_check.checkpoint_of(table.path)}",
+        checkpoint=f"{progress.warehouse}/{checkpoint_files.checkpoint_of(table.path)}",
         query=cache(partial(_query, progress, model, dialect, at)),
         app_id=f"{progress.space.project.name}.{model.name}",
         metadata=progress.metadata(),

@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from sqlrun.engine_api import Relation
-from sqlrun.engines import source_files
+from sqlrun.engines import checkpoint_files, source_files
 from sqlrun.errors import EngineError
 from sqlrun.incremental.landing import query as landing_query
 from sqlrun.land.drift_query import reader_of
 from sqlrun.maintain.maintain import Progress
-from sqlrun.operations import checkpoint_check
 
 
 def require(progress: Progress, name: str, source: str, path: str) -> None:
@@ -27,7 +26,7 @@ def require(progress: Progress, name: str, source: str, path: str) -> None:
     files = f"select distinct {landing_query.FILE} as file from held where {landing_query.FILE} is not null"
     # The table doesn't know files all of whose lines the query leaves out; the checkpoint does.
     warehouse = Path(progress.warehouse)
-    known = source_files.landed_by(warehouse / checkpoint_check.checkpoint_of(old.path))
+    known = source_files.landed_by(warehouse / checkpoint_files.checkpoint_of(old.path))
     try:
         known |= {str(row["file"]) for row in reader_of(progress).query(files, (held,)).to_pylist()}
     except EngineError as error:
@@ -39,7 +38,7 @@ def require(progress: Progress, name: str, source: str, path: str) -> None:
                 model=name,
             ) from error
     # An earlier tick may have landed some into the new table, without being published.
-    lost = sorted(known - present.keys() - source_files.landed_by(warehouse / checkpoint_check.checkpoint_of(path)))
+    lost = sorted(known - present.keys() - source_files.landed_by(warehouse / checkpoint_files.checkpoint_of(path)))
     if lost:
         them = "a file" if len(lost) == 1 else f"{len(lost):,} files"
         raise EngineError(

@@ -15,7 +15,7 @@ from sqlrun.engine_api import Relation, TableSpec
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.errors import EngineError, LockedError
 from sqlrun.land.quarantine_query import BOOK, DISCARD, ID_LENGTH
-from sqlrun.plan.environment_sharing import books
+from sqlrun.publish.environment_paths import books
 from sqlrun.runtime import arrow_rows, atomic_files
 from sqlrun.transpile.writer import type_name
 

@@ -14,11 +14,11 @@ from sqlrun.engines.delta import table as delta_table
 from sqlrun.errors import EngineError
 from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.landing import query as landing_query
+from sqlrun.incremental.landing.query import QUARANTINED_ROWS
 from sqlrun.land import quarantine_log, quarantine_query
 from sqlrun.land.drift_query import reader_of
 from sqlrun.maintain.maintain import Progress
-from sqlrun.plan.environment_sharing import owner
-from sqlrun.plan.plan import QUARANTINED_ROWS
+from sqlrun.publish.environment_paths import owner
 
 LOST = "its file is gone, and the source was landed anew without it"
 

@@ -18,12 +18,13 @@ from sqlrun.engine_api import Dialect, Merge, Prune, Receipt, Relation, Write, W
 from sqlrun.incremental import hidden_partitions
 from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.landing import query as landing_query
+from sqlrun.incremental.landing.query import QUARANTINED_ROWS
 from sqlrun.land import quarantine_log, quarantine_query
 from sqlrun.land.drift_query import reader_of
 from sqlrun.maintain import engine_selection
 from sqlrun.maintain.maintain import Progress
-from sqlrun.plan.plan import QUARANTINED_ROWS, TablePlan, stored_columns
-from sqlrun.report.log_lines import counted
+from sqlrun.plan.plan import TablePlan, stored_columns
+from sqlrun.runtime.text_table import counted
 from sqlrun.transpile.writer import identifier, string
 
 
@@ -89,9 +90,10 @@ def merge(progress: Progress, model: Compiled, events: Iterable[str], dialect: D
     others = [c.name for c in stored_columns(model.own) if c.name not in key]
     items = ", ".join(f"q.{identifier(name, dialect)} as {identifier(name, dialect)}" for name in others)
     listed = ", ".join(string(event, dialect) for event in events)
+    id_of_line = quarantine_query.id_of(dialect)
     delta = (
         f"with lines as (\n"
-        f"select {quarantine_query.id_of(dialect)} as id, min({raw}) as value, min({file}) as file, min({landed_at}) as was\n"
+        f"select {id_of_line} as id, min({raw}) as value, min({file}) as file, min({landed_at}) as was\n"
         f"from held group by 1\n"
         f"having id in (select id from book where kind = '{quarantine_query.REPLAY}' and event in ({listed}))\n)\n"
         f"select l.value as {raw}, l.file as {file}, l.was as _was, q.{file} is null as _gone, {items}\n"

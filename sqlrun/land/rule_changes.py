@@ -14,7 +14,7 @@ from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.landing import query as landing_query
 from sqlrun.land.drift_query import speaking
 from sqlrun.plan.plan import TablePlan, TickPlan, Workspace
-from sqlrun.report.log_lines import counted
+from sqlrun.runtime.text_table import counted
 
 
 def broken(space: Workspace, plan: TickPlan, reader: Engine) -> dict[str, str]:

@@ -70,7 +70,8 @@ def new_fields() -> str:
 def misfits() -> str:
     """Write the query that counts the values that were not of their type, by column and kind of value."""
     cells = (
-        f"select split_part({landing_query.REASON}, '{MISFIT}', 1) as field, {landing_query.RAW} as raw, {landing_query.FILE} as file\n"
+        f"select split_part({landing_query.REASON}, '{MISFIT}', 1) as field,"
+        f" {landing_query.RAW} as raw, {landing_query.FILE} as file\n"
         f"    from feed where contains({landing_query.REASON}, '{MISFIT}')"
     )
     value = "try_cast(try_cast(raw as json) as map(varchar, json))[field]"

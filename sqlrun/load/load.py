@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
 
 from sqlrun.errors import Place, Problem, ProjectError
 from sqlrun.load import exposures, seed_fields, settings, suites, unread_files
@@ -26,21 +25,20 @@ from sqlrun.load.contract import (
 from sqlrun.load.folder import Folder, one_line_end
 from sqlrun.load.settings import Settings
 from sqlrun.load.yaml_reader import Reader, did_you_mean
-from sqlrun.project import Exposure, Macro, Model, Project, Seed, Source, Suite, UnitTest
+from sqlrun.project import Exposure, Macro, Model, Project, Seed, Source, Suite
 from sqlrun.runtime import fork
 from sqlrun.runtime.disk_cache import Cache, digest
 from sqlrun.runtime.text_lines import text_lines
-from sqlrun.test_definitions import files as unit_files
-
-if TYPE_CHECKING:
-    from sqlrun.expectations.sql_checks import SqlCheck
 
 # What a template sees under its own name; a macro of that name would hide it.
 TEMPLATE_NAMES = ("ref", "source", "var", "config", "this", "is_incremental", "env_var", "range", "namespace")
-_Tested = TypeVar("_Tested", Model, Macro)
 PLAIN = frozenset({str, int, bool, float, type(None)})
 # YAML files under models/ that are no model's contract.
 OTHERS = ("_sources.yml", "_exposures.yml")
+
+
+# Adds to a project what it reads from its folder; given the contracts that hold unit tests, by file.
+Attach = Callable[[Folder, Project, Mapping[str, str]], Project]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +53,18 @@ class Loaded:
     contracts: Mapping[str, str]
 
 
-def project(root: Path) -> Project:
+def project(root: Path, cache: Cache | None = None, attach: Sequence[Attach] = ()) -> Project:
     """Read the project; raise one `ProjectError` with all problems (SR1xx)."""
-    loaded = read(root)
+    loaded = read(root, cache, attach)
     if loaded.problems:
         raise ProjectError(loaded.problems)
     return loaded.project
 
 
-def read(root: Path, cache: Cache | None = None) -> Loaded:
+def read(root: Path, cache: Cache | None = None, attach: Sequence[Attach] = ()) -> Loaded:
     """Read the project and collect its problems; a file of which `cache` knows what it says is not parsed again.
+
+    `attach` adds what later stages read from the same folder: unit tests, and checks that are queries.
 
     Raises: ProjectError at once where there is no project at all (SR100) or its settings are no TOML (SR101).
     """
@@ -85,9 +85,11 @@ def read(root: Path, cache: Cache | None = None) -> Loaded:
     models, contracts = _models(folder, found)
     nouns = replace(nouns, models=tuple(models))
     _unique(folder, nouns)
-    nouns = _with_tests(folder, nouns, contracts)
     nouns = replace(nouns, suites=tuple(_suites(folder, nouns.models)))
-    nouns = replace(nouns, suites=_with_sql_checks(folder, nouns), exposures=tuple(_exposures(folder, nouns)))
+    tested = {written.file: written.text for written in contracts if written.tested}
+    for add in attach:
+        nouns = add(folder, nouns, tested)
+    nouns = replace(nouns, exposures=tuple(_exposures(folder, nouns)))
     unread_files.problems(folder)
     return Loaded(nouns, tuple(folder.problems), folder.facts)
 
@@ -181,7 +183,7 @@ def _models(folder: Folder, found: Settings) -> tuple[list[Model], list[_Written
         files = [file for file in folder.files("models", ".yml") if file.name not in OTHERS]
         fork.done([partial(read, file) for file in files], folder.cache)
     for file in folder.files("models", ".sql"):
-        _check_name(folder, file, "a model")
+        check_name(folder, file, "a model")
         written = None
         contract_file = folder.beside(file, ".yml")
         if contract_file is not None:
@@ -294,7 +296,8 @@ def _entry(reader: Reader, key: str, stem: str, known: Iterable[str], also: tupl
     return made
 
 
-def _check_name(folder: Folder, file: Path, what: str) -> None:
+def check_name(folder: Folder, file: Path, what: str) -> None:
+    """Note a file whose name can't be that of what it holds (SR116)."""
     if bad_name(file.stem):
         folder.problem("SR116", file, f"`{file.stem}` can't name {what}", bad_name(file.stem))
 
@@ -316,27 +319,13 @@ def _unique(folder: Folder, nouns: Project) -> None:
                 folder.problems.append(Problem("SR111", place, message, hint))
 
 
-def _with_tests(folder: Folder, nouns: Project, contracts: list[_Written]) -> Project:
-    tests: dict[tuple[str, bool], list[UnitTest]] = {}
-    written = [unit_files.Written(written.file, written.text) for written in contracts if written.tested]
-    for test in unit_files.read(folder, nouns, (*written, *unit_files.macro_files(folder))):
-        tests.setdefault((test.model, bool(test.macro)), []).append(test)
-
-    def tested(noun: _Tested, is_macro: bool) -> _Tested:
-        found = tests.get((noun.name, is_macro))
-        return replace(noun, unit_tests=tuple(found)) if found else noun
-
-    models = tuple(tested(model, False) for model in nouns.models)
-    return replace(nouns, models=models, macros=tuple(tested(macro, True) for macro in nouns.macros))
-
-
 def _seeds(folder: Folder) -> Iterator[Seed]:
     for file in folder.files("seeds", ".yml"):
         if not file.with_suffix(".csv").is_file():
             hint = "Write the rows beside it, or remove the file."
             folder.problem("SR105", file, f"there is no {file.stem}.csv beside it", hint)
     for file in folder.files("seeds", ".csv"):
-        _check_name(folder, file, "a seed")
+        check_name(folder, file, "a seed")
         name, written = folder.name(file), None
         if file.with_suffix(".yml").is_file():
             written = _written(folder, file.with_suffix(".yml"), "seeds", SEED_KEYS)
@@ -404,34 +393,3 @@ def _suites(folder: Folder, models: tuple[Model, ...]) -> Iterator[Suite]:
 def _suite(folder: Folder, file: Path, text: str, model: str) -> Suite | None:
     reader = folder.yaml(file, text)
     return None if reader is None else suites.suite(reader, model)
-
-
-def _with_sql_checks(folder: Folder, nouns: Project) -> tuple[Suite, ...]:
-    """Add the checks that are queries to the suites of the models that they are of."""
-    found = {suite.model: suite for suite in nouns.suites}
-    # All that a template and its query can ask for; what contracts say is hashed.
-    around = [nouns.vars, nouns.functions, [(macro.name, macro.text) for macro in nouns.macros], folder.facts]
-    around.append([source.table for source in nouns.sources])
-    for file in folder.files("expectations", ".sql"):
-        _check_name(folder, file, "a check")
-        text, name = folder.text(file), folder.name(file)
-        if text is None:
-            continue
-        from sqlrun.expectations.sql_checks import SqlCheck
-
-        make = partial(_sql_check, folder, nouns, file.stem, name, text)
-        check = folder.kept("sql check", [name, text, *around], SqlCheck | None, make)
-        if check is not None:
-            suite = found.get(check.model) or Suite(check.model, name, ())
-            found[check.model] = replace(suite, expectations=(*suite.expectations, check.expectation))
-    return tuple(found.values())
-
-
-def _sql_check(folder: Folder, nouns: Project, name: str, file: str, text: str) -> SqlCheck | None:
-    from sqlrun.expectations import sql_checks
-
-    try:
-        return sql_checks.read(nouns, name, file, text)
-    except ProjectError as error:
-        folder.problems.extend(error.problems)
-        return None

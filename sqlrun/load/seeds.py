@@ -6,7 +6,7 @@ from datetime import date
 from decimal import Decimal
 
 from sqlrun.project import Seed
-from sqlrun.publish.table_state import parse_time
+from sqlrun.runtime.clock import parse_time
 
 
 def typed_rows(seed: Seed) -> tuple[tuple[object, ...], ...]:

@@ -126,7 +126,7 @@ def _tests(room: Path) -> Iterator[Path]:
 
 def in_sources(root: Path, sources: Iterable[Source]) -> dict[str, tuple[str, ...]]:
     """List what lies in sources' folders and doesn't land, by the folder."""
-    from sqlrun.engines.source_files import is_source_file  # it loads sqlglot, which a project without sources spares
+    from sqlrun.load.source_file_names import is_source_file  # it loads sqlglot, which a project without sources spares
 
     found: dict[str, tuple[str, ...]] = {}
     for path in dict.fromkeys(source.path for source in sources):

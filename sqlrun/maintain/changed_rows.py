@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 from sqlrun.engine_api import Relation
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.incremental.compile import Compiled
-from sqlrun.incremental.landing.query import FILE, HIDDEN, ORIGIN, REASON, RESCUED
+from sqlrun.incremental.landing.query import FILE, HIDDEN, ORIGIN, QUARANTINED_ROWS, REASON, RESCUED
 from sqlrun.maintain import row_hash
 from sqlrun.maintain.checksums import BITS, Checksum
 from sqlrun.maintain.maintain import Progress
-from sqlrun.plan.plan import QUARANTINED_ROWS
 from sqlrun.runtime.arrow_values import scalar
 from sqlrun.transpile.writer import identifier
 

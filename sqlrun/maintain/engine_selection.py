@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlrun.engine_api import Engine
-from sqlrun.engines import source_files
+from sqlrun.engines import checkpoint_files, source_files
 from sqlrun.engines.auto import AutoEngine
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.errors import EngineError, UnsuitedError
 from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.stages import Stage
 from sqlrun.incremental.statements import Tick
-from sqlrun.operations import checkpoint_check
 from sqlrun.plan import engine_cost
 from sqlrun.plan.engine_cost import Chosen, Work
 from sqlrun.plan.strategy_cost import FEW, USUAL
@@ -108,7 +107,7 @@ def of_landing(progress: Progress, model: Compiled) -> Turn:
 
 
 def _checkpoint(progress: Progress, model: Compiled) -> str:
-    return f"{progress.warehouse}/{checkpoint_check.checkpoint_of(progress.plan.tables[model.name].path)}"
+    return f"{progress.warehouse}/{checkpoint_files.checkpoint_of(progress.plan.tables[model.name].path)}"
 
 
 def began(checkpoint: str) -> str:

@@ -21,7 +21,8 @@ from sqlrun.load.seeds import typed_rows
 from sqlrun.maintain import engine_selection
 from sqlrun.plan import fingerprint, strategy_cost
 from sqlrun.plan.plan import TablePlan, TickPlan, Workspace, state_after
-from sqlrun.publish.table_state import TableState, parse_time
+from sqlrun.publish.table_state import TableState
+from sqlrun.runtime.clock import parse_time
 from sqlrun.system_tables import receipts
 from sqlrun.system_tables.measure_history import History
 

@@ -10,22 +10,16 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote, urlparse
 
+from sqlrun.engines.checkpoint_files import IDENTITY, checkpoint_of, plans
 from sqlrun.engines.delta import log_faults
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.delta.log_faults import Finding
 from sqlrun.engines.delta.table_check import Found, Subject
 from sqlrun.runtime.text_lines import text_lines
 
-IDENTITY = "_sqlrun_checkpoint"
 FOLDERS = ("commits", "offsets", "sources/0")
-
-
-def checkpoint_of(path: str) -> str:
-    """Tell where a landing table's checkpoint is, from the warehouse."""
-    return f"_sqlrun/checkpoints/{path}"
 
 
 def examine(warehouse: str, subject: Subject, found: Found, project: str) -> Found:
@@ -38,25 +32,6 @@ def examine(warehouse: str, subject: Subject, found: Found, project: str) -> Fou
     elif checkpoint.is_dir():
         _plans(warehouse, subject, found, checkpoint, project)
     return found
-
-
-def plans(checkpoint: Path) -> dict[int, dict[str, Any] | None]:
-    """Read DuckDB's planned batches by number; None for one whose file is torn."""
-    return {int(f.stem): plan_of(f) for f in (checkpoint / "batches").glob("*.json") if f.stem.isdigit()}
-
-
-def numbers(folder: Path) -> list[int]:
-    """List the batches that a folder of Spark's checkpoint has; none where there is no folder yet."""
-    return sorted(int(f.name) for f in folder.iterdir() if f.name.isdigit()) if folder.is_dir() else []
-
-
-def plan_of(file: Path) -> dict[str, Any] | None:
-    """Read a planned batch; None where the file is torn."""
-    try:
-        plan = json.loads(file.read_text())
-        return plan if plan["batch"] == int(file.stem) and isinstance(plan["files"], list) else None
-    except (ValueError, KeyError, TypeError):
-        return None
 
 
 def _plans(warehouse: str, subject: Subject, found: Found, checkpoint: Path, project: str) -> None:

@@ -20,8 +20,7 @@ from sqlrun.operations import checkpoint_check
 from sqlrun.plan.plan import TickPlan
 from sqlrun.publish import environments, warehouse_format
 from sqlrun.publish.ledger import Ledger
-from sqlrun.report import log_lines
-from sqlrun.runtime import atomic_files
+from sqlrun.runtime import atomic_files, text_table
 from sqlrun.system_tables import check_results, measures, receipts
 
 SET_ASIDE = "_sqlrun/set_aside"
@@ -165,7 +164,7 @@ def heal(warehouse: str, found: Iterable[Found], clock: datetime, say: Say) -> N
 def told(found: Found, folder: str) -> str:
     """Say what was set aside of a table."""
     first = found.findings[0]
-    more = f" and {log_lines.counted(len(found.moves) - 1, 'more file')}" if len(found.moves) > 1 else ""
+    more = f" and {text_table.counted(len(found.moves) - 1, 'more file')}" if len(found.moves) > 1 else ""
     return (
         f"{first.table}: {first.file} {first.what}, as after a loss of power. It{more} went to {folder}; "
         "what was published is whole, and the rest is made again."

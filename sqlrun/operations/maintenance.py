@@ -13,11 +13,12 @@ from datetime import datetime, timedelta, timezone
 from functools import partial
 from pathlib import Path
 
+from sqlrun.engines import checkpoint_files
 from sqlrun.engines.delta import foreign_commits, foreign_writers
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.delta import vacuum as delta_vacuum
 from sqlrun.errors import LockedError, UsageError
-from sqlrun.operations import checkpoint_check, retention
+from sqlrun.operations import retention
 from sqlrun.publish import environments, warehouse_format
 from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.reader import nothing_published
@@ -184,7 +185,7 @@ def drop_table(warehouse: str, path: str, still: Callable[[], None] = lambda: No
     """Delete a table and its landing's checkpoint: with one of them alone, landing again would be refused."""
     still()
     shutil.rmtree(f"{warehouse}/{path}")
-    shutil.rmtree(f"{warehouse}/{checkpoint_check.checkpoint_of(path)}", ignore_errors=True)
+    shutil.rmtree(f"{warehouse}/{checkpoint_files.checkpoint_of(path)}", ignore_errors=True)
     parent = Path(warehouse) / Path(path).parent
     if not any(parent.iterdir()):
         parent.rmdir()

@@ -14,7 +14,7 @@ from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.reader import find, nothing_published, query, tick_of
 from sqlrun.report import log_lines
 from sqlrun.report.console import Console
-from sqlrun.runtime import arrow_rows, lock
+from sqlrun.runtime import arrow_rows, lock, text_table
 from sqlrun.system_tables import measures, receipts
 
 
@@ -118,4 +118,4 @@ def _gone(path: str, version: int) -> str:
     except EngineError:
         return "can't be read"
     missing = [file["path"] for file in files if not (Path(path) / unquote(file["path"])).exists()]
-    return f"has lost {log_lines.counted(len(missing), 'file')}" if missing else ""
+    return f"has lost {text_table.counted(len(missing), 'file')}" if missing else ""

@@ -18,11 +18,12 @@ from sqlrun.incremental.script import Moment
 from sqlrun.operations.sampling import Sample
 from sqlrun.parse import spark_only
 from sqlrun.plan.diff import is_edited
-from sqlrun.plan.environment_sharing import print_of
 from sqlrun.plan.plan import Workspace, tick_plan
+from sqlrun.publish.environment_paths import print_of
 from sqlrun.publish.reader import query, relation
-from sqlrun.publish.table_state import Published, TableState, parse_time
+from sqlrun.publish.table_state import Published, TableState
 from sqlrun.runtime import arrow_rows
+from sqlrun.runtime.clock import parse_time
 from sqlrun.transpile.writer import identifier, type_name
 
 

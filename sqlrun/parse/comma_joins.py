@@ -12,8 +12,8 @@ from functools import cached_property
 import sqlglot
 from sqlglot import exp
 
-from sqlrun.incremental.algebra import Refusal
 from sqlrun.transpile.dialect import DIALECT
+from sqlrun.transpile.refusals import Refusal
 from sqlrun.transpile.trees import every
 
 

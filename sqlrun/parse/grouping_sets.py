@@ -10,9 +10,8 @@ from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
 
-from sqlrun.incremental.algebra import Refusal
-from sqlrun.incremental.determinism import is_aggregate
-from sqlrun.transpile.trees import every, has
+from sqlrun.transpile.refusals import Refusal
+from sqlrun.transpile.trees import every, has, is_aggregate
 
 SETS = (exp.GroupingSets, exp.Rollup, exp.Cube)
 TAILS = ("rollup", "cube", "grouping_sets")

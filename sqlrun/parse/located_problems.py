@@ -7,9 +7,9 @@ from typing import cast
 from sqlglot import exp
 
 from sqlrun.errors import Place, Problem
-from sqlrun.incremental.algebra import place_of
 from sqlrun.parse.source_map import source_place
 from sqlrun.project import Rendered
+from sqlrun.transpile.trees import place_of
 
 
 def at(code: str, rendered: Rendered, node: exp.Expr | None, message: str, hint: str = "", word: str = "") -> Problem:

@@ -15,7 +15,6 @@ from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from sqlrun.errors import Problem, ProjectError
-from sqlrun.incremental.algebra import Refusal, place_of
 from sqlrun.parse import (  # fmt: skip
     decimal_casts,
     declared_types,
@@ -36,7 +35,8 @@ from sqlrun.parse.source_map import source_place as source_place
 from sqlrun.parse.type_check import Walk, misfits
 from sqlrun.project import Column, Model, Project, Rendered, Seed
 from sqlrun.transpile.dialect import DIALECT as DIALECT
-from sqlrun.transpile.trees import copied, every
+from sqlrun.transpile.refusals import Refusal
+from sqlrun.transpile.trees import copied, every, place_of
 from sqlrun.transpile.writer import identifier
 
 # What sqlglot logs about a query that is wrong, a problem says in full.

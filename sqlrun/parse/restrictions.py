@@ -9,8 +9,7 @@ from typing import cast
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
 
-from sqlrun.incremental.algebra import place_of
-from sqlrun.transpile.trees import every
+from sqlrun.transpile.trees import every, place_of
 
 # What is no plain query. TRANSFORM runs a script on Spark's machines; `${x}` is filled in by Spark from its settings.
 REFUSED: Mapping[type[exp.Expr], str] = {

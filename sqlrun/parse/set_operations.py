@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
 
-from sqlrun.incremental.algebra import Refusal
 from sqlrun.parse.type_check import Walk, of_branches
+from sqlrun.transpile.refusals import Refusal
 from sqlrun.transpile.spark_types import INTEGERS, Kind
 from sqlrun.transpile.trees import every
 

@@ -8,12 +8,12 @@ from typing import cast
 from sqlglot import exp
 
 from sqlrun.errors import Problem
-from sqlrun.incremental.algebra import place_of
 from sqlrun.parse import decimal_casts, text_coercion
 from sqlrun.parse.functions import unlike
 from sqlrun.parse.parse import Query
 from sqlrun.parse.source_map import source_place
 from sqlrun.parse.type_check import Tables
+from sqlrun.transpile.trees import place_of
 
 ADVICE = "Use the Spark engine."
 

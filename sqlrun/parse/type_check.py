@@ -16,13 +16,13 @@ from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import Scope
 
 from sqlrun.errors import Problem
-from sqlrun.incremental.algebra import place_of
 from sqlrun.parse.function_types import BY_UNIT, FIXED, FIXED_NAMES, SAME, TEXTS, WIDEST, of_array
 from sqlrun.parse.scopes import Scopes, lateral_columns, scopes_of, selects, source_of, written
 from sqlrun.parse.source_map import source_place
 from sqlrun.project import Rendered
 from sqlrun.transpile import spark_types as spark
 from sqlrun.transpile.spark_types import Kind
+from sqlrun.transpile.trees import place_of
 
 Tables = Mapping[str, Mapping[str, Mapping[str, str]]]
 # The names of an array function's parameters (`x -> ...`) with their types.

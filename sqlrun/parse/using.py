@@ -14,10 +14,10 @@ from sqlglot.optimizer.normalize_identifiers import normalize_identifiers
 from sqlglot.optimizer.qualify_tables import qualify_tables
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
-from sqlrun.incremental.algebra import Refusal
 from sqlrun.parse import comma_joins
 from sqlrun.parse.scopes import lateral_columns
 from sqlrun.transpile.dialect import DIALECT
+from sqlrun.transpile.refusals import Refusal
 from sqlrun.transpile.trees import every
 
 # The columns of a table, by database and name; empty where they are not known.

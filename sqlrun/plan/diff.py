@@ -12,9 +12,10 @@ from typing import Any, Literal
 
 from sqlrun.incremental.compile import Compiled
 from sqlrun.plan import fingerprint
-from sqlrun.plan.environment_sharing import ALONE, Around, Promotion, print_of
-from sqlrun.plan.plan import TablePlan, TickPlan, Workspace, own_tables
-from sqlrun.publish.table_state import Published, TableState
+from sqlrun.plan.environment_sharing import Promotion
+from sqlrun.plan.plan import TablePlan, TickPlan, Workspace
+from sqlrun.publish.environment_paths import ALONE, Around, print_of
+from sqlrun.publish.table_state import Published, TableState, own_tables
 
 Fate = Literal["new", "rebuilt", "promoted", "new rows", "new rules", "untouched", "shared", "not selected", "gone"]
 # In this order they are told, what costs most first.

@@ -8,7 +8,6 @@ start, and DuckDB works in the memory that its settings give it.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
@@ -218,19 +217,3 @@ def told(name: str, chosen: Chosen) -> str:
         return ""
     why = chosen.why or f"about {chosen.spark:.0f} s, DuckDB would take about {chosen.duckdb:.0f} s"
     return f"{name} is maintained by Spark in this tick: {why}"
-
-
-UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
-UNITS |= {"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40}
-
-
-def size_of(text: str) -> int | None:
-    """Read a size as DuckDB writes it; None for what is none.
-
-    >>> size_of("1.5 GiB"), size_of("2GB"), size_of("-1"), size_of("much")
-    (1610612736, 2000000000, None, None)
-    """
-    found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", text)
-    if not found or found[2].lower() not in UNITS:
-        return None
-    return round(float(found[1]) * UNITS[found[2].lower()])

@@ -5,104 +5,20 @@ A table is written by one environment alone: that whose name ends its path, or p
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from sqlrun.errors import UsageError
 from sqlrun.plan import fingerprint
-from sqlrun.publish.table_state import Published, TableState, parse_time
+from sqlrun.publish.environment_paths import ALONE, Around, means, own, owner
+from sqlrun.publish.table_state import Published, TableState
+from sqlrun.runtime.clock import parse_time
 
 if TYPE_CHECKING:
     from sqlrun.incremental.compile import Compiled
     from sqlrun.incremental.stages import Stage
     from sqlrun.plan.plan import TickPlan, Workspace
-
-PRODUCTION = "prod"
-NAME = re.compile(r"[a-z0-9_-]{1,40}")
-# A generation is parted by `-`, an environment by `.`, which no name of one has.
-PLACE = re.compile(r"(?P<meaning>[^/]+/[0-9a-f]{12})(?:-\d+)?(?:\.(?P<env>[a-z0-9_-]{1,40}))?")
-
-
-def environment(text: str | None) -> str:
-    """Read an environment's name; production is the empty one.
-
-    >>> environment("prod"), environment("dev")
-    ('', 'dev')
-    """
-    if not text or text == PRODUCTION:
-        return ""
-    if not NAME.fullmatch(text):
-        raise UsageError(
-            f"`{text}` is not a name of an environment: lowercase letters, digits, - and _, at most 40 of them"
-        )
-    return text
-
-
-def books(env: str) -> str:
-    """Tell where an environment's ledger, receipts and checks are, from the warehouse.
-
-    >>> books(""), books("dev")
-    ('_sqlrun', '_sqlrun/environments/dev')
-    """
-    return f"_sqlrun/environments/{env}" if env else "_sqlrun"
-
-
-def print_of(path: str) -> str:
-    """Take the hash of a table's meaning from its path; "" where it has none.
-
-    >>> print_of("orders/0a1b2c3d4e5f-12.dev")
-    '0a1b2c3d4e5f'
-    """
-    found = PLACE.fullmatch(path)
-    return found["meaning"].partition("/")[2] if found else ""
-
-
-def means(path: str, meaning: str) -> bool:
-    """Tell whether a table holds a meaning, `model/hash`, whoever built it and when."""
-    found = PLACE.fullmatch(path)
-    return found is not None and found["meaning"] == meaning
-
-
-def owner(path: str) -> str:
-    """Name the environment that built a table.
-
-    >>> owner("orders/0a1b2c3d4e5f-12.dev"), owner("orders/0a1b2c3d4e5f")
-    ('dev', '')
-    """
-    found = PLACE.fullmatch(path)
-    return (found["env"] or "") if found else ""
-
-
-def always(path: str, after: int, until: int) -> bool:
-    """Say that one version of a table was made from another; for a warehouse where nobody else is."""
-    del path, after, until
-    return True
-
-
-@dataclass(frozen=True, slots=True)
-class Around:
-    """What the plan of a tick knows of the warehouse's other environments.
-
-    In an environment `production` is production's newest tick. In production `offers` gives the environments' newest
-    ticks, the first one to be asked first; it is called where a model has to be built. `reaches` tells whether a
-    later version of a table was made from an earlier one.
-    """
-
-    env: str = ""
-    production: Published | None = None
-    offers: Callable[[], Sequence[tuple[str, Published]]] = tuple
-    reaches: Callable[[str, int, int], bool] = always
-
-    @property
-    def taken(self) -> Collection[str]:
-        """List the paths of tables that are production's, seen from an environment."""
-        return {state.path for state in self.production.tables.values()} if self.production else set()
-
-
-ALONE = Around()
 
 
 def place(
@@ -114,16 +30,6 @@ def place(
     ending = f".{around.env}" if around.env else ""
     path = f"{meaning}-{number}{ending}" if rebuild else f"{meaning}{ending}"
     return (f"{meaning}-{number}{ending}" if path in around.taken else path), None
-
-
-def own(published: Published | None, around: Around) -> dict[str, TableState]:
-    """List the published tables that a tick may write to."""
-    if published is None:
-        return {}
-    if not around.env:
-        return dict(published.tables)
-    taken = around.taken
-    return {n: s for n, s in published.tables.items() if owner(s.path) == around.env and s.path not in taken}
 
 
 def shared(space: Workspace, around: Around) -> dict[str, TableState]:
@@ -275,11 +181,6 @@ def is_lost(stage: Stage, known: TableState | None, taken: Mapping[str, TableSta
         if state is not None and state.path == path and not around.reaches(path, version, state.version):
             return name
     return ""
-
-
-def absolute(reaches: Callable[[str, int, int], bool], warehouse: str) -> Callable[[str, int, int], bool]:
-    """Have paths looked up below a warehouse."""
-    return lambda path, after, until: reaches(f"{warehouse}/{path}", after, until)
 
 
 def counted(tables: Iterable[str], mine: Collection[str]) -> tuple[int, int]:

@@ -16,13 +16,14 @@ from sqlrun.incremental.landing import query as landing_query
 from sqlrun.incremental.landing.query import Rule
 from sqlrun.incremental.stages import Stage
 from sqlrun.plan import deletion_vectors, environment_sharing, fingerprint
-from sqlrun.plan.environment_sharing import ALONE, Around, Promotion, print_of
+from sqlrun.plan.environment_sharing import Promotion
 from sqlrun.project import Expectation, Project, Seed, Suite
+from sqlrun.publish import environment_paths
+from sqlrun.publish.environment_paths import ALONE, Around, print_of
 from sqlrun.publish.table_state import Published, TableState
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 PUBLIC_ROWS = f"{landing_query.REASON} is null"
-QUARANTINED_ROWS = f"{landing_query.REASON} is not null"
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +175,7 @@ def tick_plan(
     needed = {table for m in models for s in m.stages for table in s.inputs}
     seeds = tuple(s.name for s in space.project.seeds if s.name in chosen | needed and s.name not in shared)
     places = _Places(
-        space, warehouse, number, as_of, chosen, refresh, around, environment_sharing.own(published, around), shared
+        space, warehouse, number, as_of, chosen, refresh, around, environment_paths.own(published, around), shared
     )
     places.before = published.tables if published else {}
     places.anew = anew
@@ -314,8 +315,3 @@ def state_after(
     """Describe a table after the tick."""
     columns = tuple((c.name, c.type) for c in plan.public)
     return TableState(plan.path, version, as_of.isoformat(), dict(inputs), content, columns, plan.where)
-
-
-def own_tables(tables: Mapping[str, TableState]) -> dict[str, TableState]:
-    """Leave out the hidden tables that hold models' inner results."""
-    return {name: state for name, state in tables.items() if "__state_" not in name}

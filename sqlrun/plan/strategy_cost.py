@@ -55,7 +55,7 @@ def has_choice(stage: Stage) -> bool:
 def choose(stage: Stage, facts: Facts) -> Choice:
     """Take the way that reads fewer rows; the stage's own where both read few.
 
-    >>> from sqlrun.incremental.algebra import Reason
+    >>> from sqlrun.transpile.refusals import Reason
     >>> totals = Stage("v", "v", "merge", "additive", Reason("SR541", ""), (), None, ())
     >>> choose(totals, Facts(changed=400_000, inputs=500_000, own=100)).way
     'whole'

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.errors import EngineError, UsageError
-from sqlrun.plan import environment_sharing
-from sqlrun.plan.environment_sharing import PRODUCTION, Around
+from sqlrun.publish import environment_paths
+from sqlrun.publish.environment_paths import PRODUCTION, Around
 from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.table_state import Published
 
@@ -27,7 +27,7 @@ def all_of(ledger: Ledger) -> list[Ledger]:
 
 def around(ledger: Ledger) -> Around:
     """Tell a tick's plan of the other environments; ledgers are read when they are asked for."""
-    reaches = environment_sharing.absolute(_reaches, ledger.warehouse)
+    reaches = environment_paths.absolute(_reaches, ledger.warehouse)
     if ledger.env:
         return Around(ledger.env, ledger.of(PRODUCTION).read().published, reaches=reaches)
 
@@ -59,7 +59,7 @@ def others(ledger: Ledger, keep: int | None = None) -> list[Published]:
 
 def mine(ledger: Ledger, newest: Published) -> dict[str, str]:
     """Map the tables of a tick that its environment alone may write to, to their paths."""
-    return {name: state.path for name, state in environment_sharing.own(newest, around(ledger)).items()}
+    return {name: state.path for name, state in environment_paths.own(newest, around(ledger)).items()}
 
 
 def unknown(ledger: Ledger) -> UsageError:

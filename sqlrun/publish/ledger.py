@@ -19,8 +19,8 @@ from sqlrun.engine_api import StoredColumn, TableSpec
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.delta import table_pool
 from sqlrun.errors import EngineError, LockedError, SqlrunError, UsageError, first_line
-from sqlrun.plan.environment_sharing import books, environment
 from sqlrun.publish import hash_chain, warehouse_format
+from sqlrun.publish.environment_paths import books, environment
 from sqlrun.publish.table_state import Published, TableState, from_json, to_json
 from sqlrun.runtime import arrow_rows, atomic_files
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from sqlrun.engine_api import Relation, StoredColumn
 from sqlrun.errors import UsageError
 from sqlrun.incremental.landing import query as landing_query
-from sqlrun.plan.plan import QUARANTINED_ROWS, own_tables
+from sqlrun.incremental.landing.query import QUARANTINED_ROWS
 from sqlrun.publish import environments
 from sqlrun.publish.ledger import Ledger
-from sqlrun.publish.table_state import Published, TableState
+from sqlrun.publish.table_state import Published, TableState, own_tables
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,13 +1,24 @@
-"""The tables of one published tick as views of Spark's, for notebooks and BI: SQL to run there. Pure."""
+"""The tables of one published tick as views of Spark's, for notebooks and BI: SQL to run there. Shell: the ledger."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
+from sqlrun.publish.ledger import Ledger
+from sqlrun.publish.reader import tick_of
 from sqlrun.publish.table_state import Published
 from sqlrun.transpile.writer import identifier
 
 HIDDEN = "__state_"
+
+
+def of_tick(warehouse: str, tick: int | None, env: str) -> list[str]:
+    """Return the views of a published tick, the newest by default.
+
+    Raises: UsageError if the warehouse has no published tick, or not this one.
+    """
+    return list(statements(tick_of(Ledger(warehouse, "", env), tick), str(Path(warehouse).resolve())))
 
 
 def statements(published: Published, warehouse: str) -> Iterator[str]:

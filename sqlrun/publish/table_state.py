@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,20 +88,6 @@ def from_json(text: str) -> dict[str, TableState]:
     }
 
 
-def floor(moment: datetime, step: timedelta) -> datetime:
-    """Round a time down to a whole step of the clock.
-
-    >>> floor(datetime(2026, 1, 1, 12, 7, tzinfo=timezone.utc), timedelta(minutes=5)).minute
-    5
-    """
-    start = datetime(2000, 1, 1, tzinfo=timezone.utc)
-    return start + (moment - start) // step * step
-
-
-def parse_time(text: str) -> datetime:
-    """Read a UTC time: ISO text, a zone is optional.
-
-    Raises: ValueError if the text is no time.
-    """
-    moment = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
-    return moment.replace(tzinfo=timezone.utc) if moment.tzinfo is None else moment.astimezone(timezone.utc)
+def own_tables(tables: Mapping[str, TableState]) -> dict[str, TableState]:
+    """Leave out the hidden tables that hold models' inner results."""
+    return {name: state for name, state in tables.items() if "__state_" not in name}

@@ -16,9 +16,9 @@ from urllib.parse import quote
 from sqlrun.events import CheckResult, NodeResult, TickResult
 from sqlrun.project import Value
 from sqlrun.report import outcomes
-from sqlrun.report.log_lines import counted, subject
+from sqlrun.report.log_lines import subject
 from sqlrun.report.remedies import advice
-from sqlrun.runtime.text_table import escaped
+from sqlrun.runtime.text_table import counted, escaped
 
 Kind = Literal["fail", "error", "warn", "info", "unjudged", "broken", "stopped"]
 # Samples and messages of what comes first get all the room that they need, those of the rest an equal part of what is

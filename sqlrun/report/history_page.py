@@ -16,10 +16,10 @@ from typing import Any
 from sqlrun.expectations.catalogue import CATALOGUE
 from sqlrun.report.findings import LONGEST_SAMPLE, clean
 from sqlrun.report.html_report import compiled, digest
-from sqlrun.report.log_lines import counted
 from sqlrun.report.measure_labels import band
 from sqlrun.report.sparklines import BARS, TALL, bars, strip
 from sqlrun.report.trends import CheckPast, Grid, Line, Moment, amount
+from sqlrun.runtime.text_table import counted
 from sqlrun.version import __version__
 
 # What is shown open; the rest is folded, or told as a number.

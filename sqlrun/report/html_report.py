@@ -14,8 +14,9 @@ from typing import Any
 from sqlrun.events import CheckResult, CheckStatus, NodeResult, TickResult
 from sqlrun.report import findings, measure_labels, outcomes
 from sqlrun.report.findings import About, Finding, clean
-from sqlrun.report.log_lines import counted, subject
+from sqlrun.report.log_lines import subject
 from sqlrun.report.sparklines import bars, strip
+from sqlrun.runtime.text_table import counted
 from sqlrun.version import __version__
 
 # So many failures are shown open; an overview above them lists as many, and the rest stays folded.

@@ -12,19 +12,15 @@ from sqlrun.expectations.validate import from_contract
 from sqlrun.project import Model, Profile
 from sqlrun.report import outcomes
 from sqlrun.runtime.text_lines import text_lines
-from sqlrun.runtime.text_table import aligned, as_csv, as_json, escaped, table
-from sqlrun.unit_tests.choosing import every
+from sqlrun.runtime.text_table import aligned, as_csv, as_json, counted, escaped, table
 from sqlrun.version import __version__
 
 if TYPE_CHECKING:
-    from sqlrun.maintain.checksums import Found
-    from sqlrun.operations.maintenance import Done
-    from sqlrun.operations.verify import Verdict
     from sqlrun.pipeline import Prepared
 
 __all__ = [
     "LOUD", "Line", "Span", "Style", "as_csv", "as_json", "checks", "closing", "failures", "line", "opening",
-    "receipts_table", "running", "subject", "table", "verdict",
+    "receipts_table", "running", "subject", "table",
 ]  # fmt: skip
 
 Style = Literal["plain", "dim", "good", "warning", "error", "detail"]
@@ -60,11 +56,6 @@ class Line:
         return self.head() + self.tag
 
 
-def counted(number: int, noun: str) -> str:
-    """Count a noun, as in `1 model`, `1,200 rows`."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
 def opening(prepared: Prepared, profile: Profile) -> list[Line]:
     """Say what was found and with what it will run."""
     suites, tables = prepared.space.suites, prepared.space.tables
@@ -75,7 +66,7 @@ def opening(prepared: Prepared, profile: Profile) -> list[Line]:
         "seed": len(prepared.nouns.seeds),
         "source": len(prepared.nouns.sources),
         "check": declared + sum(_by_contract(m.query.rendered.model) for m in tables),
-        "unit test": len(every(prepared.nouns)),
+        "unit test": len(prepared.nouns.unit_tests),
     }
     said = ", ".join(counted(number, noun) for noun, number in found.items() if number)
     return [
@@ -264,40 +255,6 @@ def _check_details(check: CheckResult) -> Iterator[Line]:
         yield Line(f"  {escaped(said)} (severity {check.severity}){':' if check.samples else ''}", style=inner)
     for sample in check.samples[:SAMPLES]:
         yield Line(f"    {escaped(sample)}", style=inner)
-
-
-def verdict(found: Verdict) -> list[Line | str]:
-    """Tell whether a table equals its query, and show rows that differ."""
-    if found.ok:
-        tag = f"[PASS {counted(found.rows, 'sampled row' if found.sampled else 'row')} in {found.seconds:.2f}s]"
-        return [Line(f"PASS {found.model} equals its query", tag, "good")]
-    tag = f"[FAIL {found.wrong:,} wrong, {found.missing:,} missing in {found.seconds:.2f}s]"
-    lines: list[Line | str] = [Line(f"FAIL {found.model} differs from its query", tag, "error")]
-    if found.samples:
-        lines += table(tuple(found.samples[0]), [tuple(row.values()) for row in found.samples])
-    return lines
-
-
-def checksum(found: Found) -> list[Line | str]:
-    """Tell whether a table adds up to what the ledger says."""
-    if found.ok:
-        return [Line(f"PASS {found.table} adds up", f"[PASS {counted(found.told.rows, 'row')}]", "good")]
-    if found.there is None:
-        return [Line(f"FAIL {found.table} can't be read", "[FAIL]", "error"), f"  {found.message}"]
-    tag = f"[FAIL {counted(found.there.rows, 'row')}, {found.told.rows:,} expected]"
-    lines: list[Line | str] = [Line(f"FAIL {found.table} doesn't add up", tag, "error")]
-    if found.there.rows == found.told.rows:
-        lines.append("  As many rows as the ledger says, but not the same ones.")
-    return lines
-
-
-def upkeep(done: Done, keep: int) -> list[str]:
-    """Tell what was done to the tables' files."""
-    old = f"{counted(done.files, 'old file')} and {counted(done.entries, 'file')} of Delta's logs deleted"
-    lines = [f"{counted(done.merged, 'small file')} became {done.made:,}."]
-    lines += [f"{old}; kept whole: the newest {counted(keep, 'tick')}."]
-    lines += [f"Deleted {path}, which none of them shows." for path in done.tables]
-    return [*lines, f"Readers see the same rows as tick {done.tick}."] if done.tick else lines
 
 
 def receipts_table(result: TickResult) -> list[str]:

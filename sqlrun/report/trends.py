@@ -15,7 +15,7 @@ from statistics import median
 from typing import Literal
 
 from sqlrun.report.findings import clean, share
-from sqlrun.report.log_lines import counted
+from sqlrun.runtime.text_table import counted
 
 # So many columns are drawn at most, and fewer where there are many checks: a page stays small enough to be mailed.
 WIDEST, NARROWEST = 336, 168

@@ -17,8 +17,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from sqlrun.events import TickResult
-from sqlrun.plan.environment_sharing import books
 from sqlrun.project import Alerts
+from sqlrun.publish.environment_paths import books
 from sqlrun.report.findings import About
 from sqlrun.run import alerts
 from sqlrun.run.alerts import Broken, UnsentError

@@ -21,12 +21,11 @@ from sqlrun.events import Event, TickResult
 from sqlrun.land import land
 from sqlrun.load import unread_files
 from sqlrun.maintain.maintain import Progress
-from sqlrun.operations import doctor, maintenance
+from sqlrun.operations import doctor, maintenance, outcome_lines
 from sqlrun.pipeline import Prepared
 from sqlrun.project import Profile
 from sqlrun.publish import environments, warehouse_format
 from sqlrun.publish.ledger import Ledger
-from sqlrun.publish.table_state import floor, parse_time
 from sqlrun.report import evidence as check_evidence
 from sqlrun.report import log_lines, report_files
 from sqlrun.report.console import Console
@@ -35,6 +34,7 @@ from sqlrun.report.run_results_file import Artifacts
 from sqlrun.run import alert_sender
 from sqlrun.run.tick import Request, tick
 from sqlrun.runtime import lock, stopping
+from sqlrun.runtime.clock import floor, parse_time
 from sqlrun.system_tables import check_results, measures, receipts
 
 STOPPED = "Stopped. Nothing of this tick is published; the next build takes it back."
@@ -320,7 +320,7 @@ class Session:
         except (SqlrunError, OSError) as error:
             self.console.print(f"Upkeep failed, and is tried again after the next tick: {error}", "warning")
         else:
-            self.console.lines(log_lines.upkeep(done, keep))
+            self.console.lines(outcome_lines.upkeep(done, keep))
 
     @contextmanager
     def _signals(self) -> Iterator[None]:

@@ -15,9 +15,9 @@ from sqlrun.maintain import engine_selection
 from sqlrun.maintain.maintain import Progress
 from sqlrun.operations import doctor
 from sqlrun.plan import environment_sharing
-from sqlrun.plan.environment_sharing import Around
 from sqlrun.plan.plan import NOTHING, TickPlan, Workspace, tick_plan
 from sqlrun.publish import environments
+from sqlrun.publish.environment_paths import Around
 from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.table_state import Published, TableState
 from sqlrun.run.scheduler import Nodes

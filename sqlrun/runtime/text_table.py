@@ -165,3 +165,8 @@ def _quoted(text: str) -> str:
     if text and not any(sign in text for sign in ',"\r\n') and text == text.strip():
         return text
     return '"' + text.replace('"', '""') + '"'
+
+
+def counted(number: int, noun: str) -> str:
+    """Count a noun, as in `1 model`, `1,200 rows`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -14,18 +14,19 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from sqlrun import pipeline
 from sqlrun.errors import ProjectError, UsageError
-from sqlrun.load import load, profile
+from sqlrun.load import profile
 from sqlrun.project import Project
 from sqlrun.publish import environments
 from sqlrun.publish.ledger import Ledger
 from sqlrun.report.console import Console
+from sqlrun.runtime.clock import parse_duration
 from sqlrun.runtime.disk_cache import Cache
 from sqlrun.runtime.stopping import limit_statements
 from sqlrun.runtime.streams import give_up
 from sqlrun.serve.offer import offer
 from sqlrun.serve.snapshot import Reader
-from sqlrun.simulate.settings import parse_duration
 
 LIBRARIES = ("starlette", "uvicorn", "httptools", "uvloop", "jwt", "prometheus_client", "brotli")
 BACKLOG = 2048
@@ -55,7 +56,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _nouns(root: Path) -> Project:
-    loaded = load.read(root, Cache.of(root))
+    loaded = pipeline.read(root, Cache.of(root))
     if loaded.problems:
         raise ProjectError(loaded.problems)
     return loaded.project

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from datetime import date
 
 from sqlrun.engine_api import Relation, StoredColumn
-from sqlrun.publish.table_state import parse_time
+from sqlrun.runtime.clock import parse_time
 from sqlrun.serve.dashboard import ISO
 from sqlrun.serve.offer import Mart
 from sqlrun.serve.parameters import Wrong

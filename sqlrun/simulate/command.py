@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sqlrun.errors import UsageError
-from sqlrun.simulate.settings import Settings, parse_duration, parse_moment
+from sqlrun.runtime.clock import parse_duration
+from sqlrun.simulate.settings import Settings, parse_moment
 
 if TYPE_CHECKING:
     from sqlrun.simulate.simulate import Request

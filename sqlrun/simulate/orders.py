@@ -16,9 +16,10 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from sqlrun.runtime.clock import MINUTES_PER_DAY
 from sqlrun.simulate.broken_lines import broken
 from sqlrun.simulate.catalogue import MENU_SIZE, menu, restaurant_id
-from sqlrun.simulate.settings import MINUTES_PER_DAY, Settings, from_minute
+from sqlrun.simulate.settings import Settings, from_minute
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -8,8 +8,6 @@ from datetime import datetime, timedelta, timezone
 
 from sqlrun.errors import UsageError
 
-MINUTES_PER_DAY = 24 * 60
-_UNITS = {"m": 1, "h": 60, "d": MINUTES_PER_DAY}
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -57,22 +55,6 @@ def to_minute(moment: datetime) -> int:
 def from_minute(minute: int) -> datetime:
     """Turn a count of minutes since 1970 into a moment in UTC."""
     return _EPOCH + timedelta(minutes=minute)
-
-
-def parse_duration(text: str) -> int:
-    """Read `5m`, `1h` or `1d` as minutes.
-
-    Raises: UsageError for anything else, and for what does not divide a day: files must fall on the same
-    times every day.
-
-    >>> parse_duration("1h")
-    60
-    """
-    match = re.fullmatch(r"([0-9]{1,6})([mhd])", text)
-    minutes = int(match[1]) * _UNITS[match[2]] if match else 0
-    if not minutes or MINUTES_PER_DAY % minutes:
-        raise UsageError(f"`{text}` is no step: write minutes, hours or a day that divide a day, like 5m, 1h or 1d.")
-    return minutes
 
 
 def parse_moment(text: str) -> datetime:

@@ -11,8 +11,9 @@ from pathlib import Path
 from threading import Event
 
 from sqlrun.errors import UsageError
+from sqlrun.runtime.clock import MINUTES_PER_DAY
 from sqlrun.simulate.orders import minutes, start_for
-from sqlrun.simulate.settings import MINUTES_PER_DAY, Settings, from_minute, to_minute
+from sqlrun.simulate.settings import Settings, from_minute, to_minute
 
 # Spark and DuckDB pass over names that begin with a dot.
 SETTINGS_FILE = ".simulate.json"

@@ -25,8 +25,6 @@ NOT_ENOUGH = "not enough history"
 FEWEST, FEWEST_GROUPS, FEWEST_RECENT, MOST_RECENT = 4, 3, 6, 12
 # Of so many values a quarter of an hour is enough.
 ENOUGH = 9
-# So far back a tick is compared with its past.
-WEEKS = 6
 DAYS_BACK, RECENT = timedelta(days=14), timedelta(days=1)
 # Of normally distributed values one in 16,000 lies outside; a deviation is MAD times 1.48.
 DEVIATIONS, OF_MAD = 4.0, 1.4826

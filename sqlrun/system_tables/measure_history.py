@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from sqlrun.errors import EngineError
 from sqlrun.events import Measure
+from sqlrun.expectations.catalogue import WEEKS
 from sqlrun.runtime import arrow_rows
 from sqlrun.system_tables import measures
-from sqlrun.system_tables.anomalies import ALIKE, MOST_RECENT, RECENT, WEEKS, Kind, Past, kind_of
+from sqlrun.system_tables.anomalies import ALIKE, MOST_RECENT, RECENT, Kind, Past, kind_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

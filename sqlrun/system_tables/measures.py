@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from sqlrun.engine_api import StoredColumn, TableSpec
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.events import TickResult
-from sqlrun.plan.environment_sharing import books
+from sqlrun.publish.environment_paths import books
 from sqlrun.system_tables import receipts
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from sqlrun.engines.delta import table_pool
 from sqlrun.errors import EngineError, first_line
 from sqlrun.events import TickResult
 from sqlrun.plan.engine_cost import LONGEST, MOST_ROWS, Past
-from sqlrun.plan.environment_sharing import books
+from sqlrun.publish.environment_paths import books
 from sqlrun.runtime import arrow_rows
 from sqlrun.runtime.lru import Recent
 from sqlrun.system_tables import receipt_history

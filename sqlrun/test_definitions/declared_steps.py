@@ -8,7 +8,7 @@ from typing import Any
 from sqlrun.load.yaml_fast import Mapped
 from sqlrun.load.yaml_reader import Reader, did_you_mean, listed
 from sqlrun.project import Change, Expected, Row, Step
-from sqlrun.publish.table_state import parse_time
+from sqlrun.runtime.clock import parse_time
 from sqlrun.test_definitions.declared_rows import Content, Table, content, dict_rows, listed_rows, raw_lines
 from sqlrun.test_definitions.names import Input, Known, input_name
 

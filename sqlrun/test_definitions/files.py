@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeVar
 
 from sqlrun.errors import Place, Problem
 from sqlrun.load.folder import Folder
 from sqlrun.load.yaml_reader import Reader
-from sqlrun.project import Column, Project, UnitTest
+from sqlrun.project import Column, Macro, Model, Project, UnitTest
 from sqlrun.test_definitions.names import Fixture, Input, Known
 
 FIXTURES = "tests/fixtures"
+_Tested = TypeVar("_Tested", Model, Macro)
 _WORD = re.compile(r"\w+")
 
 
@@ -24,6 +26,21 @@ class Written:
     file: str
     text: str
     of_macros: bool = False
+
+
+def attach(folder: Folder, nouns: Project, contracts: Mapping[str, str]) -> Project:
+    """Return the project with its unit tests: those in contracts, and those of macros in files of their own."""
+    tests: dict[tuple[str, bool], list[UnitTest]] = {}
+    written = [Written(file, text) for file, text in contracts.items()]
+    for test in read(folder, nouns, (*written, *macro_files(folder))):
+        tests.setdefault((test.model, bool(test.macro)), []).append(test)
+
+    def tested(noun: _Tested, is_macro: bool) -> _Tested:
+        found = tests.get((noun.name, is_macro))
+        return replace(noun, unit_tests=tuple(found)) if found else noun
+
+    models = tuple(tested(model, False) for model in nouns.models)
+    return replace(nouns, models=models, macros=tuple(tested(macro, True) for macro in nouns.macros))
 
 
 def read(folder: Folder, nouns: Project, files: Iterable[Written]) -> tuple[UnitTest, ...]:

@@ -30,7 +30,7 @@ def _items(row: Row, types: Mapping[str, str]) -> str:
 def literal(value: object, kind: Kind | None) -> str:
     """Write a value that was found to be of a type as a literal of it.
 
-    >>> from sqlrun import spark_types
+    >>> from sqlrun.transpile import spark_types
     >>> literal([1], spark_types.array(spark_types.INT))
     "cast(array(cast('1' as int)) as array<int>)"
     """

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, cast
 from sqlglot import exp
 
 from sqlrun.errors import Problem, ProjectError
-from sqlrun.incremental.algebra import place_of
 from sqlrun.incremental.types import text as type_text
 from sqlrun.load.yaml_reader import Reader, did_you_mean
 from sqlrun.parse import parse
@@ -18,6 +17,7 @@ from sqlrun.parse.functions import unlike
 from sqlrun.parse.source_map import source_place
 from sqlrun.project import Config, Model, Rendered
 from sqlrun.test_definitions.misfits import misfit
+from sqlrun.transpile.trees import place_of
 
 if TYPE_CHECKING:
     from sqlrun.test_definitions.declared_rows import Passage, Table

@@ -1,4 +1,4 @@
-"""Syntax trees walked and copied: as sqlglot does it, without its generators and deep copies. Pure."""
+"""Syntax trees walked, copied and asked: as sqlglot does it, without its generators and deep copies. Pure."""
 
 from __future__ import annotations
 
@@ -9,6 +9,14 @@ from sqlglot import exp
 
 E = TypeVar("E", bound=exp.Expr)
 COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ)
+# Aggregates that sqlglot has no class for.
+AGGREGATES = frozenset(
+    {
+        "every", "some", "try_sum", "try_avg", "hll_sketch_agg", "hll_union_agg", "count_min_sketch",
+        "histogram_numeric",
+        "bitmap_or_agg", "bitmap_construct_agg",
+    }
+)  # fmt: skip
 
 
 def nodes(tree: exp.Expr) -> list[exp.Expr]:
@@ -80,3 +88,19 @@ def _below(
     made.parent, made.arg_key, made.index = above, key, index
     waiting.append((node, made))
     return made
+
+
+def place_of(expression: exp.Expr | None) -> tuple[int, int]:
+    """Find the line and column (from 1) of an expression in the SQL that was parsed; (0, 0) where unknown."""
+    if expression is not None:
+        for node in expression.walk(bfs=False):
+            if "line" in node.meta:
+                # sqlglot's column is that of the last character.
+                length = node.meta.get("end", 0) - node.meta.get("start", 0)
+                return node.meta["line"], max(node.meta["col"] - length, 1)
+    return 0, 0
+
+
+def is_aggregate(node: exp.Expr) -> bool:
+    """Tell whether a node is a call of an aggregate function."""
+    return isinstance(node, exp.AggFunc) or (isinstance(node, exp.Anonymous) and node.name.lower() in AGGREGATES)

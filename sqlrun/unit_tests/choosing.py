@@ -95,12 +95,6 @@ def of_models(nouns: Project, order: Iterable[str], names: Collection[str]) -> t
     return (*of_macros, *(test for model in chosen for test in model.unit_tests))
 
 
-def every(nouns: Project) -> tuple[UnitTest, ...]:
-    """List all tests of a project."""
-    names = [model.name for model in nouns.models]
-    return of_models(nouns, names, names)
-
-
 def _called(macros: tuple[Macro, ...], texts: list[str]) -> tuple[Macro, ...]:
     """Find the macros that texts name, and those that these name."""
     found: dict[str, Macro] = {}

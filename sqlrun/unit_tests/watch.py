@@ -13,8 +13,9 @@ from sqlrun.errors import SqlrunError, UsageError
 from sqlrun.pipeline import Prepared
 from sqlrun.project import UnitTest
 from sqlrun.report.console import Console
-from sqlrun.report.log_lines import Line, counted
+from sqlrun.report.log_lines import Line
 from sqlrun.runtime.disk_cache import Cache
+from sqlrun.runtime.text_table import counted
 from sqlrun.unit_tests import choosing
 from sqlrun.unit_tests.command import run_tests, tests_of
 from sqlrun.unit_tests.output import shown

@@ -22,11 +22,11 @@ from tests.projects import ROOT
 
 # None of them starts a thread before it is used: a fork would lose it.
 WARM = (
-    "sqlrun.cli.main", "sqlrun.commands.build", "sqlrun.run.session", "sqlrun.operations.rollback", "sqlrun.operations.maintenance", "sqlrun.commands.ticks",
-    "sqlrun.check.evaluate", "sqlrun.check.check", "sqlrun.engines.duckdb.engine", "sqlrun.unit_tests.command", "sqlrun.unit_tests.run.run",
-    "sqlrun.report.run_results_file",
-    "duckdb", "deltalake", "pyarrow", "pyarrow.dataset", "pyarrow.parquet", "pandas", "great_expectations",
-    "great_expectations.expectations", "rich.console", "numpy",
+    "sqlrun.cli.main", "sqlrun.commands.build", "sqlrun.run.session", "sqlrun.operations.rollback",
+    "sqlrun.operations.maintenance", "sqlrun.commands.ticks", "sqlrun.check.evaluate", "sqlrun.check.check",
+    "sqlrun.engines.duckdb.engine", "sqlrun.unit_tests.command", "sqlrun.unit_tests.run.run",
+    "sqlrun.report.run_results_file", "duckdb", "deltalake", "pyarrow", "pyarrow.dataset", "pyarrow.parquet",
+    "pandas", "great_expectations", "great_expectations.expectations", "rich.console", "numpy",
 )  # fmt: skip
 BUILD = ("build", "--skip-tests", "--as-of")
 

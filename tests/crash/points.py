@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sqlrun.operations.checkpoint_check import IDENTITY
+from sqlrun.engines.checkpoint_files import IDENTITY
 
 ENGINE = "sqlrun.engines.duckdb.engine:DuckDBEngine"
 SPARK = "sqlrun.engines.spark.engine:SparkEngine"

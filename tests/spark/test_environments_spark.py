@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sqlrun.engines.spark.engine import SparkEngine
-from sqlrun.plan import environment_sharing
+from sqlrun.publish import environment_paths
 from sqlrun.publish.reader import tick_of
 from tests.projects import Site
 from tests.script import FIVE, START
@@ -36,6 +36,6 @@ def test_an_environment_is_built_and_promoted(tmp_path: Path, engine: SparkEngin
     result = prod.tick(START + FIVE)
 
     assert result.tick == 2
-    assert {environment_sharing.owner(state.path) for state in tick_of(prod.ledger).tables.values()} == {"dev"}
+    assert {environment_paths.owner(state.path) for state in tick_of(prod.ledger).tables.values()} == {"dev"}
     assert len(prod.rows("stg_lines")) == 5
     assert differences(prod, START + FIVE) == {}

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from sqlrun.engines import checkpoint_files
 from sqlrun.engines.spark.engine import SparkEngine
 from sqlrun.events import TickResult
-from sqlrun.operations import checkpoint_check
 from tests import shops
 from tests.projects import Site
 from tests.script import FIVE, START
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("unchecked")]
 
 
 def checkpoint(site: Site) -> Path:
-    return Path(site.warehouse) / checkpoint_check.checkpoint_of(site.published[-1].plan.tables[shops.NAME].path)
+    return Path(site.warehouse) / checkpoint_files.checkpoint_of(site.published[-1].plan.tables[shops.NAME].path)
 
 
 def sent(site: Site, number: int) -> TickResult:
@@ -47,7 +47,7 @@ def test_only_what_is_new_lands(engine: SparkEngine, tmp_path: Path) -> None:
     site = shops.site(tmp_path / "a place", engine)
     sent(site, 0)
     sent(site, 1)
-    batch = max(checkpoint_check.numbers(checkpoint(site) / "commits"))
+    batch = max(checkpoint_files.numbers(checkpoint(site) / "commits"))
     (checkpoint(site) / "commits" / str(batch)).unlink()
     (checkpoint(site) / "commits" / f".{batch}.crc").unlink()
     there = moved(site, tmp_path / "höher, 100% sure")

@@ -88,8 +88,8 @@ def require_none(name: str, path: str, after: int, until: int, project: str) -> 
     """
     if found := between(path, after, until, project):
         raise EngineError(
-            f"SR740 {name}: another writer was here while this tick was at work: {foreign_commits.told(found)}. Nothing was "
-            "published; `sqlrun doctor` tells what to do",
+            f"SR740 {name}: another writer was here while this tick was at work: {foreign_commits.told(found)}. "
+            "Nothing was published; `sqlrun doctor` tells what to do",
             model=name,
         )
 

@@ -17,13 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from sqlrun.engine_api import Append, Landing, Write
-from sqlrun.engines import source_files
+from sqlrun.engines import checkpoint_files, source_files
 from sqlrun.engines.delta import log_faults, table_pool
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.duckdb import append as duckdb_append
 from sqlrun.engines.source_files import Stat
 from sqlrun.errors import EngineError, LockedError
-from sqlrun.operations import checkpoint_check
 from sqlrun.runtime import atomic_files
 
 Files = dict[str, Stat]
@@ -99,7 +98,7 @@ def _identity(checkpoint: Path, version: int, landing: Landing) -> str:
 
 def _planned(checkpoint: Path, landing: Landing) -> dict[int, dict[str, Any]]:
     """Read the planned batches by number: all of them, or from the one on that older ones were folded into."""
-    plans = checkpoint_check.plans(checkpoint)
+    plans = checkpoint_files.plans(checkpoint)
     bad = log_faults.plans_fault(plans)
     if bad is not None:
         raise EngineError(

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from sqlrun.engine_api import Dialect
+from sqlrun.engines.duckdb.memory_texts import Written
 from sqlrun.incremental.script import WEIGHT
 from sqlrun.incremental.stages import Stage
 from sqlrun.transpile.writer import identifier, names, type_name
-from sqlrun.unit_tests.run.texts import Written
 
 # Name and Spark SQL type.
 Columns = Sequence[tuple[str, str]]

@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlrun.engine_api import Landing
 from sqlrun.engines import source_files
+from sqlrun.engines.checkpoint_files import IDENTITY, numbers
 from sqlrun.engines.delta import foreign_commits
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.spark import conf as spark_conf
@@ -17,7 +18,6 @@ from sqlrun.engines.spark import moved_source
 from sqlrun.engines.spark.cancellation import Cancel
 from sqlrun.errors import EngineError
 from sqlrun.load.forbidden_names import path_fault
-from sqlrun.operations.checkpoint_check import IDENTITY, numbers
 from sqlrun.runtime import atomic_files
 
 LINE_BYTES = 200

@@ -25,6 +25,7 @@ from sqlrun.transpile import writer as sql
 from sqlrun.transpile.dialect import DIALECT
 
 REASON, RAW, FILE, LANDED_AT = "_reason", "_raw", "_file", "_landed_at"
+QUARANTINED_ROWS = f"{REASON} is not null"
 RESCUED, ABSENT = "_rescued", "_absent"
 NO_OBJECT = "not a JSON object"
 ORIGIN = (
@@ -108,12 +109,13 @@ def _read_by_spark(source: Source, short: str, usual: str) -> str:
     alone = "get_json_object(concat('[', _text, ',\"z\"]'), '$[1]') = 'z'"
     twice = undeclared_fields.twice(source, "spark")
     well_formed, readable = (line_grammar.well_formed("_raw", "spark"), line_grammar.readable("_raw", "spark"))
+    rescued, absent = undeclared_fields.rescued(source, "spark"), undeclared_fields.absent(source, "spark")
     return (
         "select _raw, _file, _long, _usual,\n"
         "    case when _object._corrupt is null and _alone then _object end as _json,\n"
         f"    case when _usual or not coalesce(_alone, false) then false else {twice} end as _twice,\n"
-        f"    case when not _usual and _text is not null then {undeclared_fields.rescued(source, 'spark')} end as {RESCUED},\n"
-        f"    case when not _usual and _text is not null then {undeclared_fields.absent(source, 'spark')} end as {ABSENT}\n"
+        f"    case when not _usual and _text is not null then {rescued} end as {RESCUED},\n"
+        f"    case when not _usual and _text is not null then {absent} end as {ABSENT}\n"
         f"from (select *, from_json(_text, {schema}, {options}) as _object, _usual or {alone} as _alone from (\n"
         f"    select *, case when _usual then _raw when _well_formed then {readable} end as _text from (\n"
         f"    select *, case when _usual or _long then false else {well_formed} end as _well_formed from (\n"

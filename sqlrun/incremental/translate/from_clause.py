@@ -9,17 +9,8 @@ from typing import Literal
 from sqlglot import exp
 
 from sqlrun.incremental import clocks
-from sqlrun.incremental.algebra import (
-    Explode,
-    Join,
-    Node,
-    Project,
-    Refusal,
-    Single,
-    UnionAll,
-    column,
-    columns_in,
-)
+from sqlrun.incremental.algebra import Explode, Join, Node, Project, Single, UnionAll, column, columns_in
+from sqlrun.transpile.refusals import Refusal
 from sqlrun.transpile.trees import copied, every, has
 
 # Where a query's tables come from: (database, name) -> node; `ref` tables, sources, views written out.

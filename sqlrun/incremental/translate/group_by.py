@@ -9,20 +9,10 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from sqlrun.incremental import clocks, column_names
-from sqlrun.incremental.algebra import (
-    Aggregate,
-    Join,
-    Node,
-    Project,
-    Refusal,
-    Single,
-    UnionAll,
-    column,
-    columns_in,
-)
-from sqlrun.incremental.determinism import is_aggregate
+from sqlrun.incremental.algebra import Aggregate, Join, Node, Project, Single, UnionAll, column, columns_in
 from sqlrun.incremental.translate.from_clause import unused
-from sqlrun.transpile.trees import copied
+from sqlrun.transpile.refusals import Refusal
+from sqlrun.transpile.trees import copied, is_aggregate
 
 Items = tuple[tuple[str, exp.Expr], ...]
 # The constant key of the group that a whole table is, and the number of a grouping set.

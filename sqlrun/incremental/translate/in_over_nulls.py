@@ -12,9 +12,9 @@ from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
 
 from sqlrun.incremental import types
-from sqlrun.incremental.algebra import Refusal
 from sqlrun.incremental.translate.from_clause import Resolve
 from sqlrun.parse.scopes import Scopes, scopes_of, selects, source_of
+from sqlrun.transpile.refusals import Refusal
 from sqlrun.transpile.trees import every, has
 
 SETS = (exp.GroupingSets, exp.Rollup, exp.Cube)

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from sqlrun.incremental import clocks, properties, types
-from sqlrun.incremental.algebra import Aggregate, Join, Node, Project, Refusal, column, columns_in, substitute
+from sqlrun.incremental.algebra import Aggregate, Join, Node, Project, column, columns_in, substitute
 from sqlrun.incremental.translate import in_over_nulls
 from sqlrun.incremental.translate.from_clause import Context, Env, apart, joined_by, plain, tables
 from sqlrun.incremental.translate.group_by import Groups, aggregates, of_none, whole
+from sqlrun.transpile.refusals import Refusal
 from sqlrun.transpile.trees import copied, has
 
 Write = Callable[[exp.Expr], exp.Expr]

@@ -11,7 +11,6 @@ from sqlrun.incremental.algebra import (
     Filter,
     Node,
     Project,
-    Refusal,
     UnionAll,
     Window,
     column,
@@ -24,6 +23,7 @@ from sqlrun.incremental.translate.exists import settled
 from sqlrun.incremental.translate.from_clause import Context, Env, Resolve, plain, tables, unused
 from sqlrun.incremental.translate.group_by import Items, aggregates, grouped
 from sqlrun.incremental.translate.window_functions import windowed
+from sqlrun.transpile.refusals import Refusal
 
 Conditions = dict[str, exp.Expr]
 

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from sqlrun.incremental import clocks
-from sqlrun.incremental.algebra import Node, Project, Refusal, Window, column, columns_in
+from sqlrun.incremental.algebra import Node, Project, Window, column, columns_in
 from sqlrun.incremental.translate.from_clause import unused
 from sqlrun.incremental.translate.group_by import Items
+from sqlrun.transpile.refusals import Refusal
 from sqlrun.transpile.trees import copied, every
 
 Conditions = dict[str, exp.Expr]

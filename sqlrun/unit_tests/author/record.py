@@ -16,14 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlrun import pipeline
-from sqlrun.commands.build import ledger_of
 from sqlrun.engine_api import Relation, StoredColumn
 from sqlrun.errors import UsageError
 from sqlrun.graph.lineage import Lineage
 from sqlrun.incremental.compile import whole_query
 from sqlrun.incremental.script import Moment
 from sqlrun.parse.where_clause import condition
-from sqlrun.pipeline import Prepared
+from sqlrun.pipeline import Prepared, ledger_of
 from sqlrun.project import Row
 from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.reader import find, relation, tick_of

@@ -9,11 +9,11 @@ from typing import cast
 from sqlglot import exp
 
 from sqlrun.errors import Place
-from sqlrun.incremental.algebra import place_of
 from sqlrun.parse.parse import Query
 from sqlrun.parse.scopes import written
 from sqlrun.parse.source_map import source_place
 from sqlrun.project import Column, Config
+from sqlrun.transpile.trees import place_of
 
 TAKEN = "taken"
 NEVER = "never taken"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from sqlrun.report.log_lines import Line, Span, Style, counted
-from sqlrun.runtime.text_table import escaped, width
+from sqlrun.report.log_lines import Line, Span, Style
+from sqlrun.runtime.text_table import counted, escaped, width
 from sqlrun.unit_tests.output.pairing import Cells, Paired
 
 Cuts = tuple[int, int]

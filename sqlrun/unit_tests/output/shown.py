@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from decimal import Decimal, InvalidOperation
 
-from sqlrun.report.log_lines import Line, Style, counted, message_lines
-from sqlrun.runtime.text_table import escaped
+from sqlrun.report.log_lines import Line, Style, message_lines
+from sqlrun.runtime.text_table import counted, escaped
 from sqlrun.unit_tests.choosing import key
 from sqlrun.unit_tests.output.differences import WIDEST, cut, table
 from sqlrun.unit_tests.output.made import UNKNOWN, Facts

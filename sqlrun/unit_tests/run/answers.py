@@ -15,7 +15,7 @@ from sqlrun.incremental.script import Moment
 from sqlrun.parse import spark_only
 from sqlrun.parse.parse import Query
 from sqlrun.project import Column, Project, Row
-from sqlrun.publish.table_state import parse_time
+from sqlrun.runtime.clock import parse_time
 from sqlrun.runtime.stopping import limited
 from sqlrun.test_definitions.values import literal
 from sqlrun.transpile.writer import identifier, type_name

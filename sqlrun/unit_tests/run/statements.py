@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sqlrun.engine_api import Dialect
+from sqlrun.engines.duckdb.memory_texts import Written, written
 from sqlrun.incremental.compile import Compiled, whole_query
 from sqlrun.incremental.landing import query as landing
 from sqlrun.incremental.landing.query import Rule
@@ -20,7 +21,6 @@ from sqlrun.incremental.statements import Tick, prepare
 from sqlrun.parse.parse import Query
 from sqlrun.transpile.writer import cast, identifier
 from sqlrun.unit_tests.run.chain import Chain
-from sqlrun.unit_tests.run.texts import Written, written
 
 # Gives what was made from a description before, or makes it.
 Kept = Callable[[str, object, Any, Callable[[], Any]], Any]

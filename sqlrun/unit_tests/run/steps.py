@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from sqlrun.engine_api import StoredColumn
 from sqlrun.engines.duckdb.memory import Memory, OnDuckDB, relation
+from sqlrun.engines.duckdb.memory_texts import Written
 from sqlrun.errors import Place
 from sqlrun.incremental import types
 from sqlrun.incremental.compile import Compiled
@@ -18,7 +19,7 @@ from sqlrun.incremental.landing.query import Rule
 from sqlrun.incremental.script import Moment
 from sqlrun.incremental.stages import Stage
 from sqlrun.project import Change, Column, Expected, Given, Row, UnitTest
-from sqlrun.publish.table_state import parse_time
+from sqlrun.runtime.clock import parse_time
 from sqlrun.test_definitions.names import inner
 from sqlrun.test_definitions.queries import given_sql
 from sqlrun.test_definitions.values import literal, shown
@@ -27,7 +28,6 @@ from sqlrun.unit_tests.run.chain import Chain, Input
 from sqlrun.unit_tests.run.lines import QUARANTINE, TOLD, land
 from sqlrun.unit_tests.run.statements import Statements
 from sqlrun.unit_tests.run.tables import Difference, Table, broken, difference, named
-from sqlrun.unit_tests.run.texts import Written
 
 # The time of a test that doesn't say one and whose model doesn't ask.
 NO_TIME = "2000-01-01 00:00:00"

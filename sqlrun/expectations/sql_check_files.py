@@ -1,0 +1,48 @@
+"""The checks that are queries, read from a project's folder and added to the suites. Shell: the analyst's folders."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from sqlrun.errors import ProjectError
+from sqlrun.load.folder import Folder
+from sqlrun.load.load import check_name
+from sqlrun.project import Project, Suite
+
+if TYPE_CHECKING:
+    from sqlrun.expectations.sql_checks import SqlCheck
+
+
+def attach(folder: Folder, nouns: Project, contracts: Mapping[str, str]) -> Project:
+    """Return the project with each such check in the suite of its model."""
+    del contracts
+    found = {suite.model: suite for suite in nouns.suites}
+    # All that a template and its query can ask for; what contracts say is hashed.
+    around = [nouns.vars, nouns.functions, [(macro.name, macro.text) for macro in nouns.macros], folder.facts]
+    around.append([source.table for source in nouns.sources])
+    for file in folder.files("expectations", ".sql"):
+        check_name(folder, file, "a check")
+        text, name = folder.text(file), folder.name(file)
+        if text is None:
+            continue
+        from sqlrun.expectations.sql_checks import SqlCheck  # it loads sqlglot, which a project without any spares
+
+        make = partial(_sql_check, folder, nouns, file.stem, name, text)
+        check = folder.kept("sql check", [name, text, *around], SqlCheck | None, make)
+        if check is not None:
+            suite = found.get(check.model) or Suite(check.model, name, ())
+            found[check.model] = replace(suite, expectations=(*suite.expectations, check.expectation))
+    return replace(nouns, suites=tuple(found.values()))
+
+
+def _sql_check(folder: Folder, nouns: Project, name: str, file: str, text: str) -> SqlCheck | None:
+    from sqlrun.expectations import sql_checks
+
+    try:
+        return sql_checks.read(nouns, name, file, text)
+    except ProjectError as error:
+        folder.problems.extend(error.problems)
+        return None

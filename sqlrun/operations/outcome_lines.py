@@ -1,0 +1,47 @@
+"""Console lines about verified tables, checksums and maintenance. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlrun.report.log_lines import Line
+from sqlrun.runtime.text_table import counted, table
+
+if TYPE_CHECKING:
+    from sqlrun.maintain.checksums import Found
+    from sqlrun.operations.maintenance import Done
+    from sqlrun.operations.verify import Verdict
+
+
+def verdict(found: Verdict) -> list[Line | str]:
+    """Tell whether a table equals its query, and show rows that differ."""
+    if found.ok:
+        tag = f"[PASS {counted(found.rows, 'sampled row' if found.sampled else 'row')} in {found.seconds:.2f}s]"
+        return [Line(f"PASS {found.model} equals its query", tag, "good")]
+    tag = f"[FAIL {found.wrong:,} wrong, {found.missing:,} missing in {found.seconds:.2f}s]"
+    lines: list[Line | str] = [Line(f"FAIL {found.model} differs from its query", tag, "error")]
+    if found.samples:
+        lines += table(tuple(found.samples[0]), [tuple(row.values()) for row in found.samples])
+    return lines
+
+
+def checksum(found: Found) -> list[Line | str]:
+    """Tell whether a table adds up to what the ledger says."""
+    if found.ok:
+        return [Line(f"PASS {found.table} adds up", f"[PASS {counted(found.told.rows, 'row')}]", "good")]
+    if found.there is None:
+        return [Line(f"FAIL {found.table} can't be read", "[FAIL]", "error"), f"  {found.message}"]
+    tag = f"[FAIL {counted(found.there.rows, 'row')}, {found.told.rows:,} expected]"
+    lines: list[Line | str] = [Line(f"FAIL {found.table} doesn't add up", tag, "error")]
+    if found.there.rows == found.told.rows:
+        lines.append("  As many rows as the ledger says, but not the same ones.")
+    return lines
+
+
+def upkeep(done: Done, keep: int) -> list[str]:
+    """Tell what was done to the tables' files."""
+    old = f"{counted(done.files, 'old file')} and {counted(done.entries, 'file')} of Delta's logs deleted"
+    lines = [f"{counted(done.merged, 'small file')} became {done.made:,}."]
+    lines += [f"{old}; kept whole: the newest {counted(keep, 'tick')}."]
+    lines += [f"Deleted {path}, which none of them shows." for path in done.tables]
+    return [*lines, f"Readers see the same rows as tick {done.tick}."] if done.tick else lines

@@ -1,0 +1,113 @@
+"""Environments by name: where their ledgers are, and which of them a table belongs to. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from sqlrun.errors import UsageError
+from sqlrun.publish.table_state import Published, TableState
+
+PRODUCTION = "prod"
+
+
+NAME = re.compile(r"[a-z0-9_-]{1,40}")
+
+
+# A generation is parted by `-`, an environment by `.`, which no name of one has.
+PLACE = re.compile(r"(?P<meaning>[^/]+/[0-9a-f]{12})(?:-\d+)?(?:\.(?P<env>[a-z0-9_-]{1,40}))?")
+
+
+def environment(text: str | None) -> str:
+    """Read an environment's name; production is the empty one.
+
+    >>> environment("prod"), environment("dev")
+    ('', 'dev')
+    """
+    if not text or text == PRODUCTION:
+        return ""
+    if not NAME.fullmatch(text):
+        raise UsageError(
+            f"`{text}` is not a name of an environment: lowercase letters, digits, - and _, at most 40 of them"
+        )
+    return text
+
+
+def books(env: str) -> str:
+    """Tell where an environment's ledger, receipts and checks are, from the warehouse.
+
+    >>> books(""), books("dev")
+    ('_sqlrun', '_sqlrun/environments/dev')
+    """
+    return f"_sqlrun/environments/{env}" if env else "_sqlrun"
+
+
+def print_of(path: str) -> str:
+    """Take the hash of a table's meaning from its path; "" where it has none.
+
+    >>> print_of("orders/0a1b2c3d4e5f-12.dev")
+    '0a1b2c3d4e5f'
+    """
+    found = PLACE.fullmatch(path)
+    return found["meaning"].partition("/")[2] if found else ""
+
+
+def means(path: str, meaning: str) -> bool:
+    """Tell whether a table holds a meaning, `model/hash`, whoever built it and when."""
+    found = PLACE.fullmatch(path)
+    return found is not None and found["meaning"] == meaning
+
+
+def owner(path: str) -> str:
+    """Name the environment that built a table.
+
+    >>> owner("orders/0a1b2c3d4e5f-12.dev"), owner("orders/0a1b2c3d4e5f")
+    ('dev', '')
+    """
+    found = PLACE.fullmatch(path)
+    return (found["env"] or "") if found else ""
+
+
+def always(path: str, after: int, until: int) -> bool:
+    """Say that one version of a table was made from another; for a warehouse where nobody else is."""
+    del path, after, until
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What the plan of a tick knows of the warehouse's other environments.
+
+    In an environment `production` is production's newest tick. In production `offers` gives the environments' newest
+    ticks, the first one to be asked first; it is called where a model has to be built. `reaches` tells whether a
+    later version of a table was made from an earlier one.
+    """
+
+    env: str = ""
+    production: Published | None = None
+    offers: Callable[[], Sequence[tuple[str, Published]]] = tuple
+    reaches: Callable[[str, int, int], bool] = always
+
+    @property
+    def taken(self) -> Collection[str]:
+        """List the paths of tables that are production's, seen from an environment."""
+        return {state.path for state in self.production.tables.values()} if self.production else set()
+
+
+ALONE = Around()
+
+
+def own(published: Published | None, around: Around) -> dict[str, TableState]:
+    """List the published tables that a tick may write to."""
+    if published is None:
+        return {}
+    if not around.env:
+        return dict(published.tables)
+    taken = around.taken
+    return {n: s for n, s in published.tables.items() if owner(s.path) == around.env and s.path not in taken}
+
+
+def absolute(reaches: Callable[[str, int, int], bool], warehouse: str) -> Callable[[str, int, int], bool]:
+    """Have paths looked up below a warehouse."""
+    return lambda path, after, until: reaches(f"{warehouse}/{path}", after, until)

@@ -1,0 +1,49 @@
+"""Times and durations as texts. Pure."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta, timezone
+
+from sqlrun.errors import UsageError
+
+
+def floor(moment: datetime, step: timedelta) -> datetime:
+    """Round a time down to a whole step of the clock.
+
+    >>> floor(datetime(2026, 1, 1, 12, 7, tzinfo=timezone.utc), timedelta(minutes=5)).minute
+    5
+    """
+    start = datetime(2000, 1, 1, tzinfo=timezone.utc)
+    return start + (moment - start) // step * step
+
+
+def parse_time(text: str) -> datetime:
+    """Read a UTC time: ISO text, a zone is optional.
+
+    Raises: ValueError if the text is no time.
+    """
+    moment = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
+    return moment.replace(tzinfo=timezone.utc) if moment.tzinfo is None else moment.astimezone(timezone.utc)
+
+
+MINUTES_PER_DAY = 24 * 60
+
+
+_UNITS = {"m": 1, "h": 60, "d": MINUTES_PER_DAY}
+
+
+def parse_duration(text: str) -> int:
+    """Read `5m`, `1h` or `1d` as minutes.
+
+    Raises: UsageError for anything else, and for what does not divide a day: files must fall on the same
+    times every day.
+
+    >>> parse_duration("1h")
+    60
+    """
+    match = re.fullmatch(r"([0-9]{1,6})([mhd])", text)
+    minutes = int(match[1]) * _UNITS[match[2]] if match else 0
+    if not minutes or MINUTES_PER_DAY % minutes:
+        raise UsageError(f"`{text}` is no step: write minutes, hours or a day that divide a day, like 5m, 1h or 1d.")
+    return minutes
