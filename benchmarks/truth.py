@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from tests import oracle
+from tests.support import oracle
 
 Mart = dict[tuple[int, str], tuple[int, str, tuple[tuple[int, str, int], ...]]]
 STAMP = re.compile(r"(?:orders|tick)-(\d{8}T\d{4})")

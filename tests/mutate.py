@@ -116,7 +116,7 @@ def play(first: list[str]) -> int:
     """Play the cases of this copy, those of some files first, up to the first that fails."""
     import sqlrun
     import sqlrun.incremental.rules  # what can't be imported is an error, not a case that noticed
-    from tests import test_incremental
+    from tests.incremental import test_incremental
 
     here = Path.cwd().resolve()
     assert Path(sqlrun.__file__).resolve().is_relative_to(here), f"sqlrun comes from {sqlrun.__file__}, not from {here}"

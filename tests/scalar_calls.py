@@ -13,7 +13,7 @@ from typing import Any
 
 from sqlrun.transpile.function_arity import takes
 from sqlrun.transpile.function_catalogue import SPARK_ONLY, THEMES
-from tests.both_engines import Row, Rows, on_duckdb, plain
+from tests.support.both_engines import Row, Rows, on_duckdb, plain
 
 COLUMNS = (
     ("r", "int"), ("s", "string"), ("i", "int"), ("b", "bigint"), ("x", "double"), ("d", "decimal(10,2)"),

@@ -28,7 +28,7 @@ from sqlrun.pipeline import prepare_to_build
 from sqlrun.publish.ledger import Ledger
 from sqlrun.report.console import Console
 from sqlrun.run.session import Session
-from tests import broken, shops
+from tests.support import broken, shops
 
 START = datetime(2026, 1, 1, tzinfo=timezone.utc)
 STEP = timedelta(minutes=5)

@@ -35,6 +35,7 @@ class TableState:
 class Published:
     """The tick that readers see.
 
+    >>> from datetime import timezone
     >>> str(Published(3, datetime(2026, 1, 31, 12, 5, tzinfo=timezone.utc), {}))
     'tick 3, as_of 2026-01-31 12:05 UTC'
     """

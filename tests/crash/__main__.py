@@ -21,7 +21,7 @@ from pathlib import Path
 from tests.crash.hammer import hammer
 from tests.crash.lives import BUILD, Lives
 from tests.crash.project import World
-from tests.projects import ROOT
+from tests.support.projects import ROOT
 
 KEPT = ROOT / "target" / "crash"
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 
 from sqlrun.cli.main import main
-from tests.alternating import at_random
 from tests.crash import points
+from tests.support.alternating import at_random
 
 if __name__ == "__main__":
     if sys.argv[2]:

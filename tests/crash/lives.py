@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any
 
 from tests.crash import points
-from tests.projects import ROOT
+from tests.support.projects import ROOT
 
 # None of them starts a thread before it is used: a fork would lose it.
 WARM = (

@@ -8,10 +8,11 @@ from datetime import timedelta
 from pathlib import Path
 
 from sqlrun.publish.ledger import Ledger
-from tests import broken, test_machine
-from tests.projects import READER, Site
-from tests.script import FIVE, START
-from tests.whole import differences
+from tests.run import test_machine
+from tests.support import broken
+from tests.support.projects import READER, Site
+from tests.support.script import FIVE, START
+from tests.support.whole import differences
 
 MORE = {
     # By partitions: its rows have no key, and a new one may drive others out.

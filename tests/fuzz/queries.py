@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.fuzz.expressions import COMPARED, FAMILY, PLAIN, Col, Expressions
 from tests.fuzz.schemas import Draw
-from tests.memory import Table, View
+from tests.support.memory import Table, View
 
 
 @dataclass(frozen=True)

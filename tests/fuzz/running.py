@@ -13,12 +13,12 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from sqlrun.errors import ProjectError
-from tests import evaluator, reference
-from tests.case_files import Case, Step
-from tests.evaluator import stable
 from tests.fuzz.queries import views
 from tests.fuzz.schemas import scripts, tables
-from tests.memory import Bag, Memory, connect
+from tests.support import evaluator, reference
+from tests.support.case_files import Case, Step
+from tests.support.evaluator import stable
+from tests.support.memory import Bag, Memory, connect
 
 # Faults that are known, by their message, and the case in cases/found that shows each. What is mended leaves the list.
 KNOWN = {

@@ -9,8 +9,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.case_files import Row, Step
-from tests.memory import START, Table
+from tests.support.case_files import Row, Step
+from tests.support.memory import START, Table
 
 Draw = Callable[[Any], Any]
 Texts = tuple[str | None, ...]

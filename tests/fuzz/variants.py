@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from tests.case_files import Case, Row, Step
+from tests.support.case_files import Case, Row, Step
 
 Changes = list[tuple[str, list[Row]]]
 

@@ -9,11 +9,11 @@ from hashlib import sha256
 from pathlib import Path
 
 from sqlrun.errors import ProjectError
-from tests import evaluator, reference
-from tests.case_files import Case, Row, Step
 from tests.fuzz.running import compiled
-from tests.memory import Bag, Memory, Table, View
-from tests.playing import change
+from tests.support import evaluator, reference
+from tests.support.case_files import Case, Row, Step
+from tests.support.memory import Bag, Memory, Table, View
+from tests.support.playing import change
 
 
 def text(case: Case, comment: str = "") -> str:

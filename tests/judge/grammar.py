@@ -10,7 +10,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from tests.memory import Table
+from tests.support.memory import Table
 
 # What stands where a table of the project is read, and where the tick's time is asked for.
 READS, NOW = "<{}>", "<now>"

@@ -23,10 +23,10 @@ from sqlrun.errors import Place, ProjectError
 from sqlrun.parse import spark_only
 from sqlrun.parse.parse import Query
 from sqlrun.project import Column, Model
-from tests.case_files import Case, Row, Step
 from tests.fuzz.running import shared
 from tests.judge.grammar import NOW, Grammar, Piece, smaller, tables
-from tests.memory import START, Memory, Table, View
+from tests.support.case_files import Case, Row, Step
+from tests.support.memory import START, Memory, Table, View
 
 VERDICTS = ("agreed", "refused", "refused by Spark", "both stopped", "known", "different")
 # Differences that are known, by what a verdict says of them. What is mended leaves the list.

@@ -14,7 +14,7 @@ from sqlrun.engines.duckdb import landing as duckdb_landing
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.project import Source
 from tests.line_fuzz.sources import judging
-from tests.strict_reader import Reader, lines_of
+from tests.support.strict_reader import Reader, lines_of
 
 Answers = dict[str, tuple[int, Any]]
 

@@ -6,7 +6,7 @@ import json
 import random
 from collections.abc import Callable
 
-from tests.strict_reader import Kind, kind_of
+from tests.support.strict_reader import Kind, kind_of
 
 NUMBERS = (
     "0", "-0", "1", "7", "12345678", "1e7", "1E+7", "1e2", "1e-2", "1e400", "-1e400", "1e-400", "NaN", "Infinity",

@@ -8,7 +8,7 @@ from sqlrun.engine_api import Dialect
 from sqlrun.errors import Place
 from sqlrun.incremental.landing import query as landing_query
 from sqlrun.project import Column, Source
-from tests import nested_lines, projects
+from tests.support import nested_lines, projects
 
 HERE = Place("_sources.yml")
 EACH_TYPE = {

@@ -11,7 +11,7 @@ from sqlrun.engine_api import Dialect, StoredColumn
 from sqlrun.engines.duckdb.memory import Computer
 from sqlrun.transpile.writer import cast, identifier
 from sqlrun.unit_tests.run.spark import OnSpark
-from tests.memory import Bag, Memory, frozen
+from tests.support.memory import Bag, Memory, frozen
 
 
 @dataclass

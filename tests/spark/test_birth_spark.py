@@ -9,8 +9,8 @@ import pyspark
 import pytest
 
 import sqlrun
-from tests import shops
-from tests.test_warm_builds import Shell, put
+from tests.daemon.test_warm_builds import Shell, put
+from tests.support import shops
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 VARIABLES = {

@@ -13,10 +13,10 @@ import pytest
 
 from sqlrun.engine_api import Engine
 from sqlrun.engines.spark.engine import SparkEngine
-from tests.case_files import Case
-from tests.on_delta import OnDelta
-from tests.projects import READER
-from tests.test_cases_on_delta import KEPT
+from tests.incremental.test_cases_on_delta import KEPT
+from tests.support.case_files import Case
+from tests.support.on_delta import OnDelta
+from tests.support.projects import READER
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 SEED = os.environ.get("SQLRUN_SEED", "8")

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from tests.case_files import Case
-from tests.memory import Memory
-from tests.playing import play
+from tests.incremental.test_incremental import CASES, FAULTS
 from tests.spark.spark_memory import SparkMemory
-from tests.test_incremental import CASES, FAULTS
+from tests.support.case_files import Case
+from tests.support.memory import Memory
+from tests.support.playing import play
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

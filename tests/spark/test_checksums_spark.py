@@ -14,8 +14,8 @@ from sqlrun.engine_api import Load, Relation, StoredColumn, TableSpec, Write
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.engines.spark.engine import SparkEngine
 from sqlrun.maintain import checksums, row_hash
-from tests import row_texts
-from tests.test_checksums import numbers
+from tests.maintain.test_checksums import numbers
+from tests.support import row_texts
 
 pytestmark = pytest.mark.spark
 

@@ -10,10 +10,10 @@ import pytest
 
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.engines.spark.engine import SparkEngine
-from tests.projects import Site
-from tests.script import FIVE, START
-from tests.test_machine import QUERIES, project
-from tests.whole import differences
+from tests.run.test_machine import QUERIES, project
+from tests.support.projects import Site
+from tests.support.script import FIVE, START
+from tests.support.whole import differences
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 BELOW = tuple(name for name in QUERIES if name != "stg_lines")

@@ -9,11 +9,11 @@ import pytest
 from sqlrun.engines.spark.engine import SparkEngine
 from sqlrun.publish import environment_paths
 from sqlrun.publish.reader import tick_of
-from tests.projects import Site
-from tests.script import FIVE, START
-from tests.test_environments import edit, sales
-from tests.test_machine import project
-from tests.whole import differences
+from tests.publish.test_environments import edit, sales
+from tests.run.test_machine import project
+from tests.support.projects import Site
+from tests.support.script import FIVE, START
+from tests.support.whole import differences
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

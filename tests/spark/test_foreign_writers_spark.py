@@ -9,9 +9,9 @@ import pytest
 from deltalake import DeltaTable
 
 from sqlrun.engines.spark.engine import SparkEngine
-from tests import foreign_writers as others
-from tests import readers_of_delta as readers
-from tests.foreign_writers import KINDS, arrive, at, build, command, path_of, true
+from tests.support import foreign_writers as others
+from tests.support import readers_of_delta as readers
+from tests.support.foreign_writers import KINDS, arrive, at, build, command, path_of, true
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 CHANGES = {

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sqlrun.transpile import function_arity, function_catalogue
-from tests.test_function_counts import LISTED_BY_SPARK, spark_functions
+from tests.transpile.test_function_counts import LISTED_BY_SPARK, spark_functions
 
 pytestmark = pytest.mark.spark
 # What Delta adds to a session of its own.

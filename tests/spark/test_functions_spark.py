@@ -11,9 +11,9 @@ import pytest
 
 from sqlrun.engines.spark.engine import SparkEngine
 from sqlrun.errors import EngineError
-from tests.function_cases import FILES, Example, compiled, read, rows, shown, statement, text, write
-from tests.memory import connect
-from tests.test_functions import arrow_of
+from tests.parse.test_functions import arrow_of
+from tests.support.function_cases import FILES, Example, compiled, read, rows, shown, statement, text, write
+from tests.support.memory import connect
 
 pytestmark = pytest.mark.spark
 WRITE = bool(os.environ.get("SQLRUN_WRITE"))

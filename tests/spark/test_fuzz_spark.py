@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from sqlrun.errors import ProjectError
-from tests.case_files import Case
 from tests.fuzz.running import Statistics, play, search
 from tests.spark.spark_memory import SparkMemory
+from tests.support.case_files import Case
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 SHARDS, EXAMPLES = 4, 10

@@ -17,7 +17,7 @@ import sqlrun
 from sqlrun.errors import UsageError
 from tests.crash.lives import BUILD
 from tests.crash.project import World
-from tests.projects import READER, ROOT, Site
+from tests.support.projects import READER, ROOT, Site
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 KILLED = -signal.SIGKILL

@@ -15,11 +15,11 @@ from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.engines.spark.engine import SparkEngine
 from sqlrun.land import land
 from sqlrun.maintain import engine_selection
-from tests import shops
-from tests.alternating import auto
-from tests.projects import Site, now
-from tests.script import FIVE, START
-from tests.whole import differences
+from tests.support import shops
+from tests.support.alternating import auto
+from tests.support.projects import Site, now
+from tests.support.script import FIVE, START
+from tests.support.whole import differences
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("unchecked")]
 ALONE = {"by_shop": "hash() runs on Spark alone"}

@@ -16,9 +16,9 @@ from sqlrun.engines.spark.engine import SparkEngine
 from sqlrun.errors import EngineError
 from sqlrun.incremental.landing import query as landing_query
 from sqlrun.pipeline import prepare
-from tests import nested_lines, rescue_lines
-from tests.landing_lines import LINES
-from tests.projects import ROOT
+from tests.support import nested_lines, rescue_lines
+from tests.support.landing_lines import LINES
+from tests.support.projects import ROOT
 
 pytestmark = [
     pytest.mark.spark,

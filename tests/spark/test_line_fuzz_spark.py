@@ -7,10 +7,10 @@ import random
 import pytest
 
 from sqlrun.engines.spark.engine import SparkEngine
+from tests.incremental.test_line_fuzz import LINES
 from tests.line_fuzz import judges, spark_judge
 from tests.line_fuzz.mutations import Lines
 from tests.line_fuzz.sources import sources
-from tests.test_line_fuzz import LINES
 
 pytestmark = [
     pytest.mark.spark,

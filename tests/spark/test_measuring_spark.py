@@ -9,9 +9,9 @@ import pytest
 
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.engines.spark.engine import SparkEngine
-from tests.projects import Site
-from tests.script import FIVE, START
-from tests.test_measuring import FRESH, lines, project
+from tests.check.test_measuring import FRESH, lines, project
+from tests.support.projects import Site
+from tests.support.script import FIVE, START
 
 pytestmark = [
     pytest.mark.spark,

@@ -11,10 +11,10 @@ import pytest
 from sqlrun.engines import checkpoint_files
 from sqlrun.engines.spark.engine import SparkEngine
 from sqlrun.events import TickResult
-from tests import shops
-from tests.projects import Site
-from tests.script import FIVE, START
-from tests.whole import differences
+from tests.support import shops
+from tests.support.projects import Site
+from tests.support.script import FIVE, START
+from tests.support.whole import differences
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("unchecked")]
 

@@ -9,7 +9,7 @@ import pytest
 
 from sqlrun.engines.spark import session as spark_session
 from sqlrun.engines.spark.engine import SparkEngine
-from tests.test_names import in_folder, require_true, run
+from tests.load.test_names import in_folder, require_true, run
 
 # py4j leaves the sockets of finished threads to the garbage collector.
 pytestmark = [

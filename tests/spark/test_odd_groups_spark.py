@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.both_engines import Row, on_duckdb, plain
-from tests.odd_groups import GROUPS, ROUGH, calls, names, statement, table, values, windows
+from tests.support.both_engines import Row, on_duckdb, plain
+from tests.support.odd_groups import GROUPS, ROUGH, calls, names, statement, table, values, windows
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.long]
 TOGETHER = 25

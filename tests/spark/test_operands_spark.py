@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sqlrun.engines.spark.engine import SparkEngine
-from tests.operands import COLUMNS, read, write
+from tests.support.operands import COLUMNS, read, write
 
 pytestmark = pytest.mark.spark
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from sqlrun.engines.spark.engine import SparkEngine
-from tests.operators import Play, write_project
-from tests.projects import Site
-from tests.script import START
-from tests.whole import differences
+from tests.support.operators import Play, write_project
+from tests.support.projects import Site
+from tests.support.script import START
+from tests.support.whole import differences
 
 # py4j leaves the sockets of finished threads to the garbage collector.
 pytestmark = [

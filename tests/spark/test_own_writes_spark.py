@@ -12,7 +12,7 @@ from sqlrun.engine_api import Append, Engine, Flavour, Merge, Relation, StoredCo
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.engines.spark.engine import SparkEngine
 from sqlrun.transpile.writer import type_name
-from tests.test_own_writes import VALUES, marked, ours, write
+from tests.engines.test_own_writes import VALUES, marked, ours, write
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -11,9 +11,9 @@ import pytest
 from sqlrun.engines.spark import parts
 from sqlrun.engines.spark.engine import SparkEngine
 from sqlrun.runtime.stopping import limit_statements
-from tests.case_files import Case
-from tests.on_delta import OnDelta
-from tests.test_cases_on_delta import KEPT
+from tests.incremental.test_cases_on_delta import KEPT
+from tests.support.case_files import Case
+from tests.support.on_delta import OnDelta
 
 pytestmark = [
     pytest.mark.spark,

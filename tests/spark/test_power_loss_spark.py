@@ -16,7 +16,7 @@ from sqlrun.engines.delta.table_check import Subject
 from sqlrun.engines.spark.engine import SparkEngine
 from sqlrun.operations import doctor
 from sqlrun.publish.ledger import Ledger
-from tests.test_power_loss import Files, lay_out, read
+from tests.run.test_power_loss import Files, lay_out, read
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 NOW = datetime(2026, 11, 22, tzinfo=timezone.utc)

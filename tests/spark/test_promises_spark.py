@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from sqlrun.engines.spark.engine import SparkEngine
-from tests.projects import Site
-from tests.script import FIVE, START
-from tests.test_machine import project
-from tests.test_promises import TO_SHOPS, of_type, promising, sale, shops
+from tests.load.test_promises import TO_SHOPS, of_type, promising, sale, shops
+from tests.run.test_machine import project
+from tests.support.projects import Site
+from tests.support.script import FIVE, START
 
 pytestmark = pytest.mark.spark
 

@@ -9,10 +9,10 @@ import pytest
 
 from sqlrun.engine_api import Merge
 from sqlrun.engines.spark.engine import SparkEngine
-from tests.projects import Site
-from tests.script import FIVE, START
-from tests.shops import NAME, NEGATIVE, UNKNOWN, by_shop, edit, run, sale, send, site, sums, told, waiting
-from tests.test_replay import EVES, MILDER, OWING, Stop, is_true, note, tick
+from tests.land.test_replay import EVES, MILDER, OWING, Stop, is_true, note, tick
+from tests.support.projects import Site
+from tests.support.script import FIVE, START
+from tests.support.shops import NAME, NEGATIVE, UNKNOWN, by_shop, edit, run, sale, send, site, sums, told, waiting
 
 pytestmark = [
     pytest.mark.spark,

@@ -14,8 +14,8 @@ from sqlrun.engine_api import Landing, StoredColumn, TableSpec
 from sqlrun.engines.spark.engine import SparkEngine
 from sqlrun.errors import EngineError
 from sqlrun.runtime import stopping
-from tests.projects import ROOT
-from tests.test_stopping import SECONDS, until
+from tests.runtime.test_stopping import SECONDS, until
+from tests.support.projects import ROOT
 
 # py4j leaves the sockets of finished threads to the garbage collector.
 pytestmark = [

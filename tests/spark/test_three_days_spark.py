@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from sqlrun.engines.spark.engine import SparkEngine
-from tests.alternating import at_random, auto
-from tests.projects import Site, copy_project
-from tests.script import play
+from tests.support.alternating import at_random, auto
+from tests.support.projects import Site, copy_project
+from tests.support.script import play
 
 # py4j leaves the sockets of finished threads to the garbage collector.
 pytestmark = [

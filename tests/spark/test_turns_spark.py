@@ -13,11 +13,11 @@ from sqlrun.engines.delta import commit as delta_commit
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.engines.spark.engine import SparkEngine
-from tests.alternating import at_random, auto
-from tests.projects import Site
-from tests.script import FIVE, START
-from tests.test_machine import Stop, project, stopping
-from tests.whole import differences
+from tests.run.test_machine import Stop, project, stopping
+from tests.support.alternating import at_random, auto
+from tests.support.projects import Site
+from tests.support.script import FIVE, START
+from tests.support.whole import differences
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -16,7 +16,7 @@ from sqlrun.engines.spark.engine import SparkEngine
 from sqlrun.parse.parse import schema_of
 from sqlrun.parse.type_check import infer
 from sqlrun.pipeline import prepare
-from tests.typed_expressions import COLUMNS, FILE, read
+from tests.support.typed_expressions import COLUMNS, FILE, read
 
 pytestmark = pytest.mark.spark
 

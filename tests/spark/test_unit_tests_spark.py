@@ -14,9 +14,9 @@ from sqlrun.unit_tests import command
 from sqlrun.unit_tests.run import run as runner
 from sqlrun.unit_tests.run.results import TestResult
 from sqlrun.unit_tests.run.spark import OnSpark
-from tests import broken
-from tests.projects import prepared
-from tests.test_unit_engine import HASHED
+from tests.support import broken
+from tests.support.projects import prepared
+from tests.unit_tests.test_unit_engine import HASHED
 
 ROOT = Path(__file__).parent.parent.parent
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

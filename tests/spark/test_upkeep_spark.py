@@ -11,9 +11,9 @@ import pytest
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.spark.engine import SparkEngine
 from sqlrun.operations import maintenance
-from tests.projects import Site, copy_project
-from tests.script import FIVE, START, order
-from tests.whole import differences
+from tests.support.projects import Site, copy_project
+from tests.support.script import FIVE, START, order
+from tests.support.whole import differences
 
 # py4j leaves the sockets of finished threads to the garbage collector.
 pytestmark = [

@@ -9,8 +9,8 @@ import pytest
 
 from sqlrun.engines.spark import session as spark_session
 from sqlrun.engines.spark.engine import SparkEngine
-from tests import broken, shops
-from tests.test_names import run
+from tests.load.test_names import run
+from tests.support import broken, shops
 from tests.values import playing
 
 pytestmark = [

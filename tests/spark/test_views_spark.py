@@ -12,8 +12,8 @@ from click.testing import CliRunner
 import sqlrun
 from sqlrun.cli.main import main
 from sqlrun.engines.duckdb.engine import DuckDBEngine
-from tests.projects import Site, copy_project
-from tests.script import FIVE, START, order
+from tests.support.projects import Site, copy_project
+from tests.support.script import FIVE, START, order
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

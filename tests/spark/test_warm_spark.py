@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from sqlrun.daemon import wire
-from tests import shops
-from tests.test_warm_builds import Shell, put
+from tests.daemon.test_warm_builds import Shell, put
+from tests.support import shops
 
 pytestmark = [
     pytest.mark.spark,

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.memory import Table
-from tests.written import TABLES, kept, made, plain, queries, script
+from tests.support.memory import Table
+from tests.support.written import TABLES, kept, made, plain, queries, script
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 STEP = 1 if os.environ.get("SQLRUN_EXHAUSTIVE") else 4

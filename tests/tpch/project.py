@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from sqlrun.engine_api import Engine
-from tests.projects import Site
+from tests.support.projects import Site
+from tests.support.whole import differences
 from tests.tpch.world import FOLDER, MODEL_GRAINS, NUMBER, STREAM, TIMES, World, generate, world
-from tests.whole import differences
 
 
 def play(root: Path, engine: Engine, names: list[str], ticks: Iterable[int]) -> dict[str, str]:

@@ -21,7 +21,7 @@ import duckdb
 from sqlrun.engines.duckdb import memory as unit_memory
 from sqlrun.engines.duckdb.memory import Computer, OnDuckDB
 from sqlrun.incremental.stages import Stage
-from tests.memory import START, Memory, Table, View
+from tests.support.memory import START, Memory, Table, View
 
 FOLDER = Path(__file__).parent
 SCALE = "0.01"

@@ -19,8 +19,8 @@ from sqlrun.engine_api import Engine
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.operations import maintenance
 from sqlrun.operations.verify import verify
-from tests import broken
-from tests.projects import Site, now
+from tests.support import broken
+from tests.support.projects import Site, now
 from tests.values import pool
 
 START = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)

@@ -1,0 +1,492 @@
+"""A command that a warm server runs is the command that was given; where anything is in doubt it runs without."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import socket
+import stat
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sqlrun.cli.main import main
+from sqlrun.daemon import entry, identity, wire
+from tests.support.projects import ROOT
+
+pytestmark = pytest.mark.skipif(not wire.is_supported(), reason="needs Linux")
+ALONE = 99
+
+
+@dataclass
+class Place:
+    """A project's folder, a folder for sockets, and servers and clients in them."""
+
+    root: Path
+    runtime: Path
+    servers: list[subprocess.Popen[str]] = field(default_factory=list)
+
+    def environment(self, **more: str) -> dict[str, str]:
+        own = {
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(ROOT),
+            "XDG_RUNTIME_DIR": str(self.runtime),
+            "LANG": "C.UTF-8",
+        }
+        return {**own, **more}
+
+    def serve(self, idle: float = 60, **more: str) -> subprocess.Popen[str]:
+        given = json.dumps({"root": os.path.realpath(self.root), "idle": idle})
+        made = subprocess.Popen(
+            [sys.executable, "-m", "tests.support.warm_fake", "server", given],
+            cwd=self.root, env=self.environment(**more),
+            text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
+        )  # fmt: skip
+        self.servers.append(made)
+        assert made.stdin and made.stdout
+        with made.stdin, made.stdout:
+            made.stdin.write("null")
+            made.stdin.close()
+            assert json.loads(made.stdout.readline())["pid"] == made.pid
+        return made
+
+    def begin(self, *arguments: str, **more: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "tests.support.warm_fake", "client", *arguments], cwd=self.root, text=True,
+            env=self.environment(**more), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+
+    def run(self, *arguments: str, given: str = "", **more: str) -> tuple[int, str, str]:
+        process = self.begin(*arguments, **more)
+        out, err = process.communicate(given, timeout=30)
+        return process.returncode, out, err
+
+    def told(self, *arguments: str, **more: Any) -> dict[str, Any]:
+        code, out, err = self.run("tell", *arguments, **more)
+        assert (code, err) == (0, "on stderr\n")
+        found: dict[str, Any] = json.loads(out)
+        return found
+
+    @property
+    def sockets(self) -> Path:
+        return self.runtime / f"sqlrun-{os.geteuid()}"
+
+    @property
+    def socket(self) -> Path:
+        (found,) = self.sockets.glob("*.socket")
+        return found
+
+
+@pytest.fixture(autouse=True)
+def as_a_shell_gives_them() -> Iterator[None]:
+    """Whoever runs the tests in the background may have had these ignored, and processes inherit that."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGHUP)}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    """A place without a server, for tests that harm one."""
+    yield from placed(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """A place with a server that goes on."""
+    for made in placed(tmp_path_factory.mktemp("served")):
+        made.serve(CANARY_OF_THE_SERVER="1")
+        yield made
+
+
+def placed(tmp_path: Path) -> Iterator[Place]:
+    made = Place(tmp_path / "project", tmp_path / "run")
+    for folder in (made.root, made.runtime):
+        folder.mkdir()
+    yield made
+    for server in made.servers:
+        server.kill()
+        server.wait()
+
+
+def until(condition: Any, seconds: float = 10.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it never came"
+        time.sleep(0.01)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.slow
+def test_a_command_has_all_of_its_giver(served: Place) -> None:
+    server = served.servers[0]
+    told = served.told("a word", "ünï", given="from stdin", CANARY="a secret")
+
+    assert told["argv"] == ["sqlrun", "tell", "a word", "ünï"]
+    assert told["program"] == "sqlrun"
+    assert told["folder"] == str(served.root)
+    assert told["variables"] == {"CANARY": "a secret"}
+    assert told["input"] == "from stdin"
+    assert told["terminals"] == [False, False, False]
+    assert told["umask"] == os.umask(os.umask(0o022))
+    assert told["pid"] != server.pid
+
+
+@pytest.mark.slow
+def test_nothing_is_left_for_the_next_command(served: Place) -> None:
+    assert served.run("leave")[0] == 0
+
+    told = served.told()
+
+    assert told["variables"] == {}
+    assert told["folder"] == str(served.root)
+    assert told["umask"] != 0o077
+    assert not told["left"]
+
+
+@pytest.mark.slow
+def test_no_secret_is_written_anywhere(served: Place) -> None:
+    served.told("x", CANARY="hunter2-hunter2")
+
+    files = [file for folder in (served.root, served.runtime) for file in folder.rglob("*") if file.is_file()]
+    assert files  # the lock
+    assert not any(b"hunter2" in file.read_bytes() for file in files)
+
+
+@pytest.mark.slow
+def test_exit_codes_are_the_commands(served: Place) -> None:
+    for code in (0, 1, 75):
+        assert served.run("exit", str(code)) == (code, "", "")
+
+
+@pytest.mark.slow
+def test_a_failure_of_its_own_ends_as_in_any_process(served: Place) -> None:
+    code, _, err = served.run("raise")
+
+    assert code == 1
+    assert err.splitlines()[-1] == "ValueError: as it comes"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.slow
+def test_signals_reach_the_command(served: Place, number: int) -> None:
+    """Each of the three ends a command with 130, as it does without a server."""
+    with served.begin("wait") as client:
+        assert client.stdout is not None
+        command = int(client.stdout.readline())
+        client.send_signal(number)
+
+        assert client.wait(10) == 130
+        assert client.stdout.read() == "interrupted\n"
+    assert not is_alive(command)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("where", ["sleep", "linger"])
+@pytest.mark.slow
+def test_a_signal_outside_of_a_command_is_told_in_a_line(served: Place, where: str, number: int) -> None:
+    """While click reads arguments, and while exit functions run: as without a server."""
+    with served.begin(where) as client:
+        assert client.stdout is not None and client.stderr is not None
+        client.stdout.readline()
+        client.send_signal(number)
+
+        assert client.wait(10) == 130
+        assert client.stderr.read() == "sqlrun: stopped before the end\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.slow
+def test_a_signal_that_comes_before_a_fork_has_handlers_waits_for_them(place: Place, number: int) -> None:
+    server = place.serve(SLOW_FORKS="0.5")
+    children = Path(f"/proc/{server.pid}/task/{server.pid}/children")
+    with place.begin("wait") as client:
+        assert client.stdout is not None and client.stderr is not None
+        until(lambda: children.read_text().split())
+        client.send_signal(number)
+
+        assert client.wait(10) == 130
+        assert client.stdout.read() == ""
+        assert client.stderr.read() == "sqlrun: stopped before the end\n"
+    assert server.poll() is None
+
+
+@pytest.mark.slow
+def test_what_the_giver_ignores_the_command_ignores(served: Place) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert served.told()["ignores"]
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert not served.told()["ignores"]
+
+
+@pytest.mark.slow
+def test_a_stopped_client_stops_its_command(served: Place) -> None:
+    """As with Ctrl-Z, and `fg` after it."""
+    with served.begin("wait") as client:
+        assert client.stdout is not None
+        command = int(client.stdout.readline())
+
+        def state() -> str:
+            return Path(f"/proc/{command}/stat").read_text().rpartition(")")[2].split()[0]
+
+        client.send_signal(signal.SIGTSTP)
+        until(lambda: state() == "T")
+        client.send_signal(signal.SIGCONT)
+        until(lambda: state() != "T")
+        client.send_signal(signal.SIGINT)
+        assert client.wait(10) == 130
+
+
+@pytest.mark.slow
+def test_a_command_dies_with_its_giver(served: Place) -> None:
+    server = served.servers[0]
+    with served.begin("wait") as client:
+        assert client.stdout is not None
+        command = int(client.stdout.readline())
+        client.kill()
+    until(lambda: not is_alive(command))
+
+    assert server.poll() is None
+    assert served.run("exit", "0")[0] == 0
+
+
+@pytest.mark.slow
+def test_a_command_dies_with_the_server_and_its_giver_says_so(place: Place) -> None:
+    server = place.serve()
+    with place.begin("wait") as client:
+        assert client.stdout is not None and client.stderr is not None
+        command = int(client.stdout.readline())
+        server.kill()
+
+        assert client.wait(10) == 1
+        assert "the server ended while it ran this command" in client.stderr.read()
+    assert not is_alive(command)
+    assert place.run("exit", "0") == (ALONE, "", "sqlrun: without the server: it is gone; `sqlrun up` starts another\n")
+
+
+@pytest.mark.slow
+def test_commands_run_beside_each_other(served: Place) -> None:
+    with served.begin("wait") as first:
+        assert first.stdout is not None
+        first.stdout.readline()
+        assert served.run("exit", "3")[0] == 3
+        first.send_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize(
+    ("more", "differs"),
+    [({"TZ": "Asia/Tokyo"}, "locale, time zone or libraries' variables"), ({"PYTHONWARNINGS": "error"}, "Python")],
+)
+@pytest.mark.slow
+def test_a_server_that_was_born_otherwise_is_left_alone(served: Place, more: dict[str, str], differs: str) -> None:
+    code, out, err = served.run("tell", **more)
+
+    assert (code, out) == (ALONE, "")
+    assert err.startswith("sqlrun: without the server: it was started with other ")
+    assert differs in err
+    assert err.count("\n") == 1
+
+
+def test_changed_code_is_another_identity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(identity, "PACKAGE", str(tmp_path))
+    (tmp_path / "inner").mkdir()
+    file = tmp_path / "inner" / "rule.py"
+    file.write_text("a = 1")
+    before = identity.identity()
+    (tmp_path / "__pycache__").mkdir()
+    (tmp_path / "__pycache__" / "rule.pyc").write_text("compiled")
+    assert identity.differing(before, identity.identity()) == []
+
+    file.write_text("a = 12")
+
+    assert identity.differing(before, identity.identity()) == ["sqlrun's code"]
+
+
+@pytest.mark.parametrize(
+    ("what", "mode", "why"),
+    [
+        ("folder", 0o755, "is open to other users"),
+        ("socket", 0o666, "is open to other users"),
+        ("file", 0, "is not a socket"),
+    ],
+)
+@pytest.mark.slow
+def test_what_others_could_have_made_is_not_used(place: Place, what: str, mode: int, why: str) -> None:
+    place.serve()
+    if what == "file":
+        path = place.socket
+        path.unlink()
+        path.write_text("")
+    else:
+        (place.sockets if what == "folder" else place.socket).chmod(mode)
+    code, _, err = place.run("tell")
+
+    assert code == ALONE
+    assert why in err
+
+
+def test_sockets_lie_in_a_folder_of_the_users_own(served: Place) -> None:
+    assert stat.S_IMODE(served.sockets.stat().st_mode) == 0o700
+    assert stat.S_IMODE(served.socket.stat().st_mode) == 0o600
+
+
+def test_no_server_begins_in_a_folder_that_is_open_to_others(place: Place) -> None:
+    place.sockets.mkdir(mode=0o755)
+    with pytest.raises(json.JSONDecodeError):
+        place.serve()
+
+
+def test_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        wire.require_same_user(ours)
+        wire.require_private(str(_private(tmp_path)), kind=stat.S_IFDIR)
+        monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+        with pytest.raises(wire.WireError, match="another user is at the other end"):
+            wire.require_same_user(ours)
+        with pytest.raises(wire.WireError, match="belongs to another user"):
+            wire.require_private(str(_private(tmp_path)), kind=stat.S_IFDIR)
+
+
+def _private(folder: Path) -> Path:
+    made = folder / "private"
+    made.mkdir(mode=0o700, exist_ok=True)
+    return made
+
+
+@pytest.mark.parametrize(
+    "says", [b"", struct.pack(">I", 1 << 31), struct.pack(">I", 3) + b"{]}", struct.pack(">I", 2) + b"{}"]
+)
+@pytest.mark.slow
+def test_a_server_that_talks_nonsense_or_not_at_all_costs_a_moment(place: Place, says: bytes) -> None:
+    place.sockets.mkdir(mode=0o700)
+    with socket.socket(socket.AF_UNIX) as listener:
+        before = os.umask(0o177)
+        listener.bind(f"{place.sockets}/{Path(_address(place)).name}")
+        os.umask(before)
+        listener.listen()
+        client = place.begin("tell", PATIENCE="0.3")
+        connection, _ = listener.accept()
+        with connection:
+            connection.sendall(says)
+            _, err = client.communicate(timeout=10)
+
+    assert client.returncode == ALONE
+    assert err.startswith("sqlrun: without the server: it ")
+
+
+def _address(place: Place) -> str:
+    found = place.root.stat()
+    return f"{place.sockets}/{found.st_dev:x}-{found.st_ino:x}.socket"
+
+
+@pytest.mark.parametrize(
+    "says", [b"", b"\0", struct.pack(">I", 1 << 31), struct.pack(">I", 2) + b"[]", struct.pack(">I", 2) + b"{}"]
+)
+@pytest.mark.slow
+def test_a_client_that_talks_nonsense_or_not_at_all_holds_up_nobody(place: Place, says: bytes) -> None:
+    place.serve(PATIENCE="0.2")
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(place.socket))
+        client.sendall(says)
+
+        assert place.run("exit", "0")[0] == 0
+
+
+@pytest.mark.slow
+def test_a_server_ends_when_nobody_needs_it(place: Place) -> None:
+    server = place.serve(idle=0.3)
+
+    assert server.wait(10) == 0
+    assert not list(place.sockets.glob("*.socket"))
+    assert place.run("tell")[::2] == (ALONE, "")
+
+
+@pytest.mark.slow
+def test_a_server_that_is_told_to_end_lets_its_commands_finish(place: Place) -> None:
+    server = place.serve()
+    with place.begin("wait") as client:
+        assert client.stdout is not None
+        client.stdout.readline()
+        with wire.connect(str(place.socket)) as connection:
+            wire.send(connection, {"stop": True, "identity": {}})
+            assert wire.receive(connection)[0]["stopping"]
+        code, _, err = place.run("tell")
+        assert (code, "about to end" in err) == (ALONE, True)
+        assert server.poll() is None
+        client.send_signal(signal.SIGINT)
+        assert client.wait(10) == 130
+    assert server.wait(10) == 0
+
+
+@pytest.mark.slow
+def test_a_server_whose_socket_is_gone_ends(place: Place) -> None:
+    server = place.serve(idle=1000)
+    place.socket.unlink()
+    with place.begin("wait"):
+        os.kill(server.pid, signal.SIGCHLD)  # it looks around when something happens
+
+        assert server.wait(10) == 0
+
+
+@pytest.mark.slow
+def test_a_terminal_is_the_clients(served: Place) -> None:
+    ours, theirs = pty.openpty()
+    import fcntl
+    import termios
+
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 30, 123, 0, 0))
+    command = [sys.executable, "-m", "tests.support.warm_fake", "client", "width"]
+    subprocess.run(command, cwd=served.root, env=served.environment(), stdout=theirs, check=True, timeout=30)
+    os.close(theirs)
+    assert os.read(ours, 100) == b"123\r\n"
+    os.close(ours)
+
+
+@pytest.mark.slow
+def test_the_client_is_light(served: Place) -> None:
+    command = [sys.executable, "-m", "tests.support.warm_fake", "light", "exit", "0"]
+    shown = subprocess.run(
+        command, cwd=served.root, env=served.environment(), capture_output=True, text=True, check=True, timeout=30
+    )
+
+    assert set(json.loads(shown.stdout.replace("'", '"'))) <= {"pathlib"}  # the fake's own
+
+
+def test_every_command_is_served_or_is_not() -> None:
+    alone = {"clean", "debug", "down", "error", "new", "serve", "simulate", "up"}
+
+    assert alone | entry.SERVED == set(main.commands)
+    assert not alone & entry.SERVED
+
+
+@pytest.mark.parametrize(
+    ("line", "root"),
+    [("build", "."), ("--no-cache build -s x", "."), ("--project-dir a/b build", "a/b"), ("--project-dir=c ls", "c"),
+     ("build --every 5m", None), ("test --watch", None), ("build --help", None), ("--no-server build", None),
+     ("--no-cache --no-server build", None), ("serve", None), ("", None), ("--version", None), ("--project-dir", None),
+     ("bild", None)],
+)  # fmt: skip
+def test_which_project_is_meant(line: str, root: str | None) -> None:
+    assert entry.project_of(line.split()) == root
+    assert entry.project_of(line.split(), "1") is None

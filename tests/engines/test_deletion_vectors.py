@@ -1,0 +1,312 @@
+"""MERGEs that mark the rows that they replace: what is left of files, and what every reader sees."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sqlrun.engine_api import Append, Relation, TableSpec
+from sqlrun.engines.delta import (
+    commit as delta_commit,
+)
+from sqlrun.engines.delta import (
+    deletion_vectors,
+    file_layout,
+    log_entries,
+)
+from sqlrun.engines.delta import (
+    table as delta_table,
+)
+from sqlrun.engines.delta import (
+    vacuum as delta_vacuum,
+)
+from sqlrun.engines.delta.file_layout import Standing, rewritten
+from sqlrun.engines.duckdb import merge as duckdb_merge
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.errors import EngineError
+from tests.engines.test_own_writes import (
+    feed,
+    held,
+    killed_before_commit,
+    marked,
+    merging,
+    ours,
+    rows,
+    seen,
+    spec_of,
+    write,
+)
+from tests.support.delta_logs import commit_as_of
+
+MANY = "select 'k' || i as k, i::int as v, 0 as n from range(100) r(i)"
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have files of a hundred rows marked, as those of many thousands are."""
+    monkeypatch.setattr(file_layout, "COPIED", 0)
+
+
+def made(folder: Path, kind: str = "int", partition_by: tuple[str, ...] = ()) -> tuple[DuckDBEngine, TableSpec]:
+    engine, spec = DuckDBEngine(), spec_of(folder, kind, partition_by)
+    engine.create(spec)
+    write(engine, spec, 1, Append(MANY))
+    return engine, spec
+
+
+def files(spec: TableSpec, version: int | None = None) -> dict[str, int]:
+    """List a table's files with the rows that count in each."""
+    table = delta_table.open_table(spec.path, version)
+    return {file["path"]: file["num_records"] for file in delta_table.files_at(table)}
+
+
+@pytest.mark.slow
+def test_rows_that_are_replaced_are_marked_where_they_lie(tmp_path: Path) -> None:
+    engine, spec = made(tmp_path)
+    (large,) = files(spec)
+    size = (tmp_path / "t" / large).stat().st_size
+
+    after = rows("('k7', 70, 1, true)", "('k8', 80, 1, false)", "('new', 1, 1, true)")
+    assert write(engine, spec, 2, merging(after)).receipt.rows_written == 3
+
+    assert ours(spec.path, 2) and marked(spec.path, 2) == {large: 2}
+    assert (tmp_path / "t" / large).stat().st_size == size
+    actions = delta_table.actions(spec.path, 2)
+    small = [file["path"] for file in log_entries.brought(actions)]
+    assert files(spec) == {large: 98, small[0]: 2} and len(small) == 1
+    told = json.loads(next(a["add"]["stats"] for a in actions if "add" in a and a["add"]["path"] == large))
+    assert told["numRecords"] == 100 and told["maxValues"]["v"] == 99 and told["tightBounds"] is False
+    found = seen(engine, spec)
+    assert found == held(spec.path) and len(found) == 100
+    assert {row["k"]: row["v"] for row in found if row["n"]} == {"k7": 70, "new": 1}
+    assert len(feed(spec.path, 2)) == 4
+    assert delta_table.rows_at(spec.path, 2) == 100 == delta_table.rows_at(spec.path, 1)
+
+
+@pytest.mark.slow
+def test_marks_add_up_and_the_ones_before_are_named_when_they_go(tmp_path: Path) -> None:
+    """Through a checkpoint, from which the entries of files are read as well."""
+    engine, spec = made(tmp_path)
+    (large,) = files(spec)
+    for tick in range(2, 15):
+        write(engine, spec, tick, merging(rows(f"('k{tick}', 0, {tick}, true)")))
+        assert marked(spec.path, tick)[large] == tick - 1
+        assert seen(engine, spec) == held(spec.path)
+    assert (tmp_path / "t" / "_delta_log" / f"{10:020d}.checkpoint.parquet").exists()
+    gone = [a["remove"] for a in delta_table.actions(spec.path, 14) if "remove" in a and a["remove"]["path"] == large]
+    assert [remove["deletionVector"]["cardinality"] for remove in gone] == [12]
+    assert files(spec)[large] == 87
+    # Files of a row each have been put together on the way: no row of theirs was touched.
+    assert len(files(spec)) < 1 + 2 * file_layout.TIER
+
+
+@pytest.mark.slow
+def test_a_file_with_many_dead_rows_is_written_anew(tmp_path: Path) -> None:
+    engine, spec = made(tmp_path)
+    (large,) = files(spec)
+    write(engine, spec, 2, merging("select 'k' || i as k, 1 as v, 1 as n, true as stays from range(20) r(i)"))
+    write(engine, spec, 3, merging("select 'k' || i as k, 1 as v, 2 as n, true as stays from range(20, 40) r(i)"))
+
+    assert large in marked(spec.path, 2) and large not in files(spec)
+    removed = [a["remove"] for a in delta_table.actions(spec.path, 3) if "remove" in a]
+    assert {r["path"]: r.get("deletionVector", {}).get("cardinality") for r in removed}[large] == 20
+    assert seen(engine, spec) == held(spec.path) and sum(files(spec).values()) == 100
+    assert not deletion_vectors.deleted(DeltaTable(spec.path))
+
+
+@pytest.mark.slow
+def test_every_version_keeps_its_own_rows(tmp_path: Path) -> None:
+    """Read, restored, compacted and vacuumed: a file that is named anew with other marks is the same file."""
+    engine, spec = made(tmp_path)
+    for tick in (2, 3, 4):
+        write(engine, spec, tick, merging(rows(f"('k{tick}', 0, {tick}, true)", f"('k{tick + 50}', 0, 0, false)")))
+    counts = [delta_table.rows_at(spec.path, version) for version in (1, 2, 3, 4)]
+    assert counts == [100, 99, 98, 97]
+
+    engine.restore(spec.path, 3)
+    assert len(seen(engine, spec)) == 98 and seen(engine, spec) == held(spec.path)
+    write(engine, spec, 6, merging(rows("('k9', 0, 9, true)")))
+    assert len(marked(spec.path, 6)) == 1 and ours(spec.path, 6)
+    engine.restore(spec.path, 1)
+    assert len(held(spec.path)) == 100
+    engine.restore(spec.path, 6)
+    before = seen(engine, spec)
+
+    delta_vacuum.vacuum(spec.path, timedelta(0))
+    assert seen(engine, spec) == before == held(spec.path)
+    delta_table.compact(spec.path)
+    delta_vacuum.vacuum(spec.path, timedelta(0))
+    assert seen(engine, spec) == before == held(spec.path)
+    write(engine, spec, 9, merging(rows("('k9', 0, 10, true)")))
+    assert len(held(spec.path)) == 98
+
+
+@pytest.mark.slow
+def test_a_file_that_was_marked_long_ago_stays_for_those_who_read_it_since(tmp_path: Path) -> None:
+    """By the log it left when it was marked; it has left for good only now, and an older version still has it."""
+    engine, spec = made(tmp_path)
+    (large,) = files(spec)
+    write(engine, spec, 2, merging(rows("('k7', 70, 1, true)")))
+    write(engine, spec, 3, merging("select 'k' || i as k, 1 as v, 1 as n, true as stays from range(40, 90) r(i)"))
+    assert large in marked(spec.path, 2) and large not in files(spec)
+    for version in (1, 2):
+        commit_as_of(Path(spec.path) / "_delta_log" / f"{version:020d}.json", 1_700_000_000_000)
+
+    delta_vacuum.vacuum(spec.path, timedelta(hours=1))
+    assert (tmp_path / "t" / large).exists()
+    relation = Relation("r", spec.path, spec.columns, "new", version=2)
+    assert engine.query("select * from r", (relation,)).num_rows == 100
+
+
+@pytest.mark.slow
+def test_what_is_not_marked(tmp_path: Path) -> None:
+    """A table made before there were marks, and a file whose rows nobody has counted."""
+    engine, spec = DuckDBEngine(), spec_of(tmp_path, "int", (), "old")
+    delta_table.create(spec)
+    write(engine, spec, 1, Append(MANY))
+    write(engine, spec, 2, merging(rows("('k7', 70, 1, true)")))
+    assert ours(spec.path, 2) and not marked(spec.path, 2) and len(files(spec)) == 1
+
+    engine, spec = made(tmp_path)
+    log = Path(spec.path) / "_delta_log" / f"{1:020d}.json"
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    for line in lines:
+        line.get("add", {}).pop("stats", None)
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write(engine, spec, 2, merging(rows("('k7', 70, 1, true)")))
+    assert ours(spec.path, 2) and not marked(spec.path, 2) and list(files(spec).values()) == [100]
+
+
+@pytest.mark.slow
+def test_two_changes_of_one_row_are_refused_where_it_was_replaced_before(tmp_path: Path) -> None:
+    engine, spec = made(tmp_path)
+    write(engine, spec, 2, merging(rows("('k7', 70, 1, true)")))
+
+    with pytest.raises(EngineError, match="several source rows"):
+        write(engine, spec, 3, merging(rows("('k7', 71, 2, true)", "('k7', 72, 2, true)")))
+    # The dead row of the same key is no second match.
+    write(engine, spec, 3, merging(rows("('k7', 73, 3, true)")))
+    assert [row["v"] for row in held(spec.path) if row["k"] == "k7"] == [73]
+
+
+@pytest.mark.slow
+def test_a_merge_that_is_left_to_delta_rs_heeds_marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, spec = made(tmp_path)
+    write(engine, spec, 2, merging(rows("('k7', 70, 1, true)", "('k8', 0, 0, false)")))
+    monkeypatch.setattr(delta_commit, "ours", lambda *_: False)
+    write(engine, spec, 3, merging(rows("('k7', 71, 2, true)", "('k9', 0, 0, false)")))
+    monkeypatch.undo()
+
+    assert not ours(spec.path, 3) and len(held(spec.path)) == 98
+    assert seen(engine, spec) == held(spec.path)
+    assert [row["v"] for row in held(spec.path) if row["k"] == "k7"] == [71]
+
+
+@pytest.mark.slow
+def test_an_entry_that_the_log_does_not_give_leaves_the_merge_to_delta_rs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, spec = made(tmp_path)
+    monkeypatch.setattr(log_entries, "of_files", lambda *_: {})
+    write(engine, spec, 2, merging(rows("('k7', 70, 1, true)")))
+
+    assert not ours(spec.path, 2)
+    assert [row["v"] for row in held(spec.path) if row["k"] == "k7"] == [70]
+
+
+@pytest.mark.slow
+def test_marks_of_another_writer_are_read_and_named(tmp_path: Path) -> None:
+    """delta-rs reads vectors of any kind; their own description is what a removal has to name."""
+    engine, spec = made(tmp_path)
+    write(engine, spec, 2, merging(rows("('k7', 70, 1, true)")))
+    table = DeltaTable(spec.path)
+    assert {len(gone) for gone in deletion_vectors.deleted(table).values()} == {1}
+    assert {file: gone.to_pylist() for file, gone in deletion_vectors._read(table).items()} == {
+        file: gone.to_pylist() for file, gone in deletion_vectors.deleted(table).items()
+    }
+
+
+@pytest.mark.slow
+def test_what_was_kept_is_that_of_the_version(tmp_path: Path) -> None:
+    """The writer notes its own marks; a table that was opened anew reads the same ones from the log."""
+    engine, spec = made(tmp_path)
+    for tick in range(2, 6):
+        write(engine, spec, tick, merging(rows(f"('k{tick}', 0, {tick}, true)", f"('k{tick - 1}', 0, 0, false)")))
+        noted = deletion_vectors.deleted(delta_table.open_table(spec.path, tick))
+        told = deletion_vectors.deleted(DeltaTable(spec.path))
+        assert {f: gone.to_pylist() for f, gone in noted.items()} == {f: gone.to_pylist() for f, gone in told.items()}
+
+
+@pytest.mark.slow
+def test_a_kill_before_the_commit_leaves_marks_as_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, spec = made(tmp_path)
+    write(engine, spec, 2, merging(rows("('k7', 70, 1, true)")))
+
+    with killed_before_commit(monkeypatch):
+        write(engine, spec, 3, merging(rows("('k8', 80, 2, true)")))
+    assert [row["v"] for row in seen(engine, spec) if row["k"] == "k8"] == [8]
+    write(engine, spec, 3, merging(rows("('k8', 81, 3, true)")))
+    assert [row["v"] for row in held(spec.path) if row["k"] == "k8"] == [81]
+
+
+def test_a_row_that_came_back_is_noticed_before_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rewritten file whose marks were overlooked would bring deleted rows back."""
+    engine, spec = made(tmp_path)
+    write(engine, spec, 2, merging(rows("('k7', 70, 1, true)")))
+    monkeypatch.setattr(file_layout, "MOST_DEAD", 0.0)
+    whole = duckdb_merge.rows
+    monkeypatch.setattr(duckdb_merge, "rows", lambda s, w, f, gone, new: whole(s, w, f, {}, new))
+
+    with pytest.raises(EngineError, match="were to be; nothing is committed"):
+        write(engine, spec, 3, merging(rows("('k8', 80, 2, true)")))
+    assert len(held(spec.path)) == 100
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.sets(st.integers(0, 200_000), min_size=1, max_size=200), st.integers(0, 190_000), st.integers(0, 9000))
+@pytest.mark.slow
+def test_any_set_of_rows_is_read_back(
+    tmp_path_factory: pytest.TempPathFactory, some: set[int], at: int, n: int
+) -> None:
+    """By delta-rs, whose reader is not ours: a few numbers, and runs of many."""
+    numbers = sorted(some | set(range(at, at + n)))
+    folder = tmp_path_factory.mktemp("read")
+    spec = spec_of(folder, "int")
+    DuckDBEngine().create(spec)
+    entry = {"path": "a.parquet", "partitionValues": {}, "size": 1, "modificationTime": 0, "dataChange": True}
+    stats = {"stats": '{"numRecords":200001}', "deletionVector": deletion_vectors.descriptor(numbers)}
+    log = Path(spec.path) / "_delta_log" / f"{1:020d}.json"
+    log.write_text(json.dumps({"add": entry | stats}) + "\n")
+
+    (found,) = deletion_vectors.deleted(DeltaTable(spec.path)).values()
+    assert found.to_pylist() == numbers and found.type == pa.int64()
+
+
+def test_small_files_are_put_together_by_size() -> None:
+    """Each row is copied a few times, however many merges come: files grow by a factor, few of each size."""
+    held: dict[str, int] = {"first": 100_000}
+    copied = most = 0
+    for number in range(600):
+        chosen = rewritten([Standing(name, rows, 0, 0) for name, rows in held.items()], 1000)
+        copied += sum(held[name] for name in chosen)
+        held = {name: rows for name, rows in held.items() if name not in chosen}
+        held[str(number)] = 700_000 - sum(held.values()) - (599 - number) * 1000
+        most = max(most, len(held))
+    assert sum(held.values()) == 700_000
+    assert most <= 20 and copied < 5 * 600_000
+
+
+@pytest.mark.slow
+def test_a_vector_is_only_for_tables_that_say_so(tmp_path: Path) -> None:
+    engine, spec = made(tmp_path)
+    DeltaTable(spec.path).alter.set_table_properties({"delta.enableDeletionVectors": "false"})
+    assert not delta_commit.marks(DeltaTable(spec.path))
+    write(engine, spec, 2, merging(rows("('k7', 70, 1, true)")))
+    assert not marked(spec.path, 3) and len(held(spec.path)) == 100

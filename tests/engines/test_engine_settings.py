@@ -1,0 +1,45 @@
+"""Settings of a profile that DuckDB doesn't take, or that leave it too little memory: told, and no other result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sqlrun.engines.auto import AutoEngine
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.errors import EngineError
+from tests.engines.test_landed_elsewhere import LINE
+from tests.run.test_machine import project
+from tests.support.projects import Site
+from tests.support.script import FIVE, START
+from tests.support.whole import differences
+
+
+@pytest.mark.parametrize("settings", [{"memory_limit": "abc"}, {"memory_limit": ""}, {"memory_limits": "1GB"}])
+@pytest.mark.parametrize("kind", [DuckDBEngine, AutoEngine])
+def test_settings_that_duckdb_does_not_take_are_named(
+    settings: dict[str, str], kind: type[DuckDBEngine] | type[AutoEngine]
+) -> None:
+    """A stack of Python's once ended the build."""
+    with pytest.raises(EngineError, match=f"DuckDB doesn't take the profile's settings .{next(iter(settings))}.: "):
+        kind(settings).start()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("unchecked")
+def test_too_little_memory_is_told_and_more_gives_the_same(tmp_path: Path) -> None:
+    """The tick fails and names the setting; with memory enough the next build is right."""
+    lines = [LINE % f"{n:09}" for n in range(60_000)]
+    site = Site(project(tmp_path / "shops"), DuckDBEngine({"memory_limit": "4MB"}))
+    site.write("0.jsonl", lines)
+
+    failed = site.tick(START)
+    site.engine = DuckDBEngine()
+    after = site.tick(START + FIVE)
+
+    assert not failed.published
+    said = next(node.message for node in failed.nodes if node.message)
+    assert "Out of Memory" in said and "`memory_limit` in the profile's settings leaves too little" in said
+    assert after.published and differences(site, START + FIVE) == {}
+    assert len(site.rows("stg_lines")) == len(lines)

@@ -1,0 +1,58 @@
+"""Engines may take turns at maintaining; a table's files land with the engine that has landed them from the start."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sqlrun.engine_api import Landing, TableSpec
+from sqlrun.engines import checkpoint_files
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.engines.landed_elsewhere import nothing_waits
+from sqlrun.engines.spark.engine import SparkEngine
+from sqlrun.errors import EngineError
+from sqlrun.plan.plan import tick_plan
+from tests.run.test_machine import project
+from tests.support.projects import Site
+from tests.support.script import FIVE, START
+
+pytestmark = pytest.mark.slow
+LINE = '{"id": "%s", "version": 1, "shop": "x", "amount": "1.00", "sold_at": "2026-01-10T11:59:00Z"}'
+
+
+def test_spark_leaves_alone_what_duckdb_landed_and_refuses_more(tmp_path: Path) -> None:
+    """Neither needs a JVM: nothing is new, and then nothing may land."""
+    first = Site(project(tmp_path / "shops"), DuckDBEngine())
+    first.write("0.jsonl", [LINE % "a"])
+    assert first.tick(START).published
+    second = Site(first.root, SparkEngine({}))
+
+    idle = second.tick(START)
+    second.write("1.jsonl", [LINE % "b"])
+    refused = second.tick(START + FIVE)
+
+    assert idle.published and {node.status for node in idle.nodes} == {"no-op"}
+    assert not refused.published
+    message = next(node.message for node in refused.nodes if node.message)
+    assert "stg_lines was landed by the engine duckdb, and 1 of its source's files wait (1.jsonl)" in message
+    assert first.tick(START + FIVE).published
+    assert len(first.rows("stg_lines")) == 2
+
+
+def test_a_stream_of_spark_that_never_ended_a_batch_is_told_as_one(tmp_path: Path) -> None:
+    """Its checkpoint lists a file that it had begun with, and has no folder of commits yet."""
+    site = Site(project(tmp_path / "shops"), DuckDBEngine())
+    site.write("0.jsonl", [LINE % "a"])
+    plan = tick_plan(site.prepared.space, site.warehouse, None, 1, START, ("stg_lines",), False)
+    checkpoint = Path(site.warehouse) / checkpoint_files.checkpoint_of(plan.tables["stg_lines"].path)
+    (checkpoint / "sources" / "0").mkdir(parents=True)
+    (checkpoint / "metadata").write_text('{"id": "a"}')
+    entry = {"path": (site.orders / "0.jsonl").as_uri(), "timestamp": 0, "batchId": 0}
+    (checkpoint / "sources" / "0" / "0").write_text(f"v1\n{json.dumps(entry)}")
+    spec = TableSpec("stg_lines", plan.tables["stg_lines"].spec.path, plan.tables["stg_lines"].spec.columns)
+    request = Landing(spec, str(site.orders), str(checkpoint), "", "app")
+
+    with pytest.raises(EngineError, match="landed by the engine spark, and 1 of its source's files wait"):
+        nothing_waits(request, "duckdb")

@@ -1,0 +1,103 @@
+"""What `explain` and `plan` say of engines before a tick."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.explain import explain_engine
+from sqlrun.incremental.compile import Compiled
+from sqlrun.maintain import engine_selection
+from sqlrun.plan.engine_cost import Past
+from sqlrun.plan.plan import TickPlan, tick_plan
+from sqlrun.project import Profile
+from sqlrun.system_tables import receipts
+from tests.engines.test_landed_elsewhere import LINE
+from tests.run.test_machine import project
+from tests.support.projects import Site
+from tests.support.script import START
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unchecked")]
+ALONE = {"fct_slots": "hash() runs on Spark alone"}
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(project(tmp_path / "shops"), DuckDBEngine())
+
+
+def profile(site: Site, engine: str = "auto", **settings: str) -> Profile:
+    return Profile("here", engine, site.warehouse, 2, settings)
+
+
+def of(site: Site, name: str) -> Compiled:
+    return site.prepared.space.model(name)
+
+
+def plan_of(site: Site) -> TickPlan:
+    published = site.ledger.read().published
+    return tick_plan(site.prepared.space, site.warehouse, published, 9, START, [m.name for m in models(site)], False)
+
+
+def models(site: Site) -> tuple[Compiled, ...]:
+    return site.prepared.space.tables
+
+
+def test_nothing_is_said_where_there_is_no_choice(site: Site) -> None:
+    for engine in ("spark", "duckdb"):
+        assert explain_engine.of_model(of(site, "stg_sales"), profile(site, engine), {}) == {}
+        assert explain_engine.of_plan(plan_of(site), ["stg_sales"], profile(site, engine), {}) == {}
+
+
+def test_explain_gives_both_predictions(site: Site) -> None:
+    (said,) = explain_engine.of_model(of(site, "stg_sales"), profile(site), {}).values()
+
+    assert said == (
+        "duckdb for 1,000 changed rows: about 0.1 s; duckdb for 1,000,000: about 3 s, spark about 24 s, Spark's start "
+        "included; by what is usual on two cores, each tick anew"
+    )
+
+
+def test_explain_names_what_runs_on_spark_alone(site: Site) -> None:
+    said = explain_engine.of_model(of(site, "fct_slots"), profile(site), ALONE)
+
+    assert set(said.values()) == {"spark: hash() runs on Spark alone"}
+
+
+def test_explain_names_the_engine_that_lands(site: Site) -> None:
+    by_spark = replace(profile(site), landing="spark")
+
+    (said,) = explain_engine.of_model(of(site, "stg_lines"), profile(site), {}).values()
+    (other,) = explain_engine.of_model(of(site, "stg_lines"), by_spark, {}).values()
+
+    assert said == f"{engine_selection.LANDS}, if it is a new table; else the one that began it"
+    assert other.startswith("spark, ")
+
+
+def test_plan_names_the_engine_of_what_is_built(site: Site) -> None:
+    """Before a build only what doesn't depend on sizes is known; then the inputs' sizes are."""
+    names = [model.name for model in models(site)]
+    before = explain_engine.of_plan(plan_of(site), names, profile(site), ALONE)
+    site.write("0.jsonl", [LINE % "a"])
+    assert site.tick(START).published
+
+    after = explain_engine.of_plan(plan_of(site), names, profile(site), ALONE)
+    tight = explain_engine.of_plan(plan_of(site), names, profile(site, memory_limit="1KB"), ALONE)
+
+    assert before == {"stg_lines": "duckdb", "fct_slots": "spark, as hash() runs on Spark alone"}
+    assert after["stg_lines"] == after["stg_sales"] == after["mart_hour"] == "duckdb"
+    assert tight["stg_sales"] == "spark, as about 0.0 GiB to work on, DuckDB may use 0.0 GiB"
+
+
+def test_explain_goes_by_receipts_as_a_tick_does(site: Site) -> None:
+    """A large change of what was slow is Spark's; a small one is DuckDB's, whatever receipts say."""
+    slow = tuple(Past("duckdb", "stg_sales", 1_000_000 * n, 2_000_000 * n, 90.0 * n) for n in (1, 2, 3, 4))
+    with mock.patch.object(receipts, "past", return_value=slow):
+        (said,) = explain_engine.of_model(of(site, "stg_sales"), profile(site), {}).values()
+
+    assert said.startswith("duckdb for 1,000 changed rows: about 0.1 s; spark for 1,000,000: about 24 s, duckdb about ")
+    assert said.endswith("; by 4 ticks of its own, each tick anew")

@@ -1,0 +1,100 @@
+"""Parts of a statement: how long it is written out, and which parts are computed before it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from sqlrun.engine_api import Append, Merge, Overwrite, Replace
+from sqlrun.incremental import parts
+from sqlrun.incremental.script import Moment
+from sqlrun.incremental.statements import Tick, prepare
+from tests.incremental.test_incremental import CASES
+from tests.support.case_files import Case
+from tests.support.memory import START, Memory
+
+# Each reads the one before three times: 3 ** 20 parts.
+CHAIN = (
+    ("_changes_0", "select 1 as x"),
+    *((f"_changes_{n}", " join ".join(["select x from"] + [f"_changes_{n - 1}"] * 3)) for n in range(1, 21)),
+)
+KEPT = [pytest.param(c.values[0], id=c.id) for c in CASES if not c.values[0].refuse]
+
+
+def lengths(every: parts.Parts, final: str, chosen: tuple[str, ...]) -> list[int]:
+    """Count what each statement is written out: those of the chosen parts, and the last one."""
+    known: list[str] = []
+    found = []
+    for name, last in [*((name, f"select * from {name}") for name in chosen), ("", final)]:
+        before = tuple((n, "select * from a table" if n in known else body) for n, body in every)
+        found.append(parts.written_out(parts.needed(before, last), last))
+        known.append(name)
+    return found
+
+
+def test_a_chain_is_cut_into_short_pieces() -> None:
+    final = "select x from _changes_20"
+    assert parts.written_out(CHAIN, final) > 3**20
+
+    chosen = parts.first(CHAIN, final, 100)
+
+    assert chosen == tuple(sorted(chosen, key=lambda name: int(name.rsplit("_")[-1])))
+    assert len(chosen) <= 10
+    assert max(lengths(CHAIN, final, chosen)) <= 101
+
+
+def test_a_short_statement_stays_whole() -> None:
+    assert parts.first(CHAIN[:4], "select x from _changes_3", 41) == ()
+    assert parts.first(CHAIN[:4], "select x from _changes_3", 40) != ()
+
+
+def test_what_is_long_as_it_stands_stays_so() -> None:
+    """Nothing is read twice, or there is nothing below it to be computed: no choice makes it shorter."""
+    final = " union all ".join("select x from _old_1" for _ in range(300))
+
+    assert parts.first((("_old_1", "select 1 as x"),), final, 200) == ()
+
+
+def test_changes_are_computed_rather_than_whole_tables() -> None:
+    every = (("_in_1", "select 1"), ("_old_2", "from _in_1"), ("_changes_3", "from _in_1"))
+    final = " ".join(["_old_2"] * 6 + ["_changes_3"] * 5)
+
+    assert parts.first(every, final, 20) == ("_changes_3",)
+
+
+def test_only_what_is_read_is_kept() -> None:
+    every = (("a", "select 1"), ("b", "from a"), ("c", "from a"), ("d", "from c"))
+
+    assert [name for name, _ in parts.needed(every, "from d")] == ["a", "c", "d"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", KEPT)
+def test_statements_are_split_where_they_are_joined(case: Case) -> None:
+    """Literals, comments and names of a model may hold anything."""
+    for text in statements(case):
+        every, final = parts.split(text)
+
+        assert parts.joined(every, final) == text
+        assert not text.startswith("with\n") or every
+        assert not re.search(r"^with\n", final)
+        *before, last = lengths(every, final, parts.first(every, final, 30))
+        assert max(before, default=0) <= 31
+        assert last <= parts.written_out(every, final)
+
+
+def statements(case: Case) -> list[str]:
+    """Write each statement of a case for Spark: the first tick, one in which all changed, one that starts anew."""
+    memory, found = Memory(case.tables, case.views), []
+    for model in memory.compiled:
+        for stage in model.stages:
+            for fresh, whole in ((True, False), (False, False), (False, True)):
+                tick = Tick(Moment(START, START), frozenset(stage.inputs), fresh, whole)
+                prepared = prepare(stage, tick, "spark", memory.full(model.name, START))
+                match prepared.statement if prepared else None:
+                    case Merge(delta=sql) | Append(sql=sql) | Replace(sql=sql):
+                        found.append(sql)
+                    case Overwrite(sql=sql, touched=touched):
+                        found += [sql, touched]
+    return found

@@ -1,0 +1,101 @@
+"""A statement that is written once for all ticks of its kind is what it would be if it were written anew."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+
+import pytest
+import sqlglot
+
+from sqlrun.engine_api import Dialect
+from sqlrun.incremental import statement_cache
+from sqlrun.incremental.landing import query as landing_query
+from sqlrun.incremental.script import Moment
+from sqlrun.incremental.stages import Stage
+from sqlrun.incremental.statements import Prepared, Tick, prepare
+from sqlrun.pipeline import prepare as prepare_project
+from sqlrun.runtime.lru import Recent
+from tests.support.projects import ROOT
+
+SPACE = prepare_project(ROOT).space
+STAGES = [stage for model in SPACE.tables for stage in model.stages if stage.method not in ("land", "full")]
+NOON = datetime(2026, 1, 10, 12, 5, tzinfo=timezone.utc)
+TIMES = (
+    Moment(NOON, NOON - timedelta(minutes=5)),
+    Moment(NOON, NOON),
+    Moment(NOON.replace(microsecond=7), NOON - timedelta(days=400)),
+)
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statement_cache, "_kept", Recent(statement_cache.MOST))
+
+
+@pytest.mark.parametrize("stage", STAGES, ids=[stage.name for stage in STAGES])
+@pytest.mark.parametrize("dialect", ["duckdb", "spark"])
+@pytest.mark.slow
+def test_it_is_the_statement_of_its_own_tick(stage: Stage, dialect: Dialect) -> None:
+    """Whatever tick it was written in first."""
+    some = frozenset(stage.inputs)
+    kinds = [(some, False, False), (frozenset(stage.inputs[:1]), False, False), (frozenset(), False, False)]
+    kinds += [(some, True, False), (some, False, True)]
+    for changed, fresh, whole in kinds:
+        for moment in TIMES:
+            tick = Tick(Moment(moment.as_of, None) if fresh else moment, changed, fresh, whole)
+            assert statement_cache.prepared(stage, tick, dialect, list) == prepare(stage, tick, dialect, "")
+
+
+def test_it_is_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Tick] = []
+
+    def counted(stage: Stage, tick: Tick, dialect: Dialect, full: str) -> Prepared | None:
+        asked.append(tick)
+        return prepare(stage, tick, dialect, full)
+
+    monkeypatch.setattr(statement_cache, "prepare", counted)
+    stage = next(stage for stage in STAGES if stage.moves)
+    texts = {
+        str(statement_cache.prepared(stage, Tick(m, frozenset(stage.inputs), False), "duckdb", list)) for m in TIMES
+    }
+    assert len(texts) == len(TIMES)
+    assert len(asked) == 2  # one for a clock that went on, one for a clock that stood
+
+
+@pytest.mark.parametrize("text", ["select date '1111-11-12'", "select a as `b 1212-12-13`", "select '1111-11-12 13'"])
+def test_a_query_that_names_such_a_time_is_written_anew(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[datetime] = []
+
+    def counted(stage: Stage, tick: Tick, dialect: Dialect, full: str) -> Prepared | None:
+        asked.append(tick.moment.as_of)
+        return prepare(stage, tick, dialect, full)
+
+    monkeypatch.setattr(statement_cache, "prepare", counted)
+    tree = sqlglot.parse_one(text, read="databricks")
+    stage = STAGES[0]
+    for _ in range(2):
+        tick = Tick(TIMES[0], frozenset(stage.inputs), False)
+        assert statement_cache.prepared(stage, tick, "duckdb", lambda: [tree]) == prepare(stage, tick, "duckdb", "")
+    assert asked == [NOON, NOON]
+
+
+@pytest.mark.slow
+def test_the_oldest_statements_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statement_cache, "_kept", Recent(1))
+    for stage in STAGES:
+        statement_cache.prepared(stage, Tick(TIMES[0], frozenset(stage.inputs), False), "duckdb", list)
+    assert len(statement_cache._kept) == 1
+
+
+def test_landing_is_written_once_but_for_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = next(m for m in SPACE.tables if m.source is not None)
+    assert model.source is not None
+    asked: list[str] = []
+    monkeypatch.setattr(landing_query, "_modelled", lambda stage, dialect: asked.append(dialect) or "select 1")
+    rules = SPACE.rules[model.name]
+    for moment in TIMES[:2] * 2 + TIMES[2:]:
+        text = landing_query.query(model.own, model.source, rules, "duckdb", moment.as_of)
+        assert f"timestamptz '{moment.as_of:%Y-%m-%d %H:%M:%S.%f}+00'" in text
+    assert len(asked) == 1
+    fewer = landing_query.query(model.own, model.source, rules[1:], "duckdb", NOON)
+    assert len(asked) == 2 and rules[0].reason not in fewer

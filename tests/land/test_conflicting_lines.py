@@ -1,0 +1,72 @@
+"""Lines of one key and version whose content differs: what counts depends on the set of lines, not on their order."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.events import TickResult
+from tests.support import whole
+from tests.support.projects import Site, copy_project
+from tests.support.script import FIVE, START, order
+
+pytestmark = pytest.mark.slow
+# All are the first version of one order, so of one event.
+CONFLICTS = (
+    order("1", START),
+    order("1", START, status="delivered"),
+    order("1", START, items=(("d001", 2, "10.00"), ("d002", 1, "1.00"))),
+)
+
+
+def told(result: TickResult) -> list[tuple[str, int, tuple[str, ...]]]:
+    return [(c.status, c.unexpected, c.samples) for c in result.checks if c.type == "repeats"]
+
+
+def test_users_are_told_in_the_tick_in_which_they_come(tmp_path: Path) -> None:
+    """Whether both lines come in one tick or the second much later; copies are nothing to tell."""
+    site = Site(copy_project(tmp_path), DuckDBEngine())
+    plays = (
+        ([CONFLICTS[0], CONFLICTS[0], order("2", START)], 0),
+        ([order("2", START)], 0),
+        ([CONFLICTS[1]], 1),
+        ([order("2", START, version=2)], 0),
+        ([order("3", START), order("3", START, status="delivered"), order("2", START, status="delivered")], 2),
+    )
+    for number, (lines, conflicts) in enumerate(plays):
+        site.write(f"{number}.jsonl", lines)
+        found = told(site.tick(START + (number + 1) * FIVE))
+        assert [(status, count) for status, count, _ in found] == ([("warn", conflicts)] if conflicts else [])
+        assert all("event_id=" in sample for _, _, samples in found for sample in samples)
+
+
+def kept(folder: Path, ticks: list[list[str]]) -> list[dict[str, object]]:
+    """Land the lines tick by tick and give the orders that are kept; each table equals its own query run in full."""
+    folder.mkdir()
+    site = Site(copy_project(folder), DuckDBEngine())
+    for number, lines in enumerate(ticks):
+        site.write(f"{number}.jsonl", [*lines, order(f"2{number}", START)])
+        as_of = START + (number + 1) * FIVE
+        site.tick(as_of)
+        assert whole.differences(site, as_of) == {}
+    return [row for row in site.rows("stg_orders") if row["order_id"] == "x1"]
+
+
+def test_the_winner_does_not_depend_on_arrival(tmp_path: Path) -> None:
+    ways = [[[line] for line in some] for some in itertools.permutations(CONFLICTS)][::2]
+    ways += [[list(CONFLICTS)], [list(CONFLICTS[1:]), [CONFLICTS[0]]]]
+    found = [kept(tmp_path / str(number), way) for number, way in enumerate(ways)]
+
+    assert len(found[0]) == 1
+    assert all(each == found[0] for each in found)
+    assert found[0][0]["status"] == "placed"  # `placed` comes after `delivered`, and two lines after one
+    assert len(found[0][0]["items"]) == 2  # type: ignore[arg-type]
+
+
+def test_exact_copies_and_higher_versions_are_as_before(tmp_path: Path) -> None:
+    higher = order("1", START, version=2, status="cancelled")
+    (row,) = kept(tmp_path / "a", [[CONFLICTS[0], CONFLICTS[0]], [higher], [CONFLICTS[1]]])
+    assert row["order_version"] == 2 and row["is_cancelled"]

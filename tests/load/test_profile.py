@@ -1,0 +1,130 @@
+"""Profiles; the problems are in tests/cases/errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from sqlrun.cli.main import main
+from sqlrun.engines import factory as engine_factory
+from sqlrun.errors import ProjectError
+from sqlrun.load import profile
+from tests.support import shops
+
+ROOT = Path(__file__).parents[2]
+
+
+def write(folder: Path, text: str) -> Path:
+    (folder / "profiles").mkdir()
+    (folder / "profiles" / "own.yml").write_text(text)
+    return folder
+
+
+def test_the_environment_fills_values_in(tmp_path, monkeypatch):
+    monkeypatch.setenv("LAKE", "lake")
+    monkeypatch.setenv("THREADS", "3")
+    text = "engine: spark\nwarehouse: x/${LAKE}/y\nthreads: ${THREADS}\n"
+    text += "settings: {a.b: '${LAKE}-$${LAKE}', c: true, d: 4}\n"
+    found = profile.load(write(tmp_path, text), "own")
+
+    assert (found.name, found.engine, found.threads) == ("own", "spark", 3)
+    assert found.warehouse == str(tmp_path.resolve() / "x" / "lake" / "y")
+    assert found.settings == {"a.b": "lake-${LAKE}", "c": "true", "d": "4"}
+
+
+@pytest.mark.parametrize("line", ["engine: ${SECRET}", "threads: ${SECRET}", "warehouse: 's3://${SECRET}'"])
+def test_a_value_from_the_environment_is_never_shown(tmp_path, monkeypatch, line):
+    monkeypatch.setenv("SECRET", "hunter2")
+    lines = {"engine": "engine: spark", "warehouse": "warehouse: lake", line.partition(":")[0]: line}
+
+    with pytest.raises(ProjectError) as caught:
+        profile.load(write(tmp_path, "\n".join(lines.values())), "own")
+
+    assert [problem.code for problem in caught.value.problems] == ["SR131"]
+    assert "${SECRET}" in str(caught.value) and "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("folder", [".", "..", "/", "models/..", "'${NOTHING}'"])
+def test_a_warehouse_never_holds_the_project(tmp_path, monkeypatch, folder):
+    monkeypatch.setenv("NOTHING", "")
+
+    with pytest.raises(ProjectError, match="SR131"):
+        profile.load(write(tmp_path, f"engine: duckdb\nwarehouse: {folder}\n"), "own")
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("", "SR103"),
+        ("engine: spark\n", "SR104"),
+        ("engine: [\n", "SR101"),
+        ("engine: spark\nwarehouse: a\nsettings: [a]\n", "SR103"),
+        ("engine: spark\nwarehouse: a\nsettings: {a: [1]}\n", "SR103"),
+        ("engine: spark\nwarehouse: a\nthread: 2\n", "SR102"),
+        ("engine: spark\nwarehouse: a\nthreads: 0\n", "SR131"),
+        ("engine: spark\nwarehouse: ${A-b}\n", "SR132"),
+    ],
+)
+def test_odd_profiles_are_one_problem(tmp_path, text, code):
+    with pytest.raises(ProjectError) as caught:
+        profile.load(write(tmp_path, text), "own")
+
+    assert [problem.code for problem in caught.value.problems] == [code]
+
+
+def test_a_name_is_no_path(tmp_path):
+    (tmp_path / "secret.yml").write_text("engine: spark\nwarehouse: a\n")
+
+    with pytest.raises(ProjectError, match="SR130"):
+        profile.load(write(tmp_path, ""), "../secret")
+
+
+@pytest.mark.parametrize(("name", "engine"), [("local", "spark"), ("duckdb", "duckdb")])
+def test_the_profiles_of_the_project_work_untouched(name, engine):
+    found = profile.load(ROOT, name)
+
+    assert (found.engine, found.warehouse) == (engine, str(ROOT.resolve() / "warehouse" / name))
+
+
+def test_what_duckdb_refuses_is_told_at_its_line_before_a_build(tmp_path, monkeypatch):
+    """Not by each seed and landing of a tick that has begun; a value from the environment is not shown."""
+    monkeypatch.setenv("LIMIT", "hunter2")
+    text = "engine: auto\nwarehouse: lake\nsettings:\n  threads: 2\n  memory_limit: ${LIMIT}\n  memory_limits: 1GB\n"
+    root = write(tmp_path, text + "  spark.driver.memory: 4g\n")
+    found = engine_factory.refused(profile.load(root, "own"))
+
+    error = profile.refusal(root, "own", found)
+
+    assert list(found) == ["memory_limit", "memory_limits"]
+    assert [(problem.code, problem.place.line) for problem in error.problems] == [("SR131", 5), ("SR131", 6)]
+    assert "`memory_limits: 1GB`: " in str(error) and "${LIMIT}" in str(error) and "hunter2" not in str(error)
+
+
+def test_a_setting_of_spark_s_is_refused_where_only_duckdb_works(tmp_path):
+    root = write(tmp_path, "engine: duckdb\nwarehouse: lake\nsettings: {spark.driver.memory: 4g}\n")
+
+    error = profile.refusal(root, "own", engine_factory.refused(profile.load(root, "own")))
+
+    assert "for the engines spark and auto" in str(error)
+
+
+@pytest.mark.parametrize("text", ["settings: {memory_limit: 2GB, threads: 2}", "settings: {}", ""])
+def test_what_duckdb_takes_is_not_refused(tmp_path, text):
+    root = write(tmp_path, f"engine: duckdb\nwarehouse: lake\n{text}\n")
+
+    assert engine_factory.refused(profile.load(root, "own")) == {}
+
+
+def test_a_build_with_settings_that_duckdb_refuses_writes_nothing(tmp_path):
+    made = shops.project(tmp_path / "shops")
+    (made / "profiles" / "local.yml").write_text("engine: duckdb\nwarehouse: lake\nsettings: {memory_limit: abc}\n")
+
+    result = CliRunner().invoke(main, ["--project-dir", str(made), "build"])
+
+    assert result.exit_code == 2
+    assert (
+        "DuckDB doesn't take the setting `memory_limit: abc`" in result.output and "Running with" not in result.output
+    )
+    assert not (made / "lake").exists()

@@ -1,0 +1,244 @@
+"""What a table's rows add up to: the same however it came about, another when a write is torn, doubled or changed."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from sqlrun.engine_api import StoredColumn
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.maintain import changed_rows, checksums, row_hash
+from sqlrun.maintain.changed_rows import Change
+from sqlrun.maintain.checksums import Checksum
+from sqlrun.operations import sampling
+from sqlrun.operations.outcome_lines import checksum as told
+from sqlrun.operations.verify import verify
+from sqlrun.publish.table_state import Published, from_json, to_json
+from sqlrun.transpile.writer import type_name
+from tests.support import row_texts
+from tests.support.projects import Site
+from tests.support.script import FIVE, START, order, site_of_orders
+
+ENGINE = DuckDBEngine()
+
+
+def numbers() -> list[int]:
+    """Number the rows on DuckDB."""
+
+    def cast(text: str, kind: str) -> str:
+        zone = " at time zone 'UTC'" if kind == "timestamp" else ""
+        return f"cast({text}{zone} as {type_name(kind, 'duckdb')})"
+
+    number = row_hash.number(row_texts.COLUMNS, "duckdb")
+    found = (ENGINE.query(f"select {number} as n from ({row})", ()) for row in row_texts.rows(row_texts.DUCKDB, cast))
+    return [int(table.to_pylist()[0]["n"]) for table in found]
+
+
+@pytest.mark.slow
+def test_each_value_counts_but_inexact_ones() -> None:
+    """Rows that differ in one value have other numbers; spark/test_checksums_spark.py has the same ones."""
+    found = numbers()
+
+    assert len(set(found[:-1])) == len(found) - 1
+    assert found[-1] == found[-2]
+    assert all(0 <= number < 16**15 for number in found)
+
+
+@pytest.mark.slow
+def test_numbers_are_those_of_ledgers_already_written() -> None:
+    """A checksum that a ledger has must be come to again, whatever is done to write the texts sooner."""
+    assert numbers()[:3] == [283297979502278800, 391728499445127486, 426544143608442522]
+    assert hashlib.md5(repr(numbers()).encode()).hexdigest() == "d20f706e1c53c4a6cbc84d706e72e16c"
+
+
+@pytest.mark.slow
+def test_texts_of_nested_values_are_those_of_ledgers_already_written() -> None:
+    columns = [
+        StoredColumn("lines", "array<struct<id:string,price:decimal(9,2),tags:array<string>>>"),
+        StoredColumn("of", "struct<inner:struct<a:string>,n:int>"),
+        StoredColumn("counts", "map<string,array<int>>"),
+    ]
+    values = (
+        "[null, {'id': null, 'price': 1, 'tags': ['x', null]}, {'id': '', 'price': null, 'tags': null}]",
+        "{'inner': null, 'n': null}",
+        "map(['b', 'a'], [null, [1, null]])",
+    )
+    items = [f"cast({v} as {type_name(c.type, 'duckdb')}) as {c.name}" for v, c in zip(values, columns, strict=True)]
+    text = row_hash.row(columns, "duckdb", "salt:")
+
+    (row,) = ENGINE.query(f"select {text} as t from (select {', '.join(items)})", ()).to_pylist()
+
+    assert row["t"] == "salt:[~,(~|1.00|[1:x,~]),(0:|~|~)]|(~|~)|[(1:a|[1,~]),(1:b|~)]|"
+
+
+def test_texts_can_not_run_into_each_other() -> None:
+    columns = [StoredColumn("a", "string"), StoredColumn("b", "string")]
+    text = row_hash.row(columns, "duckdb")
+    shown = [
+        ENGINE.query(f"select {text} as t from (select {a} as a, {b} as b)", ()).to_pylist()[0]["t"]
+        for a, b in (("'x'", "'|1:y'"), ("'x|1'", "'y'"), ("null", "'~'"), ("'~'", "null"), ("'x'", "'y'"))
+    ]
+
+    assert len(set(shown)) == len(shown)
+
+
+def test_a_sample_takes_about_its_share_and_others_for_another_seed() -> None:
+    key = [StoredColumn("n", "bigint")]
+
+    def taken(percent: float, seed: int) -> set[int]:
+        where = sampling.Sample(percent, seed).condition(key, "duckdb")
+        table = ENGINE.query(f"select n from (select range as n from range(20000)) where {where}", ())
+        return {row["n"] for row in table.to_pylist()}
+
+    some, others = taken(10, 1), taken(10, 2)
+    assert 1700 < len(some) < 2300 and 1700 < len(others) < 2300
+    assert len(some & others) < 400
+    assert taken(10, 1) == some <= taken(20, 1)
+    assert len(taken(100, 3)) == 20000
+
+
+def test_a_checksum_is_written_and_read() -> None:
+    made = Checksum(3, 2**64 - 1)
+
+    assert checksums.read(str(made)) == made
+    assert made.plus(Checksum(-1, 2)) == Checksum(2, 1)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
+    """Two ticks; in the second an order is corrected, one comes with an unknown field, and lines are set aside."""
+    made = site_of_orders(tmp_path_factory.mktemp("sums"), 19)
+    made.tick(START)
+    new = order("30", START).replace("{", '{"tip": 1, ', 1)
+    made.write("1.jsonl", [order("3", START - 3 * FIVE, version=2, restaurant="r9001"), new, "{", "[]"])
+    made.write("2.jsonl", ["no JSON"])
+    made.tick(START + FIVE)
+    return made
+
+
+def published(site: Site) -> Published:
+    found = site.ledger.read().published
+    assert found is not None
+    return found
+
+
+def compared(site: Site, given: Published) -> dict[str, checksums.Found]:
+    return {found.table: found for found in checksums.compare(site.warehouse, given, tuple(site.prepared.graph.order))}
+
+
+@pytest.mark.slow
+def test_every_table_adds_up_after_each_tick(site: Site) -> None:
+    """Hidden tables, seeds and landing tables too; added to by a tick, they are what is there."""
+    now = published(site)
+    found = compared(site, now)
+
+    assert set(found) == set(now.tables)
+    assert [name for name, one in found.items() if not one.ok] == []
+    assert found["stg_orders"].told.rows == 20
+    before = site.ledger.published(1)
+    assert before is not None and all(one.ok for one in compared(site, before).values())
+    assert before.tables["stg_orders"].checksum != now.tables["stg_orders"].checksum
+    assert before.tables["restaurants"].checksum == now.tables["restaurants"].checksum
+    assert from_json(to_json(now.tables)) == dict(now.tables)
+
+
+@pytest.mark.slow
+def test_a_change_read_at_once_is_what_each_question_finds(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    progress, changes = site.published[-1], dict[str, Change]()
+    for model in progress.plan.models:
+        state = progress.plan.tables[model.name].state
+        assert state is not None
+        commits = progress.commits(model.name, state.version, progress.states[model.name].version)
+        at_once, by_itself = (way(progress, model, commits) for way in (changed_rows.read, changed_rows._one_by_one))
+        changes[model.name] = at_once
+
+        assert at_once.rows is not None and by_itself.rows is not None and at_once.added is not None
+        assert sorted(map(str, at_once.rows.to_pylist())) == sorted(map(str, by_itself.rows.to_pylist()))
+        assert replace(at_once, rows=None, added=None, grew=False) == replace(by_itself, rows=None)
+        assert checksums.after(progress, model.name, at_once.added) == checksums.after(progress, model.name)
+        if at_once.count:
+            monkeypatch.setattr(changed_rows, "LARGE", at_once.count - 1)
+            large = changed_rows.read(progress, model, commits)
+            assert large == replace(at_once, rows=None, added=large.added, grew=large.grew)
+            monkeypatch.undo()
+
+    landed, orders = changes["stg_order_events"], changes["stg_orders"]
+    assert (landed.count, landed.files, landed.rescued, landed.quarantined) == (2, 2, 1, 3)
+    assert landed.grew and not orders.grew
+    assert orders.added is not None and (orders.count, orders.added.rows) == (2, 1)
+
+
+def test_halves_of_numbers_do_not_run_over() -> None:
+    most = 16**15 - 1
+    found = pa.table({"_weight": [1] * 20 + [-1] * 3, "_sqlrun.number": [most] * 20 + [most, 1, 0]})
+
+    assert changed_rows._added(found) == Checksum(17, (19 * most - 1) % 2**64)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["doubled", "torn", "changed"])
+def test_what_was_done_behind_its_back_is_found(site: Site, how: str) -> None:
+    """A write that came twice, one that lost a file, and one of a value: each table is then another."""
+    now = published(site)
+    state = now.tables["stg_orders"]
+    path = f"{site.warehouse}/{state.path}"
+    table = DeltaTable(path)
+    match how:
+        case "doubled":
+            write_deltalake(path, pa.table(table.scan().read_all()).slice(0, 1), mode="append")
+        case "torn":
+            table.delete("order_id = 'x7'")
+        case "changed":
+            table.update(updates={"status": "'lost'"}, predicate="order_id = 'x7'")
+    version = DeltaTable(path).version()
+    after = replace(now, tables={**now.tables, "stg_orders": replace(state, version=version)})
+    found = compared(site, after)
+    table.update_incremental()
+    table.restore(state.version)
+
+    assert [name for name, one in found.items() if not one.ok] == ["stg_orders"]
+    lines = [str(getattr(line, "text", line)) for line in told(found["stg_orders"])]
+    assert lines[0] == "FAIL stg_orders doesn't add up"
+    assert (len(lines) == 2) == (how == "changed")
+
+
+@pytest.mark.slow
+def test_a_file_that_is_gone_is_told(site: Site) -> None:
+    now = published(site)
+    state = now.tables["stg_orders"]
+    file = next(Path(file) for file in DeltaTable(f"{site.warehouse}/{state.path}", version=state.version).file_uris())
+    kept = file.read_bytes()
+    file.unlink()
+    try:
+        found = compared(site, now)["stg_orders"]
+    finally:
+        file.write_bytes(kept)
+
+    assert found.there is None and not found.ok and file.name in found.message
+
+
+@pytest.mark.slow
+def test_a_sample_of_keys_finds_what_is_wrong_with_them(site: Site) -> None:
+    """A hundred of 100 keys is all; of a few, each that is wrong is found by some seed, and none by another."""
+    now = published(site)
+    names = ("stg_orders", "restaurant_windows")
+    whole = list(verify(site.prepared.space, site.warehouse, now, names, 5, sampling.Sample(100, 0)))
+    parts = [list(verify(site.prepared.space, site.warehouse, now, names, 5, sampling.Sample(30, s))) for s in (1, 2)]
+    state = now.tables["stg_orders"]
+    table = DeltaTable(f"{site.warehouse}/{state.path}")
+    table.delete("order_id = 'x7'")
+    after = replace(now, tables={**now.tables, "stg_orders": replace(state, version=table.version())})
+    found = [
+        next(verify(site.prepared.space, site.warehouse, after, ("stg_orders",), 5, sampling.Sample(30, seed))).missing
+        for seed in range(8)
+    ]
+    table.restore(state.version)
+
+    assert [(v.rows, v.ok) for v in whole] == [(20, True), (whole[1].rows, True)]
+    assert all(v.ok and v.sampled and v.rows < 20 for v in [part[0] for part in parts])
+    assert sorted(set(found)) == [0, 1]

@@ -1,0 +1,335 @@
+"""Whose turn it is with `engine: auto`: what goes to Spark, what is told of it, and that nothing else needs it.
+
+Here Spark is a second DuckDB that goes by its name; `spark/test_turns_spark.py` has the real one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from sqlrun.engine_api import Write, Written
+from sqlrun.engines.auto import AutoEngine, size_of
+from sqlrun.engines.delta import features as delta_features
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.engines.spark import session as spark_session
+from sqlrun.errors import EngineError, UnsuitedError
+from sqlrun.events import StageReceipt, TickResult
+from sqlrun.land import land
+from sqlrun.maintain import engine_selection
+from sqlrun.plan.engine_cost import Past
+from sqlrun.system_tables import receipts
+from tests.engines.test_landed_elsewhere import LINE
+from tests.run.test_machine import project
+from tests.support.projects import Site, now
+from tests.support.script import FIVE, START
+from tests.support.whole import differences
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unchecked")]
+WHY = "hash() runs on Spark alone"
+
+
+class Stand(DuckDBEngine):
+    """An engine by Spark's name, which writes what delta-rs says it can't."""
+
+    name = "spark"
+    is_up = False
+
+    def start(self) -> None:
+        super().start()
+        self.is_up = True
+
+    def _require_written(self, table: Any, name: str) -> None:
+        """Spark writes them all."""
+
+
+def auto(**given: Any) -> AutoEngine:
+    made = AutoEngine(**given)
+    made.spark = Stand()  # type: ignore[assignment]
+    return made
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    made = Site(project(tmp_path / "shops"), auto())
+    made.write("0.jsonl", [LINE % "a", LINE % "b"])
+    yield made
+    made.engine.close()
+
+
+@pytest.fixture
+def large() -> Iterator[None]:
+    """Every change counts as a large one."""
+    with mock.patch.object(engine_selection, "FEW", 0):
+        yield
+
+
+def engine_of(site: Site) -> AutoEngine:
+    assert isinstance(site.engine, AutoEngine)
+    return site.engine
+
+
+def stages(result: TickResult) -> dict[str, StageReceipt]:
+    return {stage.table: stage for node in result.nodes for stage in node.stages}
+
+
+def by(result: TickResult, engine: str) -> set[str]:
+    """Name the tables that an engine has committed."""
+    return {name for name, stage in stages(result).items() if stage.engine == engine and stage.receipt.commits}
+
+
+def test_a_project_without_need_of_spark_starts_no_jvm(tmp_path: Path) -> None:
+    """It lands, builds, takes in changes, finds nothing new and goes back, and Spark is never asked for."""
+    site = Site(project(tmp_path / "shops"), AutoEngine())
+    site.write("0.jsonl", [LINE % "a"])
+    with mock.patch.object(spark_session, "session_of", side_effect=AssertionError("Spark was started")):
+        for step in range(3):
+            assert site.tick(START + step * FIVE).published
+            assert differences(site, START + step * FIVE) == {}
+            if not step:
+                site.write("1.jsonl", [LINE % "b"])
+        table = site.ledger.read().published
+        assert table is not None
+        path = f"{site.warehouse}/{table.tables['mart_best'].path}"
+        delta_table.delete_rows(path, "true")  # as a tick that never was
+        assert site.tick(START + 3 * FIVE).published
+    assert differences(site, START + 3 * FIVE) == {}
+    assert not engine_of(site).spark.is_up
+    site.engine.close()
+
+
+def test_a_model_for_spark_alone_goes_there_and_says_why(site: Site) -> None:
+    """Only its tables do; a tick without news for it starts nothing."""
+    engine_of(site).alone = {"fct_slots": WHY}
+
+    result = site.tick(START)
+
+    assert result.published and differences(site, START) == {}
+    assert {name.partition("__")[0] for name in by(result, "spark")} == {"fct_slots"}
+    assert stages(result)["fct_slots"].note == f"fct_slots is maintained by Spark: {WHY}"
+    assert {"stg_lines", "stg_sales", "mart_best"} <= by(result, "duckdb")
+    assert not any(stage.note for name, stage in stages(result).items() if not name.startswith("fct_slots"))
+
+
+def test_an_idle_tick_does_not_start_spark_for_a_model_of_its_own(site: Site) -> None:
+    engine_of(site).alone = {"mart_best": WHY}
+    assert site.tick(START).published
+    engine_of(site).spark = again = Stand()  # type: ignore[assignment]
+
+    idle = site.tick(START)
+
+    assert idle.published and not again.is_up
+    assert not any(stage.note for stage in stages(idle).values())
+
+
+@pytest.mark.usefixtures("large")
+def test_what_does_not_fit_the_memory_goes_to_spark(site: Site) -> None:
+    with mock.patch.object(AutoEngine, "memory", 1):
+        result = site.tick(START)
+
+    assert result.published and differences(site, START) == {}
+    assert {"stg_sales", "fct_slots", "mart_best"} <= by(result, "spark")
+    assert stages(result)["stg_sales"].note == (
+        "stg_sales is maintained by Spark in this tick: about 0.0 GiB to work on, DuckDB may use 0.0 GiB"
+    )
+
+
+@pytest.mark.usefixtures("large")
+def test_receipts_of_the_warehouse_decide(site: Site) -> None:
+    """Where DuckDB has been slow, Spark's turn comes; the next prediction may say otherwise again."""
+    slow = [Past("duckdb", name, 1, 1_000, 900.0) for name in ("stg_sales", "mart_best") for _ in range(9)]
+    with mock.patch.object(receipts, "past", return_value=tuple(slow)):
+        first = site.tick(START)
+    site.write("1.jsonl", [LINE % "c"])
+    second = site.tick(START + FIVE)
+
+    assert {"stg_sales", "mart_best"} <= by(first, "spark")
+    assert by(second, "spark") == set()
+    assert second.published and differences(site, START + FIVE) == {}
+
+
+def test_a_table_is_sized_without_what_was_just_committed(site: Site, large: None) -> None:
+    """As long as that is little: what its input's files were before the tick needn't be read back."""
+    site.write("more.jsonl", [LINE % f"m{n}" for n in range(9)])
+    site.tick(START)
+    progress = site.published[-1]
+    landing = next(model.name for model in progress.plan.models if model.source is not None)
+    path, before = progress.plan.tables[landing].spec.path, progress.states[landing].version
+    asked: list[int] = []
+    really = engine_selection.size
+
+    def size(where: str, version: int) -> tuple[int, int]:
+        asked.extend([version] * (where == path))
+        return really(where, version)
+
+    with mock.patch.object(engine_selection, "size", size):
+        site.write("1.jsonl", [LINE % "c"])
+        site.tick(START + FIVE)
+        few = list(asked)
+        site.write("2.jsonl", [LINE % f"n{n}" for n in range(99)])
+        site.tick(START + 2 * FIVE)
+
+    assert few
+    assert set(few) == {before}
+    assert asked[-1] == before + 2
+
+
+def test_receipts_keep_the_engine_of_each_table(site: Site) -> None:
+    engine_of(site).alone = {"mart_best": WHY}
+    receipts.write(site.warehouse, site.tick(START), "duckdb", now())
+
+    found = {one.table: one.engine for one in receipts.past(site.warehouse)}
+
+    assert found["mart_best"] == "spark" and found["stg_lines"] == found["stg_sales"] == "duckdb"
+
+
+def test_receipts_that_cannot_be_read_are_no_receipts(tmp_path: Path) -> None:
+    folder = Path(receipts.path_of(str(tmp_path))) / "_delta_log"
+    folder.mkdir(parents=True)
+    (folder / f"{0:020}.json").write_text("torn")
+
+    assert receipts.past(str(tmp_path)) == ()
+
+
+def running_out(name: str, *, after: bool = False) -> Any:
+    """Have DuckDB run out of memory at a table, before or after its commit."""
+    real = DuckDBEngine.write
+
+    def write(self: DuckDBEngine, write: Write) -> Written:
+        if write.table.name != name or isinstance(self, Stand):
+            return real(self, write)
+        if after:
+            real(self, write)
+        raise UnsuitedError("OutOfMemoryException: Out of Memory Error: failed to allocate", model=name)
+
+    return mock.patch.object(DuckDBEngine, "write", write)
+
+
+def test_what_runs_out_of_memory_is_done_again_by_spark_and_told(site: Site) -> None:
+    with running_out("stg_sales"):
+        result = site.tick(START)
+
+    assert result.published and differences(site, START) == {}
+    assert by(result, "spark") == {"stg_sales"}
+    assert stages(result)["stg_sales"].note == (
+        "stg_sales is maintained by Spark in this tick: OutOfMemoryException: Out of Memory Error: failed to allocate"
+    )
+
+
+def test_nothing_is_done_twice_where_a_commit_is_there(site: Site) -> None:
+    """The tick fails; the next build takes the commit back."""
+    with running_out("stg_sales", after=True):
+        result = site.tick(START)
+
+    assert not result.published
+    assert "OutOfMemoryException" in next(node.message for node in result.nodes if node.message)
+    assert site.tick(START).published and differences(site, START) == {}
+
+
+def test_duckdb_alone_says_that_memory_ran_out(tmp_path: Path) -> None:
+    """There is no other engine: the tick fails with what DuckDB says."""
+    site = Site(project(tmp_path / "shops"), DuckDBEngine())
+    site.write("0.jsonl", [LINE % "a"])
+
+    with running_out("stg_sales"):
+        result = site.tick(START)
+
+    assert not result.published
+    assert "OutOfMemoryException" in next(node.message for node in result.nodes if node.message)
+
+
+def test_a_table_with_features_that_only_spark_writes_is_spark_s(site: Site) -> None:
+    """Its restore, too: the feature came by a commit that no tick made."""
+    assert site.tick(START).published
+    published = site.ledger.read().published
+    assert published is not None
+    path = f"{site.warehouse}/{published.tables['stg_sales'].path}"
+    real = delta_features.foreign
+
+    def foreign(table: Any) -> tuple[str, ...]:
+        return ("clustering",) if "stg_sales" in table.table_uri else real(table)
+
+    site.write("1.jsonl", [LINE % "c"])
+    delta_table.delete_rows(path, "true")
+    with mock.patch.object(delta_features, "foreign", foreign):
+        result = site.tick(START + FIVE)
+
+    assert result.published and differences(site, START + FIVE) == {}
+    assert by(result, "spark") == {"stg_sales"}
+    assert stages(result)["stg_sales"].note == (
+        "stg_sales is maintained by Spark in this tick: stg_sales uses clustering of Delta, which delta-rs can't write"
+    )
+
+
+def test_java_that_is_missing_is_told_before_anything_is_written(site: Site) -> None:
+    engine_of(site).alone = {"mart_best": WHY}
+    with (
+        mock.patch.object(spark_session, "java_problem", return_value="Spark needs Java 17 or newer"),
+        pytest.raises(EngineError, match="Spark needs Java"),
+    ):
+        site.tick(START)
+
+    assert not list(Path(site.warehouse).glob("*/*/_delta_log"))
+
+
+def test_spark_starts_beside_the_rest_where_it_is_sure_to_be_needed(site: Site) -> None:
+    engine_of(site).alone = {"mart_best": WHY}
+    with mock.patch.object(AutoEngine, "warm", autospec=True) as warm:
+        site.tick(START)
+        site.tick(START)
+
+    assert warm.call_count == 1
+
+
+def test_what_landed_ahead_is_foreseen(site: Site) -> None:
+    """Spark begins to start when files land between ticks, and in a later process at the tick's own beginning."""
+    engine_of(site).alone = {"mart_best": WHY}
+    assert site.tick(START).published
+    engine_of(site).spark = Stand()  # type: ignore[assignment]
+    with mock.patch.object(AutoEngine, "warm", autospec=True) as warm:
+        site.write("1.jsonl", [LINE % "c"])
+        os.utime(site.orders / "1.jsonl", (0, 0))
+        land.ahead(site.published[-1], now())
+        assert warm.call_count == 1
+
+        land.ahead(site.published[-1], now())
+        assert warm.call_count == 1
+        assert site.tick(START + FIVE).published
+        assert warm.call_count == 2
+        assert site.tick(START + FIVE).published
+        assert warm.call_count == 2
+    assert differences(site, START + FIVE) == {}
+
+
+def test_sizes_and_settings_are_parted_between_the_engines() -> None:
+    """The memory that DuckDB may use is asked of DuckDB."""
+    made = AutoEngine({"memory_limit": "1GiB", "spark.driver.memory": "2g"})
+
+    assert made.memory == 1 << 30
+    assert made.spark._settings == {"spark.driver.memory": "2g"}
+    assert size_of("1.0 GiB") == 1 << 30
+    made.close()
+
+
+def test_features_are_read_off_the_protocol() -> None:
+    """What this project's tables have is written; what is unknown, or column mapping, is not."""
+
+    def table(version: int, features: list[str] | None = None) -> Any:
+        protocol = mock.Mock(min_writer_version=version, writer_features=features)
+        return mock.Mock(protocol=lambda: protocol)
+
+    assert delta_features.foreign(table(4)) == ()
+    assert delta_features.foreign(table(7, ["changeDataFeed", "deletionVectors"])) == ()
+    assert delta_features.foreign(table(7, ["clustering", "rowTracking", "appendOnly"])) == (
+        "clustering",
+        "rowTracking",
+    )
+    assert delta_features.foreign(table(5)) == ("columnMapping",)
+    assert delta_features.foreign(table(6)) == ("columnMapping", "identityColumns")
+    assert delta_features.foreign(table(7, None)) == ()

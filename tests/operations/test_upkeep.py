@@ -1,0 +1,368 @@
+"""`sqlrun maintain` changes files and no row; what a kept tick needs stays, and the next tick is true."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+from click.testing import CliRunner
+from deltalake import DeltaTable
+
+from sqlrun.cli.main import main
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.engines.delta import vacuum as delta_vacuum
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.errors import EngineError, UsageError
+from sqlrun.operations import maintenance, rollback
+from sqlrun.publish.ledger import Ledger
+from sqlrun.publish.reader import tick_of
+from sqlrun.report.console import Console
+from tests.support.delta_logs import commit_as_of
+from tests.support.projects import Site, copy_project, prepared
+from tests.support.script import FIVE, START, order
+from tests.support.whole import differences
+
+pytestmark = pytest.mark.slow
+NOW = datetime.now(timezone.utc)
+TICKS = 6
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Six ticks, each with two new orders and a correction of the one before."""
+    made = Site(copy_project(tmp_path_factory.mktemp("built")), DuckDBEngine())
+    for number in range(1, TICKS + 1):
+        at = START + number * FIVE
+        lines = [order(f"{number}-{n}", at - FIVE, restaurant=f"r900{n}") for n in range(2)]
+        if number > 1:
+            lines.append(order(f"{number - 1}-0", at - FIVE, restaurant="r9002", version=2))
+        made.write(f"{number}.jsonl", lines)
+        assert made.tick(at).published
+    return made.root
+
+
+@pytest.fixture
+def site(built: Path, tmp_path: Path) -> Site:
+    """Those ticks, in a folder of the test's own."""
+    return Site(shutil.copytree(built, tmp_path / "site"), DuckDBEngine())
+
+
+def maintained(site: Site, keep: int) -> maintenance.Done:
+    return maintenance.maintain(site.ledger, keep, NOW, lambda _: None)
+
+
+def files(site: Site) -> set[str]:
+    return {f.as_posix() for f in Path(site.warehouse).rglob("*.parquet") if "_delta_log" not in f.parts}
+
+
+def age(site: Site) -> None:
+    """Rewrite the logs as if there had been one commit a day, the newest of them weeks ago."""
+    for log in Path(site.warehouse).rglob("_delta_log/*.json"):
+        moment = int((NOW - timedelta(days=60 - int(log.stem))).timestamp() * 1000)
+        commit_as_of(log, moment)
+
+
+def test_rows_stay_and_files_are_fewer(site: Site) -> None:
+    before = site.everything()
+    assert live(site, "stg_order_events") == TICKS
+
+    done = maintained(site, TICKS)
+
+    assert done.tick == TICKS + 1
+    assert done.merged > done.made > 0
+    assert site.everything() == before
+    assert live(site, "stg_order_events") == 1
+
+
+def live(site: Site, name: str) -> int:
+    table = delta_table.open_table(f"{site.warehouse}/{tick_of(site.ledger).tables[name].path}")
+    return len(delta_table.files_at(table))
+
+
+def test_every_kept_tick_is_as_it_was(site: Site) -> None:
+    age(site)
+    kept = range(TICKS - 2, TICKS + 1)
+    before, count = {tick: site.everything(tick) for tick in kept}, len(files(site))
+
+    done = maintained(site, len(kept))
+
+    assert done.files > 0
+    assert len(files(site)) < count
+    assert {tick: site.everything(tick) for tick in kept} == before
+
+
+def test_the_next_ticks_are_true_and_an_idle_one_is_idle(site: Site) -> None:
+    age(site)
+    maintained(site, 1)
+
+    idle = site.tick(START + TICKS * FIVE)
+    assert {node.status for node in idle.nodes} == {"no-op"}
+    site.write("more.jsonl", [order("1-1", START, restaurant="r9002", version=3), order("new", START + TICKS * FIVE)])
+    assert site.tick(START + (TICKS + 1) * FIVE).published
+    assert differences(site, START + (TICKS + 1) * FIVE) == {}
+
+
+def test_a_file_is_deleted_and_counted_once(site: Site) -> None:
+    """delta-rs names it again for as long as the log tells of its removal."""
+    age(site)
+    before = files(site)
+    path = f"{site.warehouse}/{tick_of(site.ledger).tables['stg_orders'].path}"
+
+    count = delta_vacuum.vacuum(path, timedelta(hours=1))
+    version = delta_table.head(path)
+
+    assert count == len(before - files(site)) > 0
+    assert delta_vacuum.vacuum(path, timedelta(hours=1)) == 0
+    assert delta_table.head(path) == version
+
+
+def test_a_second_run_has_nothing_to_do(site: Site) -> None:
+    maintained(site, 2)
+
+    done = maintained(site, 2)
+
+    assert done.tick is None
+
+
+def test_going_back_to_a_kept_tick_works_after_it(site: Site) -> None:
+    age(site)
+    before = site.everything(TICKS - 1)
+    assert maintained(site, 3).files > 0
+
+    rollback.roll_back(site.ledger, TICKS - 1, NOW, Console(quiet=True))
+
+    assert site.everything() == before
+    site.write("more.jsonl", [order("new", START + TICKS * FIVE)])
+    assert site.tick(START + (TICKS + 1) * FIVE).published
+    assert differences(site, START + (TICKS + 1) * FIVE) == {}
+
+
+def test_a_tick_that_is_not_kept_is_not_gone_back_to(site: Site) -> None:
+    age(site)
+    assert maintained(site, 1).files > 0
+
+    with pytest.raises(UsageError, match=f"tick 2 is not kept any more; the oldest that is, is {TICKS}"):
+        rollback.roll_back(site.ledger, 2, NOW, Console(quiet=True))
+
+
+def test_a_table_of_an_old_meaning_goes_with_the_ticks_that_show_it(site: Site) -> None:
+    was = tick_of(site.ledger).tables["fct_restaurant_hours"].path
+    model = site.root / "models" / "facts" / "fct_restaurant_hours.sql"
+    model.write_text(model.read_text().replace("from slots\n", "from slots\n    where n_orders > 0\n"))
+    site.prepared = prepared(site.root)
+    assert site.tick(START + (TICKS + 1) * FIVE).published
+
+    assert maintained(site, 2).tables == ()
+    assert maintained(site, 1).tables == (was,)
+
+    assert not (Path(site.warehouse) / was).exists()
+    assert (Path(site.warehouse) / "_sqlrun").exists()
+    assert site.tick(START + (TICKS + 2) * FIVE).published
+
+
+def test_logs_and_books_become_short_and_kept_ticks_stay(site: Site) -> None:
+    """Below a checkpoint that all readers have found nothing is left but what a kept tick needs."""
+    age(site)
+    for table in tick_of(site.ledger, TICKS - 2).tables.values():
+        path = f"{site.warehouse}/{table.path}"
+        delta_table.open_table(path, table.version).create_checkpoint()
+    delta_table.open_table(site.ledger.path).create_checkpoint()
+    before = {tick: site.everything(tick) for tick in range(TICKS - 1, TICKS + 1)}
+    young = maintained(site, 2)
+    for file in Path(site.warehouse).rglob("*.checkpoint.parquet"):
+        os.utime(file, (0, 0))
+    rows = Path(f"{site.warehouse}/{tick_of(site.ledger).tables['stg_orders'].path}/_delta_log")
+
+    old = maintained(site, 2)
+
+    assert young.entries == 0 < old.entries
+    assert not (rows / f"{0:020}.json").exists()
+    assert not (Path(site.ledger.path) / "_delta_log" / f"{0:020}.json").exists()
+    assert {tick: site.everything(tick) for tick in before if tick > TICKS - 1} == {TICKS: before[TICKS]}
+    assert [entry.tick for entry in site.ledger.entries()] == [TICKS + 1, TICKS]
+    site.write("more.jsonl", [order("1-1", START, restaurant="r9002", version=3)])
+    assert site.tick(START + (TICKS + 1) * FIVE).published
+    assert differences(site, START + (TICKS + 1) * FIVE) == {}
+
+
+def forget(site: Site) -> None:
+    """Write checkpoints of the newest versions, which hold no removal of more than thirty days ago."""
+    age(site)
+    for path in tables(site):
+        delta_table.open_table(path).create_checkpoint()
+
+
+def tables(site: Site) -> list[str]:
+    return [f"{site.warehouse}/{table.path}" for table in tick_of(site.ledger).tables.values()]
+
+
+def needless(site: Site) -> set[str]:
+    """List the files of the published tables that their newest version doesn't name."""
+    live = {unquote(uri.removeprefix("file://")) for path in tables(site) for uri in DeltaTable(path).file_uris()}
+    return {file for file in files(site) if "/_sqlrun/" not in file and "/_change_data/" not in file} - live
+
+
+def made_long_ago(files: Iterable[str]) -> None:
+    for file in files:
+        os.utime(file, ((NOW - timedelta(days=90)).timestamp(),) * 2)
+
+
+def test_files_whose_removal_the_log_has_forgotten_are_deleted(site: Site) -> None:
+    """Delta's checkpoints hold a removal for thirty days; a build whose upkeep comes later has to find its file."""
+    forget(site)
+    assert (found := needless(site))
+    made_long_ago(files(site))
+    before = site.everything()
+
+    done = maintained(site, 1)
+
+    assert done.files >= len(found)
+    assert not found & files(site)
+    assert site.everything() == before
+    site.write("more.jsonl", [order("1-1", START, restaurant="r9002", version=3)])
+    assert site.tick(START + (TICKS + 1) * FIVE).published
+    assert differences(site, START + (TICKS + 1) * FIVE) == {}
+
+
+def test_what_a_kept_tick_reads_stays_though_the_log_has_forgotten_it(site: Site) -> None:
+    forget(site)
+    made_long_ago(files(site))
+    before = {tick: site.everything(tick) for tick in range(TICKS - 3, TICKS + 1)}
+    states = {tick: tick_of(site.ledger, tick) for tick in before}
+
+    maintained(site, 4)
+
+    kept = [tick for tick in before if tick > TICKS - 3]
+    assert {tick: site.everything(tick) for tick in kept} == {tick: before[tick] for tick in kept}
+    assert {tick: states[tick].tables for tick in kept} == {tick: tick_of(site.ledger, tick).tables for tick in kept}
+
+
+def test_what_has_left_within_the_hour_stays_for_its_readers(site: Site) -> None:
+    """Its files may be old all the same."""
+    made_long_ago(files(site))
+    before = {file for file in files(site) if "/_change_data/" not in file}
+
+    maintained(site, 1)
+
+    assert before <= files(site)
+
+
+def test_files_that_no_commit_ever_named_are_deleted_when_nobody_can_be_writing_them(site: Site) -> None:
+    """A build that dies leaves them; one that is at work writes them before its commit."""
+    path = Path(tables(site)[0])
+    table = next(file for file in path.rglob("*.parquet") if "_delta_log" not in file.parts)
+    old, young = path / "left behind.parquet", path / "in progress.parquet"
+    elsewhere = path / "a table of its own"
+    other = elsewhere / "old.parquet"
+    (elsewhere / "_delta_log").mkdir(parents=True)
+    for file in (old, young, other):
+        shutil.copy(table, file)
+    made_long_ago([str(old), str(other)])
+
+    maintained(site, 1)
+
+    assert not old.exists()
+    assert young.exists() and other.exists()
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project whose profile looks after its tables every second tick."""
+    root = copy_project(tmp_path)
+    profile = root / "profiles" / "duckdb.yml"
+    profile.write_text(f"{profile.read_text()}\nmaintain_every: 2\nkeep_ticks: 3\n")
+    (root / "data" / "orders" / "0.jsonl").write_text(order("1", START) + "\n")
+    monkeypatch.chdir(root)
+    return root
+
+
+def build(root: Path, minutes: int, fresh: str) -> str:
+    (root / "data" / "orders" / f"{fresh}.jsonl").write_text(order(fresh, START) + "\n")
+    at = START + timedelta(minutes=minutes)
+    arguments = ["build", "--profile", "duckdb", "--skip-tests", "--as-of", f"{at:%Y-%m-%dT%H:%M}"]
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_a_build_looks_after_the_tables_every_so_many_ticks(project: Path) -> None:
+    told = [build(project, 5 * number, str(number)) for number in range(1, 7)]
+
+    # The third tick is the second's, published anew; so is the sixth the fifth's.
+    assert ["small files became" in text for text in told] == [False, True, False, True, False, True]
+    assert "kept whole: the newest 3 ticks" in told[1]
+    published = Ledger(str(project / "warehouse" / "duckdb"), "").entries()
+    assert len(published) <= 5
+
+
+def test_upkeep_that_fails_costs_no_tick(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told, readers have the tick, and the next build tries again."""
+
+    def fails(*_: object) -> None:
+        raise OSError("no space left")
+
+    build(project, 5, "1")
+    with monkeypatch.context() as patch:
+        patch.setattr(delta_vacuum, "vacuum", fails)
+        told = build(project, 10, "2")
+    again = build(project, 15, "3")
+
+    assert "Upkeep failed, and is tried again after the next tick: no space left" in told
+    assert "small files became" in again
+
+
+def test_a_crash_before_the_tick_is_published_costs_nothing(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    age(site)
+    before = site.everything()
+
+    def dies(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(site.ledger, "publish", dies)
+        with pytest.raises(KeyboardInterrupt):
+            maintained(site, 1)
+
+    assert site.everything() == before
+    with pytest.raises(UsageError, match="a build has died or failed"):
+        maintained(site, 1)
+    site.write("more.jsonl", [order("1-1", START, restaurant="r9002", version=3)])
+    assert site.tick(START + (TICKS + 1) * FIVE).published
+    assert differences(site, START + (TICKS + 1) * FIVE) == {}
+
+
+def test_no_files_are_put_together_of_a_table_that_another_build_has_written_to(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it is for who has stood still right before: what the other one has published stays the newest version."""
+    name, end, other = "stg_order_events", START + (TICKS + 1) * FIVE, Site(site.root, DuckDBEngine())
+    site.write("more.jsonl", [order("1-1", START, restaurant="r9002", version=3)])
+    real = delta_table.compact
+
+    def overtaken(path: str, *rest: Any) -> Any:
+        if path.endswith(tick_of(site.ledger).tables[name].path):
+            monkeypatch.setattr(delta_table, "compact", real)
+            assert other.tick(end).published
+        return real(path, *rest)
+
+    monkeypatch.setattr(delta_table, "compact", overtaken)
+    with pytest.raises(EngineError, match="another writer was here"):
+        maintained(site, 1)
+
+    now = tick_of(other.ledger).tables[name]
+    assert delta_table.compact is real
+    assert delta_table.head(f"{site.warehouse}/{now.path}") == now.version
+    assert differences(site, end) == {}
+
+
+def test_before_the_first_tick_there_is_nothing_to_maintain(tmp_path: Path) -> None:
+    site = Site(copy_project(tmp_path), DuckDBEngine())
+
+    with pytest.raises(UsageError, match="nothing"):
+        maintained(site, 1)

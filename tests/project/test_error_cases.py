@@ -1,0 +1,104 @@
+"""Each folder of cases/errors is a project broken in one way; `expected.txt` is what sqlrun prints.
+
+`command.txt` names the stage that meets the mistake, if not `prepare`: `sources`, `profile NAME`, `build PROFILE` or
+`lineage COLUMN`.
+After a wording changed: SQLRUN_WRITE=1 pytest tests/project/test_error_cases.py, then read the diff.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from sqlrun import pipeline
+from sqlrun.errors import ProjectError
+from sqlrun.graph.lineage import Lineage, chosen
+from sqlrun.load import load, profile
+from sqlrun.pipeline import prepare, prepare_to_build
+
+CASES = Path(__file__).parents[1] / "cases" / "errors"
+FOLDERS = sorted(path for path in CASES.iterdir() if path.is_dir())
+DOCS = Path(__file__).parents[2] / "docs" / "errors.md"
+PACKAGE = Path(__file__).parents[2] / "sqlrun"
+# These explain in `sqlrun explain` why a model is kept by a dearer strategy; they stop no project by themselves.
+REASONS = re.compile("SR5(1[0-9]|2[0-9]|4[0-9])")
+# load says SR110 of these words before the suite is looked at; they guard suites that Python code makes.
+BEHIND_OTHERS = {"SR706", "SR707"}
+# Raised while a tick runs: tests/plan/test_costs.py, tests/land/test_drift.py, tests/engines/test_foreign_writers.py,
+# tests/runtime/test_own_folders.py, tests/runtime/test_stopping.py, tests/run/test_values.py.
+IN_A_TICK = {"SR532", "SR601", "SR602", "SR736", "SR740", "SR741", "SR742", "SR743", "SR745", "SR746"}
+
+
+def printed(folder: Path) -> str:
+    file = folder / "command.txt"
+    command = file.read_text().split() if file.is_file() else ["prepare"]
+    with pytest.raises(ProjectError) as caught:
+        match command:
+            case ["prepare"]:
+                prepare(folder)
+            case ["sources"]:
+                raise ProjectError(load.missing_sources(load.project(folder, None, pipeline.ATTACHED)))
+            case ["lineage", name]:
+                prepared = prepare(folder)
+                chosen(Lineage(prepared.nouns, prepared.graph, prepared.queries), name)
+            case ["profile", name]:
+                profile.load(folder, name)
+            case ["build", name]:
+                prepare_to_build(folder, name)
+            case _:
+                raise ValueError(f"{file}: {command}")
+    assert caught.value.exit_code == 2
+    return f"{caught.value}\n"
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_it_prints_what_is_expected(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The whole text, with places and carets."""
+    monkeypatch.delenv("LAKE", raising=False)
+    text = printed(folder)
+    expected = folder / "expected.txt"
+    if os.environ.get("SQLRUN_WRITE"):
+        expected.write_text(text)
+
+    assert text == expected.read_text()
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_a_folder_is_called_after_its_code(folder: Path) -> None:
+    """The first word of the name is the code that it shows, and nothing else is wrong beside it."""
+    codes = re.findall(r"^SR\d{3}", (folder / "expected.txt").read_text(), re.MULTILINE)
+
+    assert folder.name.startswith("all_") or set(codes) == {folder.name[:5]}
+
+
+def codes_in_source() -> set[str]:
+    return {code for file in PACKAGE.rglob("*.py") for code in re.findall(r"\bSR\d{3}\b", file.read_text())}
+
+
+def test_every_code_has_a_case() -> None:
+    """Nobody meets a message that was not read before."""
+    shown = {folder.name[:5] for folder in FOLDERS} | BEHIND_OTHERS | IN_A_TICK
+
+    assert sorted(code for code in codes_in_source() - shown if not REASONS.match(code)) == []
+
+
+def test_every_code_is_documented() -> None:
+    """docs/errors.md has one line a code, and no code that is gone."""
+    listed = re.findall(r"^\| \[(SR\d{3})\]", DOCS.read_text(), re.MULTILINE)
+
+    assert listed == sorted(codes_in_source())
+
+
+def test_errors_come_in_file_order() -> None:
+    """A project's mistakes are told together, file by file, line by line."""
+    for folder in FOLDERS:
+        text = (folder / "expected.txt").read_text()
+        places = [
+            (m[1], int(m[2]), int(m[3])) for m in re.finditer(r"^SR\d{3} (\S+):(\d+):(\d+)  ", text, re.MULTILINE)
+        ]
+
+        assert places == sorted(places)
+        assert places

@@ -1,0 +1,310 @@
+"""The shape of sqlrun, held by its own docstrings: each module's first line ends in "Pure." or says "Shell: ..."."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import graphlib
+import subprocess
+import sys
+from collections.abc import Collection
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "sqlrun"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+# Each outside library has its homes; everywhere else its import is an error.
+HOMES = {
+    "jinja2": {"report.html_report", "render.render", "render.sandbox"},
+    "ruamel": {"load.yaml_reader", "land.source_editor"},
+    "yaml": {"load.yaml_fast"},
+    "sqlglot": {
+        "check.sql_evaluator", "engines.delta.table", "expectations.catalogue", "expectations.failing_rows",
+        "expectations.sql", "expectations.sql_checks", "explain.explain", "graph.column_lineage", "graph.lineage",
+        "incremental", "maintain.row_hash", "parse", "test_definitions.queries", "test_definitions.sql_rows",
+        "test_definitions.values", "transpile", "unit_tests.author.examples", "unit_tests.output.branches",
+        "unit_tests.run.answers", "unit_tests.run.steps",
+    },
+    "duckdb": {"engines.duckdb.engine", "engines.duckdb.memory", "check.sql_evaluator"},
+    "deltalake": {"engines.delta.table", "engines.duckdb.engine", "engines.duckdb.write", "publish.ledger",
+                  "system_tables.receipts"},
+    "pyspark": {"engines.spark.engine", "engines.spark.session", "engines.spark.landing", "engines.spark.borrowed",
+                "engines.spark.write", "engines.spark.metrics", "engines.spark.views"},
+    "delta": {"engines.spark.engine"},
+    "great_expectations": {"check.great_expectations"},
+    "pandas": {"check.great_expectations"},
+    "click": {"cli.main", "cli.check", "cli.doctor", "cli.drift", "cli.environments", "cli.new", "cli.options",
+              "cli.quarantine", "cli.serve", "cli.daemon", "simulate.command", "cli.unit_tests", "cli.ticks"},
+    "rich": {"report.console"},
+    "pytest": {"unit_tests.plugin"},
+    "numpy": {"simulate.orders", "simulate.broken_lines"},
+    "starlette": {"serve.app"},
+    "anyio": {"serve.routes"},
+    "uvicorn": {"serve.command", "serve.connections"},
+    "jwt": {"serve.access", "serve.keys"},
+    "prometheus_client": {"serve.metrics"},
+    "brotli": {"serve.answers"},
+}  # fmt: skip
+# What only a shell may reach for.
+IMPURE = {
+    "os", "io", "pathlib", "time", "random", "socket", "subprocess", "tempfile", "logging", "threading", "signal",
+    "ctypes", "multiprocessing", "concurrent", "mmap", "fcntl", "resource",
+}  # fmt: skip
+# From the top: what a line holds may import what is below it, and nothing of its own line but itself.
+LAYERS = (
+    "__main__", "daemon", "cli", "simulate", "commands serve", "run", "unit_tests", "operations", "report", "explain",
+    "__init__", "pipeline", "pipeline_cache", "test_definitions", "check", "land", "maintain", "system_tables", "plan",
+    "publish", "engines", "expectations", "incremental", "graph", "parse", "render", "load", "transpile", "events",
+    "project", "engine_api", "runtime", "errors version",
+)  # fmt: skip
+# The commands that start and stop the daemon, whose forks run the command line.
+UPWARDS = {("cli.daemon", "daemon.switch")}
+HEAVY = (
+    "pyspark",
+    "duckdb",
+    "great_expectations",
+    "pandas",
+    "sqlglot",
+    "jinja2",
+    "deltalake",
+    "rich",
+    "numpy",
+    "starlette",
+    "uvicorn",
+    "anyio",
+    "jwt",
+    "cryptography",
+    "prometheus_client",
+)
+
+
+def name(path: Path) -> str:
+    return ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")
+
+
+@functools.cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+@functools.cache
+def imports(path: Path, *, everywhere: bool = True, typing: bool = False) -> frozenset[str]:
+    """Modules that a module imports; those for types alone count where `typing` says so."""
+    return frozenset(imported(tree(path), everywhere=everywhere, typing=typing))
+
+
+def imported(module: ast.Module, *, everywhere: bool = True, typing: bool = False) -> set[str]:
+    found: set[str] = set()
+
+    def visit(node: ast.AST) -> None:
+        if (
+            not typing
+            and isinstance(node, ast.If)
+            and isinstance(node.test, ast.Name)
+            and node.test.id == "TYPE_CHECKING"
+        ):
+            return
+        if not everywhere and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            return
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.update({node.module, *(f"{node.module}.{alias.name}" for alias in node.names)})
+        # An import is a statement: what is inside of expressions needn't be looked at.
+        for block in ("body", "orelse", "finalbody", "handlers", "cases"):
+            for child in getattr(node, block, ()):
+                visit(child)
+
+    visit(module)
+    return found
+
+
+def inner(path: Path, *, everywhere: bool = True) -> set[str]:
+    return {i.removeprefix("sqlrun.") for i in imports(path, everywhere=everywhere) if i.startswith("sqlrun.")}
+
+
+def summary(path: Path) -> str:
+    return (ast.get_docstring(tree(path)) or "").partition("\n")[0]
+
+
+@functools.cache
+def names() -> set[str]:
+    return {name(p) for p in MODULES}
+
+
+@functools.cache
+def pure() -> set[str]:
+    return {name(p) for p in MODULES if summary(p).endswith(" Pure.") or is_package(p)}
+
+
+def is_package(path: Path) -> bool:
+    """Return whether a module is the `__init__` of a package below sqlrun, which holds no code."""
+    return path.name == "__init__.py" and path.parent != PACKAGE
+
+
+# Each test looks at all modules and lists what it found: one test a module takes longer to report than to run.
+
+
+def test_there_are_modules() -> None:
+    """An empty list would prove nothing."""
+    assert len(MODULES) > 200
+    assert 100 < len(pure()) < len(MODULES)
+
+
+def test_says_what_it_is() -> None:
+    """The first docstring line tells whether a module is pure."""
+    assert [
+        name(p) for p in MODULES if not (is_package(p) or summary(p).endswith(" Pure.") or " Shell: " in summary(p))
+    ] == []
+
+
+def reached(path: Path) -> set[str]:
+    """Return what a module imports of the world outside; a lock around a cache is nothing of it."""
+    found = imports(path)
+    locks = {"threading", "threading.Lock"}
+    return {i.partition(".")[0] for i in (found - locks if found >= locks else found)} & IMPURE
+
+
+def test_pure_reaches_for_nothing_outside() -> None:
+    """A pure module imports neither clock, disk nor environment, nor a module that does."""
+    wrong = {
+        name(p): found for p in MODULES if name(p) in pure() and (found := reached(p) | (inner(p) & names()) - pure())
+    }
+
+    assert wrong == {}
+
+
+def test_each_library_has_its_home() -> None:
+    """A heavy library is imported in its own modules alone."""
+    strangers = [
+        f"{name(path)} imports {library}"
+        for path in MODULES
+        for library in {i.partition(".")[0] for i in imports(path)} & HOMES.keys()
+        if not any(name(path) == home or name(path).startswith(f"{home}.") for home in HOMES[library])
+    ]
+
+    assert strangers == []
+
+
+def test_no_import_goes_round() -> None:
+    """Module-level imports have an order."""
+    graphlib.TopologicalSorter({name(p): inner(p, everywhere=False) & names() for p in MODULES}).prepare()
+
+
+def upwards(module: str, found: Collection[str]) -> list[str]:
+    """List the imports of a module that lead to its own floor's neighbour or to a floor above."""
+    floors = {package: floor for floor, line in enumerate(LAYERS) for package in line.split()}
+    here = module.partition(".")[0] or "__init__"
+    told = []
+    for one in sorted(found):
+        inside = one.removeprefix("sqlrun").removeprefix(".")
+        of_a_part = any(other.startswith(f"{one}.") and other.removeprefix("sqlrun.") in names() for other in found)
+        if not one.startswith("sqlrun") or inside not in names() or of_a_part or (module, inside) in UPWARDS:
+            continue
+        there = inside.partition(".")[0] or "__init__"
+        if here != there and floors[there] <= floors[here]:
+            told.append(f"{module or 'sqlrun'} imports {one}")
+    return told
+
+
+def test_each_package_has_its_floor() -> None:
+    """A new package needs a line in the order."""
+    there = {name(p).partition(".")[0] or "__init__" for p in MODULES}
+
+    assert there == {package for line in LAYERS for package in line.split()}
+
+
+def test_no_import_leads_upwards() -> None:
+    """Packages have one order, over imports at the top, in functions and for types."""
+    assert [one for p in MODULES for one in upwards(name(p), imports(p, typing=True))] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from sqlrun.report import console",
+        "def later():\n    from sqlrun.report.console import Console",
+        "if TYPE_CHECKING:\n    from sqlrun.report.console import Console",
+        "import sqlrun.report.console",
+        "class Inner:\n    async def later(self):\n        import sqlrun.report.console as console",
+        "try:\n    from sqlrun.report import console\nexcept ImportError:\n    pass",
+    ],
+)
+def test_a_planted_import_upwards_is_found(text: str) -> None:
+    assert upwards("parse.planted", imported(ast.parse(text), typing=True)) != []
+
+
+def test_packages_say_what_they_are() -> None:
+    """A package's `__init__` holds its purpose and its entry point, and no code; a room has more than two modules."""
+    packages = [p for p in MODULES if p.name == "__init__.py" and p.parent != PACKAGE]
+    wordless = [name(p) for p in packages if "\n\n" not in (ast.get_docstring(tree(p)) or "")]
+    coded = [name(p) for p in packages if len(tree(p).body) > 1]
+    sizes = {name(p): len(list(p.parent.glob("*.py"))) - 1 for p in packages}
+
+    assert (wordless, coded) == ([], [])
+    assert {package: size for package, size in sizes.items() if not 3 <= size <= 25} == {}
+    assert len(list(PACKAGE.glob("*.py"))) <= 12
+
+
+def test_modules_stay_readable() -> None:
+    """A module has at most 400 lines, a function at most 60; no drawer is called utils."""
+    wrong = []
+    for path in MODULES:
+        lines = sum(1 for line in path.read_text().splitlines() if line.strip())
+        wrong += [f"{name(path)} has {lines} lines"] * (lines > 400)
+        wrong += [
+            f"{name(path)}.{n.name} has {(n.end_lineno or 0) - n.lineno} lines"
+            for n in ast.walk(tree(path))
+            if isinstance(n, ast.FunctionDef) and (n.end_lineno or 0) - n.lineno > 60
+        ]
+        drawers = {"utils", "helpers", "common", "base", "core"} & set(name(path).split("."))
+        wrong += [f"{name(path)} is a drawer"] * bool(drawers)
+
+    assert wrong == []
+
+
+def test_importing_sqlrun_loads_nothing_heavy() -> None:
+    """`import sqlrun` and the command line's own module stay light."""
+    code = f"import sys, sqlrun, sqlrun.cli.main; print([m for m in {HEAVY!r} if m in sys.modules])"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert shown.stdout.strip() == "[]"
+
+
+def test_text_is_split_at_line_feeds_alone() -> None:
+    """`str.splitlines` splits a log at U+2028 and others that stand inside of its texts; `text_lines` doesn't."""
+    found = [
+        f"{name(path)}:{node.lineno}"
+        for path in MODULES
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Attribute) and node.attr == "splitlines"
+    ]
+
+    assert found == []
+
+
+# Where `to_pylist` and `as_py` never meet a value of an analyst's column that may be a time.
+WITHOUT_TIMES = {
+    "check.arrow_evaluator", "check.chunked", "check.comparable_columns", "check.great_expectations",
+    "check.measure", "check.quarantine_limit", "check.regex_guard", "check.relationships", "commands.debug",
+    "commands.quarantine_queue", "engines.auto", "engines.delta.deletion_vectors", "engines.delta.log_entries",
+    "engines.delta.state", "engines.duckdb.merge", "engines.spark.merge", "land.drift_query",
+    "land.missing_files", "land.relanding", "land.replay", "land.rule_changes", "maintain.changed_rows",
+    "maintain.checksums", "report.history_data", "runtime.arrow_rows", "serve.answers", "serve.operator",
+    "serve.routes", "serve.snapshot", "system_tables.measure_history", "system_tables.measures",
+    "unit_tests.run.answers",
+}  # fmt: skip
+
+
+def test_values_of_tables_become_pythons_in_one_place() -> None:
+    """PyArrow fails at a time beyond year 9999; `arrow_rows` gives it another form."""
+    found = {
+        f"{name(path)}:{node.lineno}"
+        for path in MODULES
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Attribute) and node.attr in ("to_pylist", "as_py")
+        if name(path) not in WITHOUT_TIMES
+    }
+
+    assert found == set()

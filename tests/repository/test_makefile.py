@@ -1,0 +1,180 @@
+"""The Makefile and the scripts in .ci/, as far as that goes without installing anything."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+REMEDY = "Install a JDK 17 or newer, for instance `apt-get install openjdk-17-jdk-headless`"
+
+
+@pytest.fixture
+def bare(tmp_path, monkeypatch) -> Path:
+    """Leave on the PATH only a folder with the few tools that the scripts use; no Java."""
+    for tool in ("bash", "env", "sed", "head", "cat"):
+        (tmp_path / tool).symlink_to(str(shutil.which(tool)))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    return tmp_path
+
+
+def fake(path: Path, prints: str, code: int = 0) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/usr/bin/env bash\ncat >&2 <<'END'\n{prints}\nEND\nexit {code}\n")
+    path.chmod(0o755)
+
+
+def require(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [ROOT / ".ci" / "require", *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    "prints",
+    [
+        'openjdk version "17.0.15" 2025-04-15\nOpenJDK Runtime Environment (build 17.0.15+6)',
+        'Picked up JAVA_TOOL_OPTIONS: -Xmx1g\nopenjdk version "21" 2023-09-19',
+        'openjdk version "25-ea" 2025-09-16',
+    ],
+)
+def test_java_17_and_newer_are_taken(bare, prints):
+    fake(bare / "java", prints)
+
+    assert (require("java").returncode, require("java").stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("prints", "says"),
+    [
+        ('openjdk version "11.0.22" 2024-01-16', "`java` is Java 11 (11.0.22)"),
+        ('java version "1.8.0_392"', "`java` is Java 8 (1.8.0_392)"),
+        ('openjdk version "9"', "`java` is Java 9 (9)"),
+        ("hello", "`java -version` does not say its version:\nhello"),
+    ],
+)
+def test_an_older_java_is_refused_with_what_to_do(bare, prints, says):
+    fake(bare / "java", prints)
+    told = require("java")
+
+    assert told.returncode == 1
+    assert says in told.stderr and REMEDY in told.stderr
+
+
+def test_no_java_is_said_with_what_to_do(bare):
+    told = require("java")
+
+    assert told.returncode == 1
+    assert "no working `java` was found" in told.stderr and REMEDY in told.stderr
+
+
+def test_a_java_that_does_not_run_counts_as_none(bare):
+    fake(bare / "java", "Unable to locate a Java Runtime.", code=1)
+
+    assert "no working `java` was found" in require("java").stderr
+
+
+def test_java_home_comes_before_the_path_as_it_does_for_spark(bare, monkeypatch):
+    fake(bare / "java", 'openjdk version "17.0.15"')
+    fake(bare / "old" / "bin" / "java", 'openjdk version "11.0.22"')
+    monkeypatch.setenv("JAVA_HOME", str(bare / "old"))
+    told = require("java")
+
+    assert told.returncode == 1
+    assert "is Java 11" in told.stderr and f"JAVA_HOME is set to {bare / 'old'}" in told.stderr
+
+
+def test_this_python_is_taken_and_a_missing_or_old_one_refused(bare):
+    fake(bare / "python2.7", "Python 2.7.18", code=1)
+
+    assert require("python", sys.executable).returncode == 0
+    assert "there is no `python9`" in require("python", "python9").stderr
+    assert "`python2.7` is Python 2.7.18" in require("python", "python2.7").stderr
+
+
+def make(*arguments: str) -> str:
+    if not shutil.which("make"):
+        pytest.skip("make is not installed")
+    # What an outer `make test` passes on would change what is printed.
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("MAKE") and key != "MFLAGS"}
+    told = subprocess.run(["make", *arguments], cwd=ROOT, capture_output=True, text=True, check=True, env=environment)
+    return told.stdout
+
+
+def test_make_alone_shows_every_target():
+    told = make()
+    phony = set(re.search(r"^\.PHONY: (.*)$", MAKEFILE, re.MULTILINE)[1].split())
+
+    shown = set(re.findall(r"^  make ([a-z-]+) +[A-Z]", told, re.MULTILINE))
+    assert (
+        shown
+        == phony - {"java", "again"}
+        == {"help", "build", "test", "test-all", "test-plain", "test-spark", "test-fast"}
+        | {"mutants", "fuzz", "judge", "lines", "values", "crash", "soak", "bench", "lint", "clean"}
+    )
+    assert told == make("help")
+
+
+@pytest.mark.parametrize(
+    ("target", "commands"),
+    [
+        ("build", [".ci/require java", "sqlrun simulate", "sqlrun build"]),
+        (
+            "test",
+            [
+                ".ci/require java",
+                'pytest -m "spark and not long"',
+                'pytest -n 2 --dist worksteal --ignore=tests/spark -m "not spark and not long"',
+            ],
+        ),
+        (
+            "test-all",
+            ['pytest -m "spark "', 'pytest -n 2 --dist worksteal --ignore=tests/spark -m "not spark "'],
+        ),
+        ("test-fast", ['pytest -n 2 --dist worksteal --ignore=tests/spark -m "not spark and not slow"']),
+        ("bench", [".ci/require java", 'benchmarks.bench --sizes "20k,1m" --contenders ""', "--ticks 3"]),
+        ("crash", ["python -m tests.crash --kills 100 --ticks 200 --engine duckdb"]),
+        ("lint", ["ruff check .", "ruff format --check .", "mypy"]),
+    ],
+)
+def test_targets_run_what_they_say(target, commands):
+    planned = make("--dry-run", target)
+
+    places = [planned.find(command) for command in commands]
+    assert -1 not in places
+    # Java is asked for before anything is installed: better to stop after a second than after a minute.
+    assert places == sorted(places)
+
+
+def test_clean_leaves_the_data_alone():
+    assert not re.search(r"\bdata\b", make("--dry-run", "clean"))
+
+
+def test_pip_is_used_as_it_is_configured():
+    assert not re.search(r"index|trusted-host|https?:", MAKEFILE)
+
+
+def test_ci_runs_lint_and_all_tests():
+    script = ROOT / ".ci" / "run"
+    text = script.read_text(encoding="utf-8")
+
+    assert os.access(script, os.X_OK) and os.access(ROOT / ".ci" / "require", os.X_OK)
+    assert re.findall(r"^make ([a-z-]+)", text, re.MULTILINE) == ["lint", "test-all"]
+    assert "export CI=true" in text
+
+
+def test_those_on_spark_are_where_their_target_looks():
+    """One half leaves the folder out, the other reads it alone: a test with a wrong mark would be in neither."""
+    files = sorted((ROOT / "tests").rglob("test_*.py"))
+    marked = {f for f in files if re.search(r"^pytestmark = (\[[^\]]*)?pytest\.mark\.spark", f.read_text(), re.M)}
+
+    assert {f for f in files if f.parent.name == "spark"} == marked
+    assert {f for f in files if "mark.spark" in f.read_text()} - {Path(__file__)} == marked

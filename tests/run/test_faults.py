@@ -1,0 +1,214 @@
+"""Disks that are full or read-only, closed folders, clocks that jump: told plainly, then all is right."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sqlrun
+from sqlrun.project import Profile
+from sqlrun.report.console import Console
+from sqlrun.run.session import Session
+from tests.crash.lives import BUILD, Life, Lives, build
+from tests.crash.project import World
+from tests.support.script import FIVE, START
+from tests.support.whole import differences
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unchecked")]
+PAGES = 4096
+
+
+@pytest.fixture
+def world(lives: Lives, tmp_path: Path) -> World:
+    made = World(tmp_path / "shops")
+    made.arrive()
+    assert build(lives, made.root, made.as_of).code == 0
+    return made
+
+
+def mount(*arguments: str) -> None:
+    told = subprocess.run(["mount", *arguments], capture_output=True, text=True, check=False)
+    if told.returncode:
+        pytest.skip(f"mount needs root: {told.stderr.strip()}")
+
+
+@pytest.fixture
+def small(lives: Lives, tmp_path: Path) -> Iterator[World]:
+    """A warehouse on a disk of its own, of 8 MB."""
+    made = World(tmp_path / "shops")
+    Path(made.warehouse).mkdir(exist_ok=True)
+    mount("-t", "tmpfs", "-o", "size=8m", "tmpfs", made.warehouse)
+    try:
+        made.arrive()
+        assert build(lives, made.root, made.as_of).code == 0
+        yield made
+    finally:
+        subprocess.run(["umount", made.warehouse], check=True)
+
+
+def is_refused(life: Life, *words: str) -> None:
+    """It ends with an error in words of its own, without Python's stack of calls.
+
+    Where a disk refuses a file, a thread of delta-rs says in two lines that it "panicked"; nothing can stop it.
+    """
+    assert life.code in (1, 2), life.said
+    assert "Traceback" not in life.said, life.said
+    assert any(word in life.said for word in words), life.said
+
+
+def test_a_disk_that_is_full(lives: Lives, small: World) -> None:
+    """A little more room each time, until a tick fits: wherever it ran out, readers saw nothing, and it goes on."""
+    ballast = Path(small.warehouse) / "ballast"
+    small.arrive()
+    failed, room, rows = 0, 0, small.site.everything()
+    while True:
+        ballast.unlink(missing_ok=True)
+        free = shutil.disk_usage(small.warehouse).free
+        ballast.write_bytes(b"x" * max(0, free - room))
+        before = small.published()
+        life = build(lives, small.root, small.as_of)
+        if life.code == 0:
+            break
+        failed += 1
+        is_refused(life, "No space left", "os error 28", "Errno 28")
+        assert small.published() == before
+        assert small.site.everything() == rows
+        room += 12 * PAGES
+        assert room < 4_000_000
+    assert failed > 2
+    small.check()
+    ballast.unlink()
+    small.arrive()
+    assert build(lives, small.root, small.as_of).code == 0
+    small.check()
+
+
+def test_a_warehouse_that_is_read_only(lives: Lives, small: World) -> None:
+    """Readers read on."""
+    mount("-o", "remount,ro", small.warehouse)
+    small.arrive()
+    for command in ((*BUILD, small.as_of), ("rollback", "--to", "1"), ("maintain",)):
+        is_refused(lives.live(small.root, *command), "Read-only file system")
+    assert sqlrun.published("stg_lines", small.warehouse).num_rows == 12
+    shown = lives.live(small.root, "show", "fct_slots")
+    assert shown.code == 0, shown.said
+
+    mount("-o", "remount,rw", small.warehouse)
+    assert build(lives, small.root, small.as_of).code == 0
+    small.check()
+
+
+@pytest.fixture(scope="module")
+def lasting(lives: Lives, tmp_path_factory: pytest.TempPathFactory) -> World:
+    made = World(tmp_path_factory.mktemp("lasting") / "shops")
+    made.arrive()
+    assert build(lives, made.root, made.as_of).code == 0
+    return made
+
+
+@contextmanager
+def closed(folder: Path) -> Iterator[None]:
+    modes = {f: f.stat().st_mode for f in (folder, *(f for f in folder.rglob("*") if f.is_dir()))}
+    for one in modes:
+        one.chmod(0o555)
+    try:
+        yield
+    finally:
+        for one, mode in modes.items():
+            one.chmod(mode)
+
+
+@pytest.mark.parametrize("where", ["fct_slots", "stg_lines", "_sqlrun/ledger", "_sqlrun/checkpoints", "_sqlrun"])
+def test_a_folder_that_may_not_be_written(lives: Lives, lasting: World, where: str) -> None:
+    """What can't be written is named; nothing is published."""
+    world = lasting
+    world.arrive()
+    before = world.published()
+    with closed(Path(world.warehouse) / where):
+        life = lives.live(world.root, *BUILD, world.as_of, plain=True)
+        is_refused(life, "Permission denied", "os error 13")
+        assert where.rpartition("/")[2] in life.said
+        assert world.published() == before
+
+    assert build(lives, world.root, world.as_of).code == 0
+    world.check()
+
+
+def test_a_lock_file_of_somebody_elses(lives: Lives, world: World) -> None:
+    file = Path(world.warehouse) / "_sqlrun" / "lock"
+    file.chmod(0o444)
+
+    life = lives.live(world.root, *BUILD, world.as_of, plain=True)
+
+    is_refused(life, f"the lock file {file} can't be written: Permission denied")
+
+
+def test_a_warehouse_that_can_not_be_made(lives: Lives, tmp_path: Path) -> None:
+    world = World(tmp_path / "shops")
+    shutil.rmtree(world.warehouse)
+    world.arrive()
+    (world.root / "warehouse").write_text("a file")
+
+    is_refused(lives.live(world.root, *BUILD, world.as_of), "can't be written")
+
+
+def test_a_day_of_ticks_is_skipped(lives: Lives, world: World) -> None:
+    """All windows have moved past all rows, and late rows fill them again."""
+    world.number += 287
+    world.arrive()
+
+    assert build(lives, world.root, world.as_of).code == 0
+
+    world.check()
+
+
+def ticked(world: World, clock: datetime) -> str:
+    """Build by the clock, and give what is said."""
+    said = io.StringIO()
+    options: dict[str, Any] = dict.fromkeys(
+        ("as_of", "every", "replay", "wait", "full_refresh", "accept_lost_files", "env")
+    ) | {"step": "5m"}
+    prepared = world.site.prepared
+    names = tuple(n for n in prepared.graph.order if not n.startswith("source:"))
+    target = Profile("here", "duckdb", world.warehouse, 2, {})
+    console = Console(out=said, err=said, environ={})
+    assert Session(world.root, prepared, target, names, console, lambda: clock, False).run(options) == 0, (
+        said.getvalue()
+    )
+    published = world.ledger.read().published
+    assert published is not None
+    assert differences(world.site, published.as_of) == {}
+    return said.getvalue()
+
+
+def test_a_clock_that_jumps_a_year_ahead_and_back(world: World) -> None:
+    """A tick's time never goes back: it waits for the clock, and a warning says so."""
+    ahead = START + timedelta(days=365)
+    assert "The clock says" not in ticked(world, ahead)
+    assert world.site.rows("mart_hour") == []
+
+    world.arrive()
+    said = ticked(world, START + 2 * FIVE)
+
+    assert "The clock says 2026-03-10 12:10, the published tick 2027-03-10 12:00" in said
+    published = world.ledger.read().published
+    assert published is not None and published.as_of == ahead
+    assert len(world.site.rows("stg_lines")) == world.lines
+    assert "The clock says" not in ticked(world, ahead + FIVE)
+
+
+def test_after_a_wrong_clock_a_rollback_helps(lives: Lives, world: World) -> None:
+    ticked(world, START + timedelta(days=365))
+    world.arrive()
+
+    assert lives.live(world.root, "rollback", "--to", "1").code == 0
+    assert "The clock says" not in ticked(world, START + 2 * FIVE)
+    world.check()

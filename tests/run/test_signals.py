@@ -1,0 +1,126 @@
+"""A signal ends a build after its tick or its grace, a second one at once; readers keep a whole tick."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from sqlrun.engine_api import TableSpec
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.pipeline import prepare_to_build
+from sqlrun.publish.ledger import Ledger
+from sqlrun.report.console import Console
+from sqlrun.run.session import Session
+from sqlrun.runtime import stopping
+from sqlrun.simulate.orders import events
+from tests.support.projects import ROOT, copy_project
+from tests.support.script import SETTINGS, to_minute
+
+pytestmark = pytest.mark.slow
+BUILD = [sys.executable, "-u", "-m", "sqlrun", "build", "--profile", "duckdb", "--skip-tests"]
+
+
+def started(root: Path, *options: str) -> subprocess.Popen[str]:
+    environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
+    return subprocess.Popen(
+        [*BUILD, *options], cwd=root, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+
+
+def until(process: subprocess.Popen[str], words: str) -> Iterator[str]:
+    """Read the build's lines up to the one that holds the words."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        yield line
+        if words in line:
+            return
+    raise AssertionError(f"`{words}` was never said")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    made = copy_project(tmp_path)
+    now = datetime.now(timezone.utc)
+    lines = events(SETTINGS, to_minute(now - timedelta(days=1)), to_minute(now))
+    (made / "data" / "orders" / "0000.jsonl").write_text("".join(line + "\n" for line in lines))
+    return made
+
+
+def tick_of(root: Path) -> int:
+    published = Ledger(str(root / "warehouse" / "duckdb"), "").read().published
+    return published.tick if published else 0
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_a_build_that_waits_for_its_next_tick_ends_at_once(root: Path, sent: signal.Signals) -> None:
+    process = started(root, "--every", "1h")
+    assert len(list(until(process, "Next tick at"))) > 5
+
+    process.send_signal(sent)
+    out, _ = process.communicate(timeout=20)
+
+    assert process.returncode == 0, out
+    assert f"{sent.name}: stopping after this tick" in out
+    assert tick_of(root) == 1
+
+
+def test_a_tick_is_finished_first(root: Path) -> None:
+    profile = root / "profiles" / "duckdb.yml"
+    profile.write_text(profile.read_text() + "stop_grace: 60\n")
+    process = started(root, "--every", "1h")
+    list(until(process, "START"))
+
+    process.send_signal(signal.SIGTERM)
+    out, _ = process.communicate(timeout=60)
+
+    assert process.returncode == 0, out
+    assert "Done. PASS" in out
+    assert "Next tick at" not in out
+    assert tick_of(root) == 1
+
+
+def test_a_second_signal_ends_it_at_once_and_the_next_build_starts_clean(root: Path) -> None:
+    process = started(root, "--every", "1h")
+    list(until(process, "START"))
+
+    process.send_signal(signal.SIGINT)
+    list(until(process, "SIGINT"))
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=60)
+
+    assert process.returncode == 130, out
+    assert "Traceback" not in out
+    assert tick_of(root) == 0
+    again = started(root)
+    said, _ = again.communicate(timeout=60)
+    assert again.returncode == 0, said
+
+
+def test_a_second_signal_that_a_library_swallows_ends_the_build_at_the_next_step(root: Path) -> None:
+    """Where a callback of DuckDB's or delta-rs' loses the interrupt, the step after it raises it again."""
+    prepared, target = prepare_to_build(root, "duckdb")
+    names = tuple(name for name in prepared.graph.order if not name.startswith("source:"))
+    session = Session(root, prepared, target, names, Console(quiet=True), lambda: datetime.now(timezone.utc), False)
+    real = DuckDBEngine.create
+
+    def swallows(engine: DuckDBEngine, table: TableSpec) -> None:
+        real(engine, table)
+        if table.name == "restaurants":
+            for _ in range(2):
+                with contextlib.suppress(KeyboardInterrupt):
+                    signal.raise_signal(signal.SIGINT)
+
+    options = dict.fromkeys(("as_of", "every", "replay", "wait", "full_refresh", "env", "accept_lost_files"))
+    with mock.patch.object(DuckDBEngine, "create", swallows), mock.patch.object(stopping, "PATIENCE", 60):
+        code = session.run({**options, "step": "5m"})
+
+    assert code == 130
+    assert tick_of(root) == 0

@@ -1,0 +1,369 @@
+"""A project prepared with the cache is the same as without, whatever was edited and whatever the file holds."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections.abc import Callable
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from sqlrun.cli.main import main
+from sqlrun.errors import ProjectError
+from sqlrun.pipeline import Prepared, prepare
+from sqlrun.runtime import disk_cache as caching
+from sqlrun.runtime.disk_cache import FILE, Cache
+from sqlrun.runtime.serialize import NotStored, form, nothing
+from tests.load.test_broken_files import copied, mutated
+from tests.support.marks import rest_slow
+
+# A small project with everything that one model can depend on: macro, var, source, seed, view, landing, unit test.
+SMALL = {
+    "pyproject.toml": '[tool.sqlrun]\nname = "shop"\n\n[tool.sqlrun.vars]\nleast = 3\n',
+    "macros/cents.sql": "{% macro cents(x) %}cast({{ x }} * 100 as bigint){% endmacro %}\n",
+    "seeds/dishes.csv": "dish,price\npizza,9.50\n",
+    "seeds/dishes.yml": """seeds:
+  - {name: dishes, description: d, grain: [dish], columns: [
+      {name: dish, data_type: string, description: d, nulls: false},
+      {name: price, data_type: "decimal(10,2)", description: d}]}
+""",
+    "models/_sources.yml": """sources:
+  - {name: shop, description: d, tables: [{name: sold, description: d, format: json, path: data, columns: [
+      {name: id, data_type: string, description: d, nulls: false},
+      {name: dish, data_type: string, description: d, nulls: false},
+      {name: n, data_type: int, description: d, nulls: false}]}]}
+""",
+    "models/landed.sql": "select id, dish, n from {{ source('shop', 'sold') }}\n",
+    "models/landed.yml": """models:
+  - {name: landed, description: d, grain: [id], columns: [
+      {name: id, data_type: string, description: d, nulls: false},
+      {name: dish, data_type: string, description: d, nulls: false},
+      {name: n, data_type: int, description: d, nulls: false}]}
+""",
+    "models/many.sql": "select * from {{ ref('landed') }} where n >= {{ var('least') }}\n",
+    "models/many.yml": """models:
+  - {name: many, description: d, config: {materialized: view}, columns: [
+      {name: id, data_type: string, description: d},
+      {name: dish, data_type: string, description: d},
+      {name: n, data_type: int, description: d}]}
+unit_tests:
+  - name: few_are_left_out
+    model: many
+    given: [{input: ref('landed'), rows: [{id: a, n: 2}]}]
+    expect: {rows: []}
+""",
+    "models/sums.sql": """select many.dish, {{ cents('sum(many.n * dishes.price)') }} as cents
+from {{ ref('many') }} inner join {{ ref('dishes') }} on many.dish = dishes.dish
+group by many.dish
+""",
+    "models/sums.yml": """models:
+  - {name: sums, description: d, grain: [dish], columns: [
+      {name: dish, data_type: string, description: d, nulls: false},
+      {name: cents, data_type: bigint, description: d}]}
+""",
+    "models/best.sql": "select dish, cents from {{ ref('sums') }} where cents > 1000\n",
+    "models/best.yml": """models:
+  - {name: best, description: d, grain: [dish], columns: [
+      {name: dish, data_type: string, description: d, nulls: false},
+      {name: cents, data_type: bigint, description: d}]}
+""",
+    "expectations/landed.yml": """expectations:
+  - type: expect_column_values_to_be_between
+    kwargs: {column: n, min_value: 1}
+    severity: critical
+    on_fail: quarantine
+    description: Nobody orders nothing.
+""",
+}
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    (tmp_path / "data").mkdir()
+    for name, text in SMALL.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def outcome(make: Callable[[], Prepared]) -> Any:
+    """Everything that was prepared, as values that can be compared; or what was said."""
+    try:
+        prepared = make()
+    except ProjectError as error:
+        return str(error)
+    stages = [
+        [repr(getattr(stage, field.name)) for field in fields(stage)] + [repr(stage.public), repr(stage.is_hidden)]
+        for model in prepared.space.models
+        for stage in model.stages
+    ]
+    queries = [(q.rendered, q.columns, q.canonical, q.tree.sql("databricks", pretty=True)) for q in prepared.queries]
+    models = [(m.name, m.is_view, m.source, m.query.name) for m in prepared.space.models]
+    space = prepared.space
+    return prepared.nouns, prepared.graph, queries, models, stages, space.rules, space.suites, space.prints
+
+
+def checked(root: Path) -> dict[str, int]:
+    """Prepare with and without the cache; what the cache did not know."""
+    cache = Cache.of(root)
+    assert cache is not None
+    found = outcome(lambda: prepare(root, cache))
+
+    assert found == outcome(lambda: prepare(root))
+    return cache.made
+
+
+def edit(root: Path, name: str, old: str, new: str) -> None:
+    text = (root / name).read_text()
+    assert old in text
+    (root / name).write_text(text.replace(old, new))
+
+
+@pytest.mark.slow
+def test_nothing_is_done_twice(shop: Path) -> None:
+    """The first run makes everything, the second one nothing."""
+    assert checked(shop)["model"] == 4
+    assert checked(shop) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "old", "new", "compiled"),
+    [
+        ("models/best.sql", "1000", "2000", 1),  # nobody reads it
+        ("models/sums.sql", "select many", "-- why\nselect many", 1),
+        ("models/landed.sql", "id, dish", "id,  dish", 1),  # kept as before: its readers are not looked at
+        ("models/landed.yml", "description: d, grain", "description: e, grain", 0),
+        ("models/landed.yml", "models:\n", "# why\nmodels:\n", 0),  # places move
+        ("models/many.sql", ">= ", "> ", 2),  # a view is written into its readers
+        ("models/many.yml", "materialized: view", "materialized: table", 3),
+        ("models/sums.yml", "{name: cents, data_type: bigint", "{name: cents, nulls: false, data_type: bigint", 2),
+        ("models/sums.yml", "data_type: bigint", 'data_type: "decimal(20,0)"', 2),
+        ("seeds/dishes.csv", "9.50", "9.00", 0),
+        ("seeds/dishes.yml", "{name: price,", "{name: price, nulls: false,", 2),
+        ("models/_sources.yml", "path: data", "path: other", 1),
+        ("models/_sources.yml", "{name: n, data_type: int, description: d, nulls: false}",
+         "{name: n, data_type: int, description: d}", 1),
+        ("expectations/landed.yml", "min_value: 1", "min_value: 2", 0),
+        ("pyproject.toml", "least = 3", "least = 4", 4),
+        ("macros/cents.sql", "100", "1000", 1),
+    ],
+)  # fmt: skip
+def test_only_what_depends_on_an_edit_is_compiled_again(
+    shop: Path, name: str, old: str, new: str, compiled: int
+) -> None:
+    """The model of the edited file, and those that see a difference in it."""
+    checked(shop)
+    edit(shop, name, old, new)
+
+    assert checked(shop).get("model", 0) == compiled
+    assert checked(shop) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    rest_slow(
+        [
+            ("models/landed.yml", "{name: n, data_type: int", "{name: number, data_type: int"),
+            ("models/landed.sql", "n from", "m from"),
+            ("models/many.yml", "model: many", "model: meny"),
+            ("models/many.yml", "id: a", "ident: a"),
+            ("models/many.sql", "landed", "lended"),
+            ("macros/cents.sql", "endmacro", "endmicro"),
+            ("pyproject.toml", "least", "most"),
+            ("expectations/landed.yml", "column: n", "column: m"),
+            ("models/_sources.yml", "name: sold", "name: bought"),
+            ("seeds/dishes.yml", "name: price", "name: cost"),
+        ],
+        fast=2,
+    ),
+)
+@pytest.mark.slow
+def test_mistakes_are_told_as_without_a_cache(shop: Path, name: str, old: str, new: str) -> None:
+    """A mistake that an edit makes elsewhere is found too; taken back, nothing is left of it."""
+    checked(shop)
+    edit(shop, name, old, new)
+
+    assert isinstance(outcome(lambda: prepare(shop, Cache.of(shop))), str)
+    checked(shop)
+    (shop / name).write_text(SMALL[name])
+    assert checked(shop) == {}
+
+
+@pytest.mark.slow
+def test_a_model_that_goes_or_comes(shop: Path) -> None:
+    """Readers of a model that is gone are wrong, and right again when it is back."""
+    checked(shop)
+    moved = shop / "landed.sql"
+    (shop / "models" / "landed.sql").rename(moved)
+    assert "SR202" in outcome(lambda: prepare(shop, Cache.of(shop)))
+    checked(shop)
+    moved.rename(shop / "models" / "landed.sql")
+    assert checked(shop) == {}
+
+    (shop / "models" / "new.sql").write_text("select dish from {{ ref('sums') }}\n")
+    contract = "models: [{name: new, description: d, grain: [dish], columns: [{name: dish, data_type: string, "
+    (shop / "models" / "new.yml").write_text(contract + "description: d, nulls: false}]}]\n")
+    assert checked(shop)["model"] == 1
+
+
+@pytest.mark.slow
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_scrambled_projects(tmp_path: Path, seed: int) -> None:
+    """Files of the reference project cut, swapped and scrambled, one after the other, with one cache for all."""
+    dice = random.Random(seed)
+    files = copied(tmp_path)
+    texts = {file: file.read_text() for file in files}
+    checked(tmp_path)
+    for _ in range(8):
+        chosen = dice.sample(files, dice.randint(1, 2))
+        for file in chosen:
+            file.write_text(mutated(texts[file], dice), encoding="utf-8")
+        checked(tmp_path)
+        for file in dice.sample(chosen, dice.randint(0, len(chosen))):
+            file.write_text(texts[file])
+    for file, text in texts.items():
+        file.write_text(text)
+    checked(tmp_path)
+
+
+def forged(file: Path, change: Callable[[bytes], bytes]) -> None:
+    """Change the entries and sign them as sqlrun would."""
+    data = file.read_bytes()
+    body = change(data[data.index(b"\n") + 1 :])
+    file.write_bytes(caching._head(body) + body)
+
+
+@pytest.mark.slow
+def test_a_torn_file_is_no_file(shop: Path) -> None:
+    """Cut short, a byte changed, empty, of another program: everything is made again."""
+    checked(shop)
+    whole = (shop / FILE).read_bytes()
+    dice = random.Random(1)
+    for _ in range(30):
+        at = dice.randrange(len(whole))
+        for data in (whole[:at], whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :], whole[at:], whole + b"x\n"):
+            (shop / FILE).write_bytes(data)
+            assert Cache(shop / FILE)._known == {}
+    for data in (b"", b"\n", b"\x80\x04\x95", b"{}", b"[" * 100_000):
+        (shop / FILE).write_bytes(data)
+        assert checked(shop)["model"] == 4
+
+
+@pytest.mark.slow
+def test_entries_of_another_shape_are_no_entries(shop: Path) -> None:
+    """Whoever signs nonsense may get a wrong answer, as by editing a model; no crash, and nothing of it is run."""
+    checked(shop)
+    whole = (shop / FILE).read_bytes()
+    nonsense = [b"", b"null", b"1", b'"x"', b"[]", b"{}", b"[1,2,3,4]", b"[[],[],[],[]]", b"{", b"[" * 100_000,
+                b'["x","y",[["z"]],"w"]', b"\xff", b"NaN", b"[null,null,null,null,null]"]  # fmt: skip
+    for junk in nonsense:
+        (shop / FILE).write_bytes(whole)
+        forged(shop / FILE, lambda body, junk=junk: b"".join(  # type: ignore[misc]
+            line.split(b" ")[0] + b" " + junk + b"\n" for line in body.splitlines()))  # fmt: skip
+        outcome(lambda: prepare(shop, Cache.of(shop)))
+
+
+def scrambled(value: Any, dice: random.Random) -> Any:
+    """Put a value of another kind somewhere into a JSON value."""
+    if isinstance(value, list) and value and dice.random() < 0.9:
+        at = dice.randrange(len(value))
+        return [*value[:at], scrambled(value[at], dice), *value[at + 1 :]]
+    return dice.choice([kind for kind in (None, 1, "x", [], {}, 1.5, True, [[]]) if type(kind) is not type(value)])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(20))
+def test_values_of_another_kind_are_no_values(shop: Path, seed: int) -> None:
+    """One value of each entry is of another kind, deep inside."""
+    checked(shop)
+    dice = random.Random(seed)
+
+    def change(body: bytes) -> bytes:
+        lines = []
+        for line in body.splitlines():
+            key, _, text = line.partition(b" ")
+            lines.append(key + b" " + json.dumps(scrambled(json.loads(text), dice)).encode() + b"\n")
+        return b"".join(lines)
+
+    forged(shop / FILE, change)
+    outcome(lambda: prepare(shop, Cache.of(shop)))
+
+
+@pytest.mark.slow
+def test_another_program_starts_anew(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What another sqlrun, sqlglot or Python made is not believed."""
+    checked(shop)
+    monkeypatch.setattr(caching, "_version", lambda name: f"another {name}")
+
+    assert checked(shop)["model"] == 4
+
+
+@pytest.mark.slow
+def test_where_nothing_can_be_written(shop: Path) -> None:
+    """No folder for it: slower, nothing else."""
+    (shop / "target").write_text("in the way")
+
+    assert checked(shop)["model"] == 4
+    assert checked(shop)["model"] == 4
+
+
+@pytest.mark.slow
+def test_no_cache_and_clean(shop: Path) -> None:
+    """`--no-cache` neither reads nor writes the file; `clean` deletes it."""
+    runner = CliRunner()
+    assert runner.invoke(main, ["--project-dir", str(shop), "--no-cache", "ls"]).exit_code == 0
+    assert not (shop / FILE).exists()
+    assert runner.invoke(main, ["--project-dir", str(shop), "ls"]).exit_code == 0
+    assert (shop / FILE).exists()
+    assert runner.invoke(main, ["--project-dir", str(shop), "clean"]).exit_code == 0
+    assert not (shop / FILE).exists()
+
+
+@pytest.mark.slow
+def test_a_stored_value_is_changed_like_any_other(shop: Path) -> None:
+    """`replace` makes a whole value of one whose parts were not read yet."""
+    checked(shop)
+    prepared = prepare(shop, Cache.of(shop))
+    plain = prepare(shop)
+    for stored, made in zip(prepared.space.models, plain.space.models, strict=True):
+        for kept, stage in zip(stored.stages, made.stages, strict=True):
+            assert repr(replace(kept, name="x").node) == repr(stage.node)
+            assert replace(kept, name="x").is_hidden
+            with pytest.raises(AttributeError):
+                kept.nothing  # noqa: B018
+
+
+def test_forms_refuse_other_types() -> None:
+    """A form reads what it wrote, and nothing else."""
+    pairs: list[tuple[Any, Any, list[Any]]] = [
+        (int, 1, [True, "1", None, 1.0]),
+        (tuple[str, ...], ("a", "b"), ["ab", [1], {}, None]),
+        (tuple[str, int], ("a", 1), [["a"], ["a", 1, 2], [1, "a"]]),
+        (str | None, None, ["a", [1], []]),
+        (str | None, "a", []),
+        (dict[str, object], {"a": [1, (2.5, None)]}, [[], {"a": {"b": 1}}, {"a": {"decimal": 1}}]),
+    ]
+    for hint, value, others in pairs:
+        shape = form(hint)
+        assert shape is not None
+        assert shape.read(json.loads(json.dumps(shape.write(value))), nothing) == value
+        for other in others:
+            with pytest.raises(NotStored):
+                shape.read(other, nothing)
+    assert form(set[int]) is None
+
+
+@pytest.mark.slow
+def test_the_folder_is_left_as_it_was(shop: Path) -> None:
+    """No temporary file stays behind."""
+    checked(shop)
+
+    assert [file.name for file in (shop / "target").iterdir()] == [Path(FILE).name]
+    shutil.rmtree(shop / "target")

@@ -1,0 +1,304 @@
+"""A signal ends a command within two seconds, wherever it is, and no statement runs without end."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from sqlrun.cli import main
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.errors import EngineError
+from sqlrun.publish.ledger import Ledger
+from sqlrun.runtime import stopping
+from tests.support import broken, shops
+from tests.support.projects import ROOT
+
+# What a machine that is busy with other tests may add to the two seconds.
+SECONDS = 2.0 + float(os.environ.get("SQLRUN_SLOWER", "3"))
+ENDLESS = """\
+select a.id, count(*) as n from {{ ref('stg_sales') }} as a
+join {{ ref('stg_sales') }} as b on a.amount + b.amount >= 0
+join {{ ref('stg_sales') }} as c on a.amount + c.amount > b.amount - 1000
+group by a.id
+"""
+# One step of DuckDB's that takes half a minute and heeds no interrupt.
+DEAF = "select levenshtein(repeat('ab', 40000), repeat('ba', 40000))"
+FOREVER = "select count(*) from range(100000000) as a, range(100000000) as b where a.range * b.range % 7 = 3"
+
+
+def project(folder: Path, profile: str = "", rows: int = 8_000, **files: str) -> Path:
+    """Write a project with a model that takes for ever."""
+    root = shops.project(folder)
+    contract = broken.contract("huge", "id string", "n bigint", extra="    grain: [id]")
+    given = {"models/huge.sql": ENDLESS, "models/huge.yml": contract}
+    given["profiles/local.yml"] = f"engine: duckdb\nwarehouse: warehouse\n{profile}"
+    broken.write(root, {**given, **files})
+    line = '{{"id": "s{}", "shop": "ada", "amount": "1.00", "guest": "g"}}\n'
+    (root / "data" / "orders" / "a.jsonl").write_text("".join(map(line.format, range(rows))))
+    return root
+
+
+def started(root: Path, *command: str) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "SQLRUN_NO_SERVER": "1"}
+    return subprocess.Popen(
+        [sys.executable, "-u", "-m", "sqlrun", *command],
+        cwd=root, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+
+
+def ended(process: subprocess.Popen[str], *signals: signal.Signals) -> str:
+    """Send signals; make sure that it ends in time, by 130 and without a traceback; give what it said."""
+    began = time.monotonic()
+    for number in signals:
+        process.send_signal(number)
+        time.sleep(0.05)
+    out, _ = process.communicate(timeout=60)
+    took = time.monotonic() - began
+
+    assert process.returncode == 130, out
+    assert took < SECONDS, out
+    assert "Traceback" not in out
+    return out
+
+
+def until(process: subprocess.Popen[str], words: str) -> None:
+    assert process.stdout is not None
+    for line in process.stdout:
+        if words in line:
+            return
+    raise AssertionError(words)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("signals", [(signal.SIGINT,), (signal.SIGTERM,), (signal.SIGHUP,), (signal.SIGTERM,) * 2])
+def test_a_statement_without_end_keeps_no_build_alive(tmp_path: Path, signals: tuple[signal.Signals, ...]) -> None:
+    root = project(tmp_path)
+    process = started(root, "build", "--every", "10m")
+    until(process, "START merge model huge")
+    time.sleep(1)
+
+    out = ended(process, *signals)
+
+    assert "Stopped. Nothing of this tick is published" in out
+    assert Ledger(str(root / "warehouse"), "small").read().published is None
+
+
+@pytest.mark.slow
+def test_the_next_build_takes_back_what_was_stopped(tmp_path: Path) -> None:
+    root = project(tmp_path)
+    process = started(root, "build")
+    until(process, "START merge model huge")
+    ended(process, signal.SIGTERM, signal.SIGTERM)
+    (root / "models" / "huge.sql").unlink()
+    (root / "models" / "huge.yml").unlink()
+
+    again = started(root, "build")
+    out, _ = again.communicate(timeout=60)
+
+    assert again.returncode == 0, out
+    assert "OK landed stg_sales" in out or "NO-OP" in out
+
+
+@pytest.mark.slow
+def test_a_model_that_runs_out_of_time_is_named_with_the_key(tmp_path: Path) -> None:
+    root = project(tmp_path, "statement_timeout: 6\n")
+    process = started(root, "build")
+    out, _ = process.communicate(timeout=60)
+
+    assert process.returncode == 1
+    assert "Error in merge model huge" in out
+    assert "SR745 the statement ran longer than 6 s, the profile's `statement_timeout`" in out
+    assert "Traceback" not in out
+
+
+@pytest.mark.slow
+def test_a_build_that_waits_for_another_one_ends_too(tmp_path: Path) -> None:
+    root = project(tmp_path)
+    lock = root / "warehouse" / "_sqlrun" / "lock"
+    lock.parent.mkdir(parents=True)
+    with lock.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        process = started(root, "build", "--wait")
+        until(process, "Waiting for it to end")
+
+        ended(process, signal.SIGTERM)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_a_check_that_never_ends_is_left(tmp_path: Path, sent: signal.Signals) -> None:
+    """Its query runs in DuckDB, in a thread of the checks."""
+    suite = (
+        "expectations:\n  - type: unexpected_rows_expectation\n    kwargs:\n      unexpected_rows_query: >-\n"
+        "        select a.id from {batch} as a join {batch} as b on a.amount + b.amount > 1 join {batch} as c"
+        " on b.amount + c.amount < 0 and a.amount * c.amount > b.amount\n"
+    )
+    root = project(tmp_path, **{"expectations/by_shop.yml": "expectations: []\n", "expectations/stg_sales.yml": suite})
+    for name in ("sql", "yml"):
+        (root / "models" / f"huge.{name}").unlink()
+    process = started(root, "build")
+    until(process, "START landing")
+    time.sleep(4)
+
+    ended(process, sent)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("after", [0.05, 0.15, 0.3, 0.6, 1.0, 1.5, 2.5])
+def test_a_signal_at_any_moment_ends_a_command(tmp_path: Path, after: float) -> None:
+    """While Python begins it is the signal that ends it; neither says more than a line."""
+    root = project(tmp_path)
+    for command in (("build",), ("verify",), ("compile",)):
+        process = started(root, *command)
+        time.sleep(after)
+        if process.poll() is None:
+            began = time.monotonic()
+            process.send_signal(signal.SIGINT)
+            out, _ = process.communicate(timeout=60)
+
+            assert time.monotonic() - began < SECONDS
+            # What had ended before the signal came, has its own code.
+            # Before the first line of sqlrun's own it is Python that tells where it was.
+            begins = "_get_module_details" in out or ("Traceback" in out and "/sqlrun/" not in out)
+            if not begins:
+                assert process.returncode in (130, -signal.SIGINT, 0, 2), out
+                assert "Traceback" not in out, out
+        process.communicate()
+
+
+def test_a_signal_outside_of_a_command_ends_it_as_one_within(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While click reads arguments, or leaves."""
+
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(main.main, "make_context", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        main.main(["ls"])
+
+
+OUTSIDE = """\
+import sys
+sys.argv = ["sqlrun", "--version"]
+from sqlrun.__main__ import run
+
+def wait(*given, **more):
+    import time
+    print("waits", flush=True)
+    time.sleep(60)
+
+if sys.stdin.readline() == "reads":
+    from sqlrun import cli
+    cli.main.make_context = wait
+else:
+    import atexit
+    atexit.register(wait)
+run()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["reads", "leaves"])
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_before_and_after_a_command_is_told_in_a_line(where: str, sent: signal.Signals) -> None:
+    """As where a warm server runs it, see `test_warm.py`."""
+    with subprocess.Popen(
+        [sys.executable, "-c", OUTSIDE], cwd=ROOT, text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        assert process.stdin and process.stderr
+        process.stdin.write(where)
+        process.stdin.close()
+        until(process, "waits")
+        process.send_signal(sent)
+
+        assert process.wait(10) == 130
+        assert process.stderr.read().strip() == "sqlrun: stopped before the end"
+
+
+DEAD = """\
+import sys, threading, time
+from sqlrun import stopping
+stopping.install()
+import duckdb
+connection = duckdb.connect()
+print("begins", flush=True)
+with stopping.limited(connection.interrupt):
+    connection.execute(sys.argv[1])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("statement", [DEAF, FOREVER], ids=["deaf", "endless"])
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_library_that_does_not_listen_is_ended_from_outside(statement: str, sent: signal.Signals) -> None:
+    """The main thread is within DuckDB, where no handler of Python's runs."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", DEAD, statement], cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    until(process, "begins")
+    time.sleep(1)
+    began = time.monotonic()
+    process.send_signal(sent)
+    process.communicate(timeout=60)
+
+    assert time.monotonic() - began < SECONDS
+    assert process.returncode != 0
+
+
+def test_a_statement_is_stopped_when_its_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stopping._watch, "longest", 0.3)
+    engine = DuckDBEngine()
+    began = time.monotonic()
+    with pytest.raises(EngineError, match="SR745 the statement ran longer"):
+        engine.query(FOREVER, ())
+    assert time.monotonic() - began < 5
+    # The session's next statement isn't hit by what came late.
+    assert engine.query("select 1 as a", ()).to_pylist() == [{"a": 1}]
+    engine.close()
+
+
+def test_many_statements_have_their_own_limits() -> None:
+    """Eight at once, some of them over in time, none of the others hit."""
+    root = duckdb.connect()
+    said: list[str] = []
+
+    def run(seconds: float, statement: str) -> None:
+        session = root.cursor()
+        with stopping.limited(session.interrupt, seconds) as limit:
+            try:
+                session.execute(statement).fetchall()
+                said.append("done")
+            except duckdb.InterruptException:
+                said.append("over" if limit.over else "hit")
+
+    jobs = [(0.2 + 0.1 * number, FOREVER) for number in range(4)] + [
+        (60.0, "select sum(range) from range(3000000)")
+    ] * 4
+    threads = [threading.Thread(target=run, args=job) for job in jobs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+
+    assert sorted(said) == ["done"] * 4 + ["over"] * 4
+    assert not stopping._watch.running
+
+
+def test_a_fork_hears_of_its_own_signals_alone() -> None:
+    """A byte that a child writes would be a second signal for its parent."""
+    with stopping.limited(lambda: None, 60):
+        process = os.fork()
+        if process == 0:
+            os._exit(0 if stopping._watch.running == set() and not stopping._watch.started else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0
+    assert stopping._watch.handled == stopping._watch.heard == 0

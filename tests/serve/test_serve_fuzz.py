@@ -1,0 +1,96 @@
+"""Whatever the OpenAPI description allows, and much that it doesn't, is answered without a 500 and as described."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from starlette.testclient import TestClient
+
+from tests.support import served
+from tests.support.served import Warehouse, bearer
+
+pytestmark = [pytest.mark.slow, pytest.mark.long]
+MANY = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+STREAM = "/api/v1/ticks/events"
+CALLERS = {"operator": bearer(operator=True), "owner": bearer("r0002"), "nobody": {}}
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    warehouse = Warehouse(tmp_path_factory.mktemp("warehouse"), served.project(tmp_path_factory.mktemp("project")))
+    warehouse.publish()
+    site, watcher = served.site(warehouse)
+    watcher.look()
+    with served.client(site) as asked:
+        yield asked
+
+
+def _hold(shown: TestClient, cases: Any, headers: dict[str, str], known: set[str]) -> None:
+    @MANY
+    @given(case=cases)
+    def holds(case: Any) -> None:
+        request = case.as_transport_kwargs(base_url="http://testserver")
+        answer = shown.request(request["method"], request["url"], params=request.get("params"), headers=headers)
+        assert answer.status_code < 500, (request, answer.text)
+        assert str(answer.status_code) in known, (request, answer.text)
+
+    holds()
+
+
+@pytest.mark.parametrize("who", CALLERS)
+@pytest.mark.parametrize("valid", [True, False], ids=["as described", "otherwise"])
+def test_no_request_breaks_the_server(shown: TestClient, who: str, valid: bool) -> None:
+    import schemathesis
+    from schemathesis import GenerationMode
+
+    mode = GenerationMode.POSITIVE if valid else GenerationMode.NEGATIVE
+    schema = schemathesis.openapi.from_dict(shown.get("/openapi.json").json())
+    described = {path: node["get"] for path, node in shown.get("/openapi.json").json()["paths"].items()}
+    asked = set()
+    for found in schema.get_all_operations():
+        operation = found.ok()
+        # A stream has no end: test_serve_access.py listens. What takes nothing can't be asked otherwise.
+        if operation.path == STREAM or not (valid or described[operation.path]["parameters"]):
+            continue
+        cases = operation.as_strategy(generation_mode=mode)
+        _hold(shown, cases, CALLERS[who], set(described[operation.path]["responses"]))
+        asked.add(operation.path)
+    assert asked
+
+
+PIECES = (
+    "..",
+    "%2e",
+    "/",
+    "//",
+    "\\",
+    "%00",
+    "%2f",
+    "a",
+    "r0002",
+    "api",
+    "v1",
+    "marts",
+    "static",
+    "?",
+    "&",
+    "=",
+    "limit",
+    ";",
+    "é",
+    "%ff",
+    "'",
+)
+
+
+@MANY
+@given(st.lists(st.sampled_from(PIECES), max_size=12))
+def test_no_path_breaks_the_server(shown: TestClient, pieces: list[str]) -> None:
+    answer = shown.get("http://testserver/" + "".join(pieces), headers=CALLERS["owner"])
+
+    assert answer.status_code < 500
+    assert b"Traceback" not in answer.content

@@ -1,0 +1,199 @@
+"""Prepares hostile projects in a process with little memory and time, and tells what it opened, ran and said.
+
+`python -m tests.support.hostile` reads cases as JSON from stdin and answers each with a line of JSON. The name of a
+case is printed before it begins: a child that is killed has told by which.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from tests.support.broken import contract, write
+
+ROOT = Path(__file__).parents[2]
+CANARY = "canary-5d0c1f"
+MEMORY = 1536 << 20
+# Of the processor's time for a case; what waits instead of computing is found out by the time for all of them.
+SECONDS = 60
+LONGEST = 900
+SOURCES = """\
+sources:
+  - name: shop
+    tables:
+      - name: orders
+        description: It.
+        format: json
+        path: data
+        columns:
+          - {name: id, data_type: int, description: It.}
+          - {name: a, data_type: int, description: It.}
+          - {name: b, data_type: string, description: It.}
+"""
+# What each case's files stand in.
+PROJECT = {
+    "pyproject.toml": '[tool.sqlrun]\nname = "small"\n[tool.sqlrun.vars]\nnumbers = [1, 2, 3]\n',
+    "models/_sources.yml": SOURCES,
+    "models/t.sql": "select id, a, b from {{ source('shop', 'orders') }}\n",
+    "models/t.yml": contract("t", "id", "a", "b string"),
+    "models/m.sql": "select id from {{ ref('t') }}\n",
+    "models/m.yml": contract("m"),
+    "macros/double.sql": "{% macro double(x) %}{{ x }} * 2{% endmacro %}\n",
+}
+WATCHED = ("socket.", "subprocess.", "os.system", "os.exec", "os.posix_spawn", "os.fork", "os.putenv", "ctypes.dlopen")
+
+
+@dataclass(frozen=True)
+class Told:
+    """What became of a case: problems as `SR301 file:line:col`, the text printed, what was done outside."""
+
+    name: str
+    seconds: float
+    problems: tuple[str, ...]
+    text: str
+    outside: tuple[str, ...]
+
+
+def run(cases: Mapping[str, Mapping[str, str]]) -> dict[str, Told]:
+    """Prepare each project in one child.
+
+    A text of `-> FILE` makes a link; a "file" called `opens` is one that the child reads, to see whether that is seen.
+    """
+    environment = {**os.environ, "CANARY": CANARY, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.support.hostile"],
+        input=json.dumps(cases), capture_output=True, text=True, check=False,
+        env=environment, cwd=ROOT, timeout=LONGEST,
+    )  # fmt: skip
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 0, f"{done.returncode} in {lines[-1] if lines else '?'}\n{done.stderr[-2000:]}"
+    answered = [line for line in lines if "seconds" in line]
+    return {
+        line["name"]: Told(**{key: tuple(value) if isinstance(value, list) else value for key, value in line.items()})
+        for line in answered
+    }
+
+
+def prepared(root: Path) -> str:
+    """Prepare a project; the SQL that either engine would get."""
+    from sqlrun.explain import explain
+    from sqlrun.pipeline import prepare
+    from sqlrun.project import Profile
+
+    space = prepare(root).space
+    now = datetime(2026, 11, 21, 12, tzinfo=timezone.utc)
+    texts = []
+    for engine in ("spark", "duckdb"):
+        target = Profile("local", engine, str(root / "warehouse"), 1, {})
+        texts += [explain.compiled(space, model, target, engine, now) for model in space.models]  # type: ignore[arg-type]
+    return "\n".join(texts)
+
+
+def answers(cases: Mapping[str, Mapping[str, str]]) -> Iterator[dict[str, Any]]:
+    from sqlrun.errors import ProjectError
+    from sqlrun.report.console import _problem_text
+
+    outside: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="sqlrun-hostile-") as place:
+        known = (place, str(ROOT), sys.prefix, sys.base_prefix, "/proc/self", "/usr/share/zoneinfo")
+
+        def watch(event: str, args: tuple[Any, ...]) -> None:
+            if event == "open" and not str(args[0]).startswith(known):
+                outside.append(f"open {args[0]}")
+            elif event.startswith(WATCHED):
+                outside.append(f"{event} {args!r}")
+
+        for number, (name, files) in enumerate(cases.items()):
+            print(json.dumps({"begins": name}), flush=True)
+            root = write(Path(place) / str(number), {**PROJECT, **files})
+            for part, text in files.items():
+                if text.startswith("-> "):
+                    (root / part).unlink()
+                    (root / part).symlink_to(text.removeprefix("-> "))
+            if number == 0:
+                prepared(write(Path(place) / "first", PROJECT))  # what is imported late is imported now
+                sys.addaudithook(watch)
+            outside.clear()
+            signal.setitimer(signal.ITIMER_PROF, SECONDS)
+            began, problems = time.process_time(), []
+            if "opens" in files:
+                Path(files["opens"]).read_bytes()
+            try:
+                text = prepared(root)
+            except ProjectError as error:
+                problems = [f"{problem.code} {problem.place}" for problem in error.problems]
+                text = _problem_text(error)
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            seconds = time.process_time() - began
+            yield {"name": name, "seconds": seconds, "problems": problems, "text": text, "outside": list(outside)}
+
+
+def main() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    for answer in answers(json.load(sys.stdin)):
+        print(json.dumps(answer), flush=True)
+
+
+@dataclass
+class Case:
+    """A case of a file: what its project holds beside the rest, and how it has to be refused (if at all)."""
+
+    name: str
+    line: int
+    files: dict[str, str]
+    refused: list[str]
+
+
+def read(file: Path) -> list[Case]:
+    """Read cases: `case NAME`, each file with its text indented below, then `refused CODE PLACE` or `harmless`."""
+    cases: list[Case] = []
+    name = ""
+    for number, line in enumerate(file.read_text("utf-8").split("\n"), 1):
+        word, _, rest = line.partition(" ")
+        if line.startswith("    "):
+            cases[-1].files[name] += line[4:] + "\n"
+        elif word == "case":
+            cases.append(Case(rest, number, {}, []))
+        elif word == "refused":
+            cases[-1].refused.append(rest)
+        elif line and word not in ("#", "harmless"):
+            name = line
+            cases[-1].files[name] = ""
+    return cases
+
+
+def rewritten(file: Path, told: Mapping[str, Told]) -> str:
+    """Write what came of each case behind it."""
+    kept: list[str] = []
+    name = ""
+
+    def close() -> Iterable[str]:
+        problems = told[name].problems if name else ()
+        return [f"refused {problem}" for problem in dict.fromkeys(problems)] or (["harmless"] if name else [])
+
+    for line in file.read_text("utf-8").split("\n"):
+        if line.startswith("case "):
+            while kept and not kept[-1]:
+                kept.pop()
+            kept += [*close(), ""]
+            name = line.removeprefix("case ")
+        if not line.startswith(("refused", "harmless")):
+            kept.append(line)
+    while kept and not kept[-1]:
+        kept.pop()
+    return "\n".join([*kept, *close(), ""])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""The reference project in a folder of a test's own, and ticks of it."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from sqlrun import pipeline
+from sqlrun.engine_api import Engine, Relation
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from sqlrun.events import TickResult
+from sqlrun.load import load
+from sqlrun.maintain.maintain import Progress
+from sqlrun.pipeline import Prepared, prepare
+from sqlrun.project import Project
+from sqlrun.publish.ledger import Ledger
+from sqlrun.publish.reader import find, relation, tick_of
+from sqlrun.run.tick import Request, tick
+from sqlrun.runtime import arrow_rows
+
+ROOT = Path(__file__).parents[2]
+# Opening DuckDB takes longer than reading a small table.
+READER = DuckDBEngine()
+# The name of a folder is that of a project which doesn't say its own.
+UNNAMED = "unnamed"
+ROOMS = ("models", "macros", "seeds", "expectations", "profiles", "tests/fixtures")
+
+
+def copy_project(folder: Path) -> Path:
+    """Copy what the analyst wrote; data and tables are the test's own."""
+    for room in ROOMS:
+        shutil.copytree(ROOT / room, folder / room)
+    shutil.copy(ROOT / "pyproject.toml", folder / "pyproject.toml")
+    (folder / "data" / "orders").mkdir(parents=True)
+    return folder
+
+
+@cache
+def _prepared(name: str, texts: tuple[tuple[str, str], ...]) -> Prepared:
+    """Prepare a project by what it says; the same one is prepared once for all tests of a process."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder) / name
+        for path, text in texts:
+            file = root / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+        return prepare(root)
+
+
+def prepared(root: Path) -> Prepared:
+    """Prepare the project in a folder, or take what an equal one gave."""
+    files = [file for room in ROOMS for file in (root / room).rglob("*") if file.is_file()]
+    texts = {file.relative_to(root).as_posix(): file.read_text() for file in (*files, root / "pyproject.toml")}
+    found = _prepared(UNNAMED, tuple(sorted(texts.items())))
+    if found.nouns.name == UNNAMED:
+        found = _prepared(root.name, tuple(sorted(texts.items())))
+    nouns = replace(found.nouns, root=str(root.resolve()))
+    return replace(found, nouns=nouns, space=replace(found.space, project=nouns))
+
+
+@cache
+def nouns() -> Project:
+    """Read the reference project where it is, once for all tests of a process."""
+    return load.project(ROOT, None, pipeline.ATTACHED)
+
+
+def rows_of(table: Relation) -> list[dict[str, Any]]:
+    """Read a table whole."""
+    return arrow_rows.plain(READER.query(f'select * from "{table.name}"', (table,)))
+
+
+def now() -> datetime:
+    return datetime.now(timezone.utc)
+
+
+@dataclass
+class Site:
+    """A project, a warehouse and an engine."""
+
+    root: Path
+    engine: Engine
+    env: str = ""
+    prepared: Prepared = field(init=False)
+    events: list[Any] = field(default_factory=list)
+    published: list[Progress] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.prepared = prepared(self.root)
+        self.warehouse = str(self.root / "warehouse")
+        Path(self.warehouse).mkdir(exist_ok=True)
+        self.ledger = Ledger(self.warehouse, self.prepared.nouns.name, self.env)
+
+    @property
+    def orders(self) -> Path:
+        return self.root / "data" / "orders"
+
+    def tick(
+        self, as_of: datetime, select: tuple[str, ...] = (), refresh: bool = False, accept_lost: bool = False
+    ) -> TickResult:
+        names = select or tuple(n for n in self.prepared.graph.order if not n.startswith("source:"))
+        request = Request(
+            self.warehouse, as_of, names, refresh, 2, "test", now, accept_lost, published=self.published.append
+        )
+        return tick(self.prepared.space, self.engine, self.ledger, request, self.events.append)
+
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        published = self.ledger.read().published
+        assert published is not None
+        return rows_of(relation(self.warehouse, name, published.tables[name]))
+
+    def everything(self, tick: int | None = None) -> dict[str, Counter[str]]:
+        """Give the rows of every table that readers may ask for, at a published tick."""
+        published = tick_of(self.ledger, tick)
+        names = [name for name in published.tables if "__state_" not in name]
+        return {name: Counter(map(str, rows_of(find(published, self.warehouse, name)))) for name in names}
+
+    def write(self, name: str, lines: list[str]) -> None:
+        (self.orders / name).write_text("".join(line + "\n" for line in lines))

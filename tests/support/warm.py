@@ -1,0 +1,97 @@
+"""A folder with a `sqlrun` that begins at once: forked from a process that has everything imported.
+
+For tests of what commands do together, not of how one starts: the shell blocks of the documentation run seventy, and
+each would import for two seconds. `python -m tests.support.warm SOCKET` is the process; `commands` is its other end.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.crash.lives import WARM, run
+from tests.support.projects import ROOT
+
+# What stands in for `sqlrun`: it gives away its words, folder, environment and descriptors, and ends as the other does.
+CLIENT = """#!{python} -IS
+import json, os, socket, sys
+asked = socket.socket(socket.AF_UNIX)
+asked.connect({address!r})
+words = json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
+socket.send_fds(asked, [len(words).to_bytes(8, "big")], [0, 1, 2])
+asked.sendall(words)
+told = asked.recv(8)
+sys.exit(int(told) if told else "sqlrun died")
+"""
+
+
+@contextmanager
+def commands(folder: Path) -> Iterator[Path]:
+    """Give a folder for the PATH; the process behind it ends with the block."""
+    address = folder / "socket"
+    client = folder / "bin" / "sqlrun"
+    client.parent.mkdir(parents=True)
+    client.write_text(CLIENT.format(python=sys.executable, address=str(address)))
+    client.chmod(0o755)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.support.warm", str(address)],
+        env=environment,
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout and process.stdout.readline() == "warm\n"
+        yield client.parent
+    finally:
+        process.terminate()
+        process.communicate()
+
+
+def serve(address: str) -> None:
+    """Fork for each that asks, until SIGTERM."""
+    for module in WARM:
+        importlib.import_module(module)
+    # Nobody waits for the children: each tells its own end.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    with socket.socket(socket.AF_UNIX) as door:
+        door.bind(address)
+        door.listen()
+        print("warm", flush=True)
+        while True:
+            asked, _ = door.accept()
+            if os.fork() == 0:
+                door.close()
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                _become(asked)
+            asked.close()
+
+
+def _become(asked: socket.socket) -> None:
+    """Be `sqlrun` from here on."""
+    try:
+        size, descriptors, _, _ = socket.recv_fds(asked, 8, 3)
+        with asked.makefile("rb") as words:
+            arguments, folder, environment = json.loads(words.read(int.from_bytes(size, "big")))
+        for own, given in enumerate(descriptors):
+            os.dup2(given, own)
+            os.close(given)
+        os.chdir(folder)
+        os.environ.clear()
+        os.environ.update(environment)
+        asked.sendall(str(run(arguments)).encode())
+    finally:
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1])

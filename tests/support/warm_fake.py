@@ -1,0 +1,100 @@
+"""A warm server whose commands are made up here, and a client of it: `python -m tests.support.warm_fake server|client`.
+
+No library is loaded, so that both begin at once.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+
+def command(prog_name: str) -> None:
+    """Do what the arguments say."""
+    what, *rest = sys.argv[1:]
+    if what == "tell":
+        told = {
+            "argv": sys.argv, "program": prog_name, "folder": str(Path.cwd()), "umask": os.umask(0),
+            "variables": {name: value for name, value in os.environ.items() if name.startswith("CANARY")},
+            "terminals": [stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)],
+            "encodings": [sys.stdout.encoding, sys.stdout.errors], "pid": os.getpid(),
+            "input": sys.stdin.read() if rest else "", "left": hasattr(os, "left_behind"),
+            "ignores": signal.getsignal(signal.SIGHUP) is signal.SIG_IGN,
+        }  # fmt: skip
+        print("on stderr", file=sys.stderr)
+        print(json.dumps(told))
+    elif what == "leave":
+        os.environ["CANARY_LEFT"] = "1"
+        os.chdir("/")
+        os.umask(0o077)
+        setattr(os, "left_behind", True)  # noqa: B010
+    elif what == "exit":
+        sys.exit(int(rest[0]))
+    elif what == "raise":
+        raise ValueError("as it comes")
+    elif what == "width":
+        print(os.get_terminal_size(1).columns)
+    elif what == "wait":
+        try:
+            print(os.getpid(), flush=True)  # in here: the signal comes as soon as this is read
+            time.sleep(60)
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+            sys.exit(130)
+    elif what == "sleep":
+        print(os.getpid(), flush=True)
+        time.sleep(60)
+    elif what == "linger":
+        atexit.register(linger)
+    sys.exit(0)
+
+
+def linger() -> None:
+    """Take long to leave."""
+    print(os.getpid(), flush=True)
+    time.sleep(60)
+
+
+def fork_slowly(seconds: float) -> None:
+    """Have a fork wait before it becomes the command that was given."""
+    from sqlrun.daemon import command as forked
+
+    become = forked._become
+
+    def later(*given: Any) -> None:
+        time.sleep(seconds)
+        become(*given)
+
+    forked._become = later
+
+
+def main() -> None:
+    what, *rest = sys.argv[1:]
+    fake: Any = ModuleType("sqlrun.cli.main")
+    fake.main = command
+    sys.modules["sqlrun.cli.main"] = fake
+    from sqlrun.daemon import client, server, wire
+
+    wire.PATIENCE = float(os.environ.pop("PATIENCE", "2"))
+    if what == "server":
+        fork_slowly(float(os.environ.pop("SLOW_FORKS", "0")))
+        server.load = lambda settings: None
+        server.main(rest[0])
+    sys.argv = ["sqlrun", *rest]
+    code = client.handed_over(".", rest, "sqlrun")
+    heavy = {"click", "sqlglot", "pyarrow", "duckdb", "pathlib", "subprocess"} & sys.modules.keys()
+    if what == "light":
+        print(sorted(heavy))
+    sys.exit(99 if code is None else code)
+
+
+if __name__ == "__main__":
+    assert Path(__file__).name == "warm_fake.py"
+    main()

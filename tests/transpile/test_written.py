@@ -1,0 +1,54 @@
+"""Queries as analysts write them: kept, they are what plain Python says; the rest is refused."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+import pytest
+
+from sqlrun.errors import ProjectError
+from tests.support import evaluator, reference
+from tests.support.evaluator import stable
+from tests.support.written import Written, kept, last, made, queries
+
+STEP = 1 if os.environ.get("SQLRUN_EXHAUSTIVE") else 30
+KEPT = [query for query in queries() if not query.refused]
+REFUSED = [query for query in queries() if query.refused]
+
+
+@pytest.mark.parametrize("query", KEPT[::STEP], ids=lambda query: query.sql[:60])
+def test_a_kept_query_is_what_its_text_says(query: Written) -> None:
+    """After five ticks the table is the evaluator's answer and that of the whole query."""
+    memory = made(query.sql)
+
+    rows = kept(memory, 7)
+
+    assert stable(rows) == stable(memory.oracle("m", last()))
+    with contextlib.suppress(evaluator.Unknown):  # Spark judges it
+        assert stable(rows) == reference.answer(memory, "m", last())
+
+
+@pytest.mark.parametrize("query", REFUSED[::STEP], ids=lambda query: query.sql[:60])
+def test_what_is_not_kept_is_refused(query: Written) -> None:
+    """With the code that stands before it, and a place."""
+    with pytest.raises(ProjectError) as told:
+        made(query.sql)
+
+    assert told.value.problems[0].code == query.refused
+    assert told.value.problems[0].place.line
+
+
+def test_the_file_holds_all_kinds() -> None:
+    """None of the constructs is missing."""
+    text = " ".join(query.sql for query in queries())
+    for word in (
+        "union all",
+        "intersect",
+        "with rollup",
+        "grouping sets",
+        "exists (select max",
+        "natural",
+        "using (k)",
+    ):
+        assert word in text

@@ -1,0 +1,116 @@
+"""Raw lines of a source through a landing model, in a unit test: rows out, and lines that are set aside."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.broken import contract
+from tests.test_definitions.test_unit_queries import FILES, prepared, refusal, results
+
+TYPED = contract("orders", "id int", "amount decimal(10,2)", "tags array<string>").replace(
+    "{name: id, data_type: 'int', ", "{name: id, data_type: 'int', nulls: false, "
+)
+CHECKS = """expectations:
+  - type: expect_column_values_to_be_between
+    kwargs: {column: amount, max_value: 1000}
+    on_fail: quarantine
+    description: Nobody spends that much.
+"""
+
+
+def run(folder: Path, test: str) -> list[str]:
+    """Run the test of the landing model `orders`; say what differs, a row a line."""
+    project = prepared(folder, "", files={"models/orders.yml": f"{TYPED}unit_tests:\n{test}", **_checks()})
+    found = results(project)[0]
+    rows = [f"- {' | '.join(row)}" for row in found.missing] + [f"+ {' | '.join(row)}" for row in found.unexpected]
+    return [found.status, *([found.message] if found.message else []), *rows]
+
+
+def _checks() -> dict[str, str]:
+    return {"expectations/orders.yml": CHECKS}
+
+
+LINES = """  - name: a
+    model: orders
+    given:
+      - input: source('shop', 'orders')
+        format: lines
+        rows:
+          - '{"id": 1, "amount": 12.50, "tags": ["a"]}'
+          - '{"id": 1, "amount": 12.50, "tags": ["a"]}'
+          - ''
+          - '{"id": 2, "amount": 0'
+          - '{"id": "three", "amount": 1}'
+          - '{"amount": 1}'
+          - '{"id": 5, "amount": 5000}'
+          - '{"id": 6, "amount": 0, "more": "Ärger \\\\ \\"x\\""}'
+"""
+
+
+@pytest.mark.slow
+def test_lines_become_rows_or_are_set_aside(tmp_path: Path) -> None:
+    expect = """    expect:
+      rows: [{id: 1, amount: 12.50, tags: [a]}, {id: 1, amount: 12.50, tags: [a]}]
+      quarantined:
+        - {_reason: not a JSON object, _raw: '{"id": 2, "amount": 0', id: null}
+        - {_reason: "id: not of type int", _raw: '{"id": "three", "amount": 1}'}
+        - {_reason: "id: no value", _raw: '{"amount": 1}'}
+        - {_reason: "amount: Nobody spends that much.", _raw: '{"id": 5, "amount": 5000}', id: 5}
+"""
+
+    assert run(tmp_path, LINES + expect) == ["pass"]
+
+
+@pytest.mark.slow
+def test_a_line_that_should_have_been_set_aside_is_told(tmp_path: Path) -> None:
+    expect = "    expect: {quarantined: [{id: 5}, {id: null}, {id: null}, {id: 7}]}\n"
+
+    assert run(tmp_path, LINES + expect) == ["fail", "- 7", "+ NULL"]
+
+
+@pytest.mark.slow
+def test_no_lines_are_no_rows(tmp_path: Path) -> None:
+    test = """  - name: a
+    model: orders
+    given: [{input: "source('shop', 'orders')", format: lines, rows: []}]
+    expect: {rows: [], quarantined: []}
+"""
+
+    assert run(tmp_path, test) == ["pass"]
+
+
+@pytest.mark.slow
+def test_a_text_of_lines_is_taken_as_a_file_would_be(tmp_path: Path) -> None:
+    test = """  - name: a
+    model: orders
+    given:
+      - input: source('shop', 'orders')
+        format: lines
+        rows: |
+          {"id": 1, "amount": 1}
+
+          {"id": 2, "amount": 1}
+          {"id": 3, "amount": 'x'}
+    expect: {rows: [{id: 1}, {id: 2}], quarantined: [{_raw: "{\\"id\\": 3, \\"amount\\": 'x'}"}]}
+"""
+
+    assert run(tmp_path, test) == ["pass"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("- '{\"id\": 1, \"amount\": 12.50, \"tags\": [\"a\"]}'\n", "- {\"id\": 1}\n", "a raw line must be a text"),
+        ("input: source('shop', 'orders')", "input: ref('sums')", "raw lines of ref('sums'), which is no source"),
+        ("format: lines", "format: line", "`format` can't be `line`"),
+        ("expect: {", "expect: {quarantined: [{reason: x}], ", "orders__quarantine has no column `reason`"),
+    ],
+)  # fmt: skip
+def test_lines_are_checked_where_they_are_written(tmp_path: Path, old: str, new: str, told: str) -> None:
+    test = f"{LINES}    expect: {{rows: []}}\n"
+    assert old in test
+    files = {"models/orders.yml": f"{FILES['models/orders.yml']}unit_tests:\n{test.replace(old, new, 1)}"}
+
+    assert told in refusal(tmp_path, "", files=files)

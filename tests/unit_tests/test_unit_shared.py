@@ -1,0 +1,75 @@
+"""Unit tests that two processes share: the same results in the same order, and no test is passed over in silence."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+# A process of its own: pytest's has threads, and no fork is made there.
+CODE = """
+import os, signal, sys
+from sqlrun import halves
+from sqlrun.runtime.disk_cache import Cache
+from sqlrun.errors import Place
+from sqlrun.project import Expected, UnitTest
+from sqlrun.unit_tests import shared
+from sqlrun.unit_tests.run.results import TestResult
+shared.FEW = 4
+os.sched_getaffinity = lambda process: {0, 1}
+parent, scenario, cache = os.getpid(), sys.argv[1], Cache(None)
+tests = [UnitTest(f"t{n}", "m", (), Expected(), Place("m.yml")) for n in range(7)]
+
+def run(some):
+    for number, test in enumerate(some):
+        mine = os.getpid() == parent
+        if not mine and number == 1 and scenario == "killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if not mine and number == 1 and scenario == "fails":
+            raise ValueError
+        if not mine and scenario == "hangs":
+            signal.pause()
+        cache.kept("text", test.name, str, lambda: test.name)
+        yield TestResult(test.name, "m", test.place, "pass", 0.0, message="mine" if mine else "the fork's")
+
+found = shared.shared(tests, run, cache)
+for result in found:
+    print(result.name, result.status, result.message, sep=", ")
+    if scenario == "hangs" and result.name == "t1":
+        found.close()
+print(sum(cache.knows("text", test.name) for test in tests))
+try:
+    os.waitpid(-1, os.WNOHANG)
+except ChildProcessError:
+    print("no process is left")
+"""
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks are made on Linux alone")
+MINE = [f"t{n}, pass, mine" for n in range(4)]
+
+
+def said(scenario: str) -> list[str]:
+    command = [sys.executable, "-c", CODE, scenario]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
+    return done.stdout.splitlines()
+
+
+@pytest.mark.slow
+def test_the_fork_answers_the_second_half_and_what_it_found_out_is_known() -> None:
+    assert said("fine") == [*MINE, *(f"t{n}, pass, the fork's" for n in (4, 5, 6)), "7", "no process is left"]
+
+
+@pytest.mark.parametrize(("scenario", "why"), [("killed", "signal SIGKILL"), ("fails", "exit code 1")])
+@pytest.mark.slow
+def test_what_a_fork_that_ended_did_not_answer_is_an_error(scenario: str, why: str) -> None:
+    lost = [f"t{n}, error, the process that was to run it ended before ({why})" for n in (5, 6)]
+
+    assert said(scenario) == [*MINE, "t4, pass, the fork's", *lost, "4", "no process is left"]
+
+
+@pytest.mark.slow
+def test_who_stops_listening_leaves_no_process_behind() -> None:
+    """As after Ctrl-C, and after the first failure with --fail-fast."""
+    assert said("hangs") == [*MINE[:2], "2", "no process is left"]
