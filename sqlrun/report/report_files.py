@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from sqlrun.events import TickResult
-from sqlrun.report import template_cache
 from sqlrun.report.findings import About
 from sqlrun.report.gx_results import documents
 from sqlrun.report.html_report import html
@@ -29,7 +28,7 @@ def write(folder: Path, result: TickResult, about: About) -> Path:
     Raises: OSError where that can't be.
     """
     texts = {
-        PAGE: html(template_cache.of(TEMPLATE), result, about, SCRIPT.read_text(encoding="utf-8")),
+        PAGE: html(TEMPLATE.read_text(encoding="utf-8"), result, about, SCRIPT.read_text(encoding="utf-8")),
         SUMMARY: markdown(result, about),
         JUNIT: junit(result, about),
         **{f"{CHECKS}/{model}.json": text for model, text in documents(result, about.rules).items()},
