@@ -27,6 +27,7 @@ from sqlrun.project import Profile
 from sqlrun.report import log_lines
 from sqlrun.test_definitions import declared
 from sqlrun.transpile import function_catalogue
+from tests.repository.test_architecture import LAYERS
 from tests.support import function_cases, projects, warm
 from tests.support.memory import Memory, Table, View
 
@@ -99,15 +100,30 @@ def held(page: Path, marker: str, text: str) -> None:
 QUOTES = '"' * 3
 
 
+def first_line(path: Path) -> str:
+    return path.read_text().partition("\n")[0].removeprefix(QUOTES).removesuffix(QUOTES)
+
+
 def module_list() -> str:
     lines = []
-    for folder in (".", "incremental", "engines", "serve", "warm"):
-        named = "sqlrun" if folder == "." else f"sqlrun/{folder}"
-        lines += ["", f"`{named}/`", "", "| module | what it is |", "|---|---|"]
-        for path in sorted((ROOT / "sqlrun" / folder).glob("*.py")):
-            first = path.read_text().partition("\n")[0]
-            lines.append(f"| `{path.name}` | {first.removeprefix(QUOTES).removesuffix(QUOTES)} |")
+    for folder in [ROOT / "sqlrun", *sorted(path.parent for path in (ROOT / "sqlrun").rglob("*/__init__.py"))]:
+        lines += ["", f"## `{folder.relative_to(ROOT)}/`", "", "| module | what it is |", "|---|---|"]
+        modules = [
+            path for path in sorted(folder.glob("*.py")) if path.name != "__init__.py" or folder.name == "sqlrun"
+        ]
+        lines += [f"| `{path.name}` | {first_line(path)} |" for path in modules]
     return "\n".join([*lines[1:], ""])
+
+
+def package_list() -> str:
+    """Lay out the packages from the top, with what each is for."""
+    lines = ["| package | what it is for |", "|---|---|"]
+    for floor in LAYERS:
+        for name in floor.split():
+            path = ROOT / "sqlrun" / name / "__init__.py"
+            if path.exists():
+                lines.append(f"| `{name}/` | {first_line(path)} |")
+    return "\n".join(lines)
 
 
 def kind_of(option: click.Parameter) -> str:
@@ -186,7 +202,8 @@ def differing_operators() -> str:
 @pytest.mark.parametrize(
     ("file", "marker", "made"),
     [
-        ("ARCHITECTURE.md", "modules", module_list),
+        ("ARCHITECTURE.md", "packages", package_list),
+        ("docs/reference/modules.md", "modules", module_list),
         ("docs/reference/cli.md", "commands", cli_list),
         ("docs/reference/yaml.md", "expectations", expectation_list),
         ("docs/functions.md", "functions", functions_page),
