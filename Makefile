@@ -14,7 +14,7 @@ BUT := and not long
 PLAIN := $(BIN)/python -m pytest -n 2 --dist worksteal --ignore=tests/spark
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-all test-plain test-spark test-fast mutants fuzz judge lines values crash soak bench lint clean java again
+.PHONY: help build test test-all test-plain test-spark test-fast mutants fuzz judge lines values crash soak bench lint clean java chromium again
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,10 +24,10 @@ build: java $(INSTALLED) ## Install, write a week of sample orders if there are 
 	$(BIN)/sqlrun build
 	@$(BIN)/sqlrun show restaurant_windows --where "window_hours = 24" --limit 5
 
-test: java $(INSTALLED) ## Run the tests, those on Spark included, but those that take minutes
+test: java chromium $(INSTALLED) ## Run the tests, those on Spark included, but those that take minutes
 	@$(MAKE) --no-print-directory --jobs=2 --keep-going test-spark test-plain
 
-test-all: java $(INSTALLED) ## Run all tests
+test-all: java chromium $(INSTALLED) ## Run all tests
 	@$(MAKE) --no-print-directory --jobs=2 --keep-going BUT= test-spark test-plain
 
 # Both at once: while Spark plans, or waits for a disk, one of two cores is idle.
@@ -77,6 +77,9 @@ clean: ## Remove what was installed and built; data/ stays, it may be yours
 
 java:
 	@.ci/require java
+
+chromium:
+	@.ci/require chromium
 
 # Installing takes a minute, so it is done again only after pyproject.toml changed. An environment that can't
 # import sqlrun from this folder (moved, half made, its Python gone) is made anew.

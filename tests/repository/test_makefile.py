@@ -109,6 +109,41 @@ def make(*arguments: str) -> str:
     return told.stdout
 
 
+@pytest.mark.parametrize("name", ["chromium", "chromium-browser", "google-chrome"])
+def test_a_chromium_that_is_there_is_taken(bare, name):
+    fake(bare / name, "")
+
+    found = require("chromium")
+
+    assert (found.returncode, found.stdout, found.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("user", ["0", "1000"])
+def test_chromium_is_installed_by_root_alone(bare, user):
+    """Whoever may not install it goes on without: the tests of pages are skipped then."""
+    (bare / "id").write_text(f"#!/usr/bin/env bash\necho {user}\n")
+    (bare / "apt-get").write_text(f'#!/usr/bin/env bash\necho "$@" >> {bare}/asked\n')
+    for tool in ("id", "apt-get"):
+        (bare / tool).chmod(0o755)
+
+    found = require("chromium")
+
+    assert found.returncode == 0
+    assert ("Installing Chromium" in found.stdout) == (bare / "asked").exists() == (user == "0")
+    assert ("are skipped" in found.stderr) == (user != "0")
+
+
+def test_a_chromium_that_cannot_be_installed_stops_nothing(bare):
+    (bare / "id").write_text("#!/usr/bin/env bash\necho 0\n")
+    (bare / "id").chmod(0o755)
+    fake(bare / "apt-get", "no network", 100)
+
+    found = require("chromium")
+
+    assert found.returncode == 0
+    assert "Install it, for instance `apt-get install chromium`" in found.stderr
+
+
 def test_make_alone_shows_every_target():
     told = make()
     phony = set(re.search(r"^\.PHONY: (.*)$", MAKEFILE, re.MULTILINE)[1].split())
@@ -116,7 +151,7 @@ def test_make_alone_shows_every_target():
     shown = set(re.findall(r"^  make ([a-z-]+) +[A-Z]", told, re.MULTILINE))
     assert (
         shown
-        == phony - {"java", "again"}
+        == phony - {"java", "chromium", "again"}
         == {"help", "build", "test", "test-all", "test-plain", "test-spark", "test-fast"}
         | {"mutants", "fuzz", "judge", "lines", "values", "crash", "soak", "bench", "lint", "clean"}
     )
@@ -131,6 +166,7 @@ def test_make_alone_shows_every_target():
             "test",
             [
                 ".ci/require java",
+                ".ci/require chromium",
                 'pytest -m "spark and not long"',
                 'pytest -n 2 --dist worksteal --ignore=tests/spark -m "not spark and not long"',
             ],
