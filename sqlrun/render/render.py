@@ -13,7 +13,6 @@ from sqlrun.load.contract import configured
 from sqlrun.load.yaml_reader import did_you_mean
 from sqlrun.project import Config, Model, Project, Rendered
 from sqlrun.render.context import CHECK_CHOICES, Calls, Chain, Known, Mistake
-from sqlrun.render.fast_path import fill
 from sqlrun.render.line_map import unmarked
 from sqlrun.render.sandbox import MOST_TEXT, SHORTEN, Budget, environment
 
@@ -102,7 +101,7 @@ def check(
 class _Engine:
     """Jinja's sandbox with the project's macros in it, and the problems found so far.
 
-    The sandbox is made by `start`, or when a template first needs it or calls a macro: most don't.
+    The sandbox is made by `start`, or when a template is first rendered.
     """
 
     def __init__(
@@ -121,7 +120,6 @@ class _Engine:
         self._macros: dict[str, Any] = {}
         self._globals = {**self._calls.functions(), **{macro.name: self._late(macro.name) for macro in nouns.macros}}
         self._globals |= {name: _giving(value) for name, value in (instead or {}).items()}
-        self._functions = {name: self._globals[name] for name in ("ref", "source", "var")}
         self._env: Any = None
 
     def start(self) -> None:
@@ -131,7 +129,6 @@ class _Engine:
         self._calls.begin(None)
         self._env = environment(self._models, self._budget)
         self._env.globals.update(self._globals)
-        self._functions |= {macro.name: self._globals[macro.name] for macro in self._listed}
         # What is there to be refused is nothing to recommend.
         self._names = sorted({*self._env.globals} - {"env_var", "is_incremental"})
         for macro in self._listed:
@@ -156,13 +153,12 @@ class _Engine:
     def render(self, model: Model) -> Rendered | None:
         """Render one model; None where something is wrong with it, which is noted."""
         self._texts[model.file] = model.sql
-        text = self._plain(model)
-        if text is None and self._env is None:
-            self.start()
-            text = self._plain(model)
+        self.start()
+        self._calls.begin(model)
+        self._budget.begin()
+        text: str | None = None
         try:
-            if text is None:
-                text = self._templated(model)
+            text = self._templated(model)
         except _Skip:
             pass
         except Exception as error:
@@ -207,20 +203,6 @@ class _Engine:
                 message = f"the SQL is longer than {MOST_TEXT:,} characters"
                 raise Mistake("SR208", message, SHORTEN, "")
         return "".join(found)
-
-    def _plain(self, model: Model) -> str | None:
-        """Fill in a template that needs no Jinja; None where it does, or where Jinja has to tell of a mistake."""
-        self._calls.begin(model)
-        self._budget.begin()
-        try:
-            text = fill(model.sql, self._functions)
-        except Exception:
-            text = None
-        if text is None or self._calls.mistakes:
-            self._calls.begin(model)
-            self._budget.begin()
-            return None
-        return text
 
     def _templated(self, model: Model) -> str:
         template = self._template(model.file, model.sql)
