@@ -115,7 +115,7 @@ def judged(mutant: Mutant) -> Outcome:
 def play(first: list[str]) -> int:
     """Play the cases of this copy, those of some files first, up to the first that fails."""
     import sqlrun
-    import sqlrun.incremental.rules  # what can't be imported is an error, not a case that noticed
+    import sqlrun.incremental.operators.registry  # what can't be imported is an error, not a case that noticed
     from tests.incremental import test_incremental
 
     here = Path.cwd().resolve()

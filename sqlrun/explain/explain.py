@@ -14,6 +14,7 @@ from sqlrun.explain import explain_checks
 from sqlrun.graph.graph import Graph
 from sqlrun.incremental import pruning
 from sqlrun.incremental.compile import Compiled, whole_query
+from sqlrun.incremental.file_ranges import Range
 from sqlrun.incremental.landing import query as landing_query
 from sqlrun.incremental.script import Moment
 from sqlrun.incremental.stages import Stage
@@ -121,7 +122,7 @@ def _ways(stage: Stage, known: Known) -> list[dict[str, Any]]:
     return ways if stage.strategy == "full" else [*ways, {"strategy": "full", "rows": whole}]
 
 
-def _opens(needed: Mapping[tuple[str, str], tuple[pruning.Range, ...]]) -> list[str]:
+def _opens(needed: Mapping[tuple[str, str], tuple[Range, ...]]) -> list[str]:
     opened = (
         f"{table} ({flavour}): {one.column} from {one.low:%Y-%m-%d %H:%M} to {one.high:%Y-%m-%d %H:%M}"
         for (table, flavour), found in sorted(needed.items())

@@ -1,17 +1,26 @@
-"""The operators that a query is made of. Pure.
+"""What an operator is: the questions that each answers for itself. Pure.
 
-A node's `columns` are its output names, in order; expressions hold columns without a table, by those names.
+A query is a tree of operators. The compiler asks the tree how to write its rows and its changes, which columns are
+unique, what a tick has to read. Every question is an abstract method without a default, since no default is harmless:
+an operator that forgot to say that the clock moves it would be kept wrong without a word. Such an operator can't be
+made, and mypy reports its line in `operators/registry.py`.
+
+Why changes can be computed at all: tables are bags of rows with signed weights, and most operators are linear over
+them, op(A + dA) = op(A) + op(dA). Such an operator's change is the operator over the change. An inner join is linear in
+each side, so its change telescopes (`operators/join.py`). What is not linear needs a memory of rows that stood still:
+an aggregate, a window function, the newest row of a key. There the groups that a change touches are computed again,
+before and after (`operators/keyed.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
 
-from sqlglot import exp
-
-from sqlrun.transpile.trees import copied, every
+from sqlrun.incremental.file_ranges import Read
+from sqlrun.incremental.script import Moment, Script
+from sqlrun.transpile.refusals import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,281 +31,141 @@ class Type:
     nullable: bool = True
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Scan:
-    """The rows of a table: a model, a seed, or a state table of the model itself.
+# Rows that are equal in these columns are equal in that one.
+Dependency = tuple[frozenset[str], str]
+# An operator's own columns, each with the column of a relation of touched keys that it is looked up in.
+Keys = dict[str, str]
 
-    `only_grows` says that rows of the table never leave; `grain` that these columns are unique together
-    (`repeats`: but for exact copies).
+
+class Node(ABC):
+    """An operator over its inputs; expressions hold columns of the inputs by name, without a table.
+
+    `tables`, `needs_state`, `keeps_rows`, `reads_clock` and `reads_everything` are said of the operator alone, and
+    `properties.py` asks them of a whole tree. All other answers are those of the tree that ends in the operator.
     """
 
-    table: str
-    columns: tuple[str, ...]
-    types: tuple[Type, ...]
-    grain: tuple[str, ...] | None = None
-    repeats: bool = False
-    only_grows: bool = False
+    __slots__ = ()
+
+    # The shape of the tree.
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[str, ...]:
+        """Return the names of the output columns, in order."""
+
+    @abstractmethod
+    def children(self) -> tuple[Node, ...]:
+        """Return the inputs."""
+
+    @abstractmethod
+    def with_children(self, inputs: tuple[Node, ...]) -> Node:
+        """Return the same operator over other inputs."""
+
+    # The statement.
+
+    @abstractmethod
+    def rows(self, script: Script, flavour: str) -> str:
+        """Return a SELECT of the rows, over the `old` or the `new` rows of the inputs."""
+
+    @abstractmethod
+    def changes(self, script: Script) -> list[str]:
+        """Return the SELECTs whose union is the change, with `_weight`; none where nothing can have changed.
+
+        Rows that come and leave in one tick may stand there side by side: whoever reads the changes adds up weights.
+        """
+
+    # What holds of each row.
+
+    @abstractmethod
+    def types(self) -> dict[str, Type]:
+        """Return the type of each output column; one that isn't known has an empty text."""
+
+    @abstractmethod
+    def grain(self) -> tuple[str, ...] | None:
+        """Return columns that are unique together, exact copies aside.
+
+        No column at all stands for one row at most, None for a grain that isn't known.
+        """
+
+    @abstractmethod
+    def has_copies(self) -> bool:
+        """Return whether exact copies of a row may stand beside each other although there is a grain."""
+
+    @abstractmethod
+    def dependencies(self) -> list[Dependency]:
+        """Return which columns are fixed by which others; fewer than there are is safe."""
+
+    # How it can be kept.
+
+    @abstractmethod
+    def tables(self) -> tuple[str, ...]:
+        """Return the tables that the operator itself reads: those of its inputs are theirs to name."""
+
+    @abstractmethod
+    def needs_state(self) -> bool:
+        """Return whether the inputs' changes alone don't tell the operator's change.
+
+        An operator that needs no state is linear in each of its inputs while the others stand still.
+        """
+
+    @abstractmethod
+    def keeps_rows(self) -> bool:
+        """Return whether rows, once in, never leave, given that none ever leaves an input.
+
+        The changes of such an operator are appended as they are: each has the weight +1, and none takes another back.
+        """
+
+    @abstractmethod
+    def reads_clock(self) -> bool:
+        """Return whether the answer changes with as_of alone, over inputs that stand still."""
+
+    @abstractmethod
+    def reads_everything(self) -> Reason | None:
+        """Return why a tick must look at whole tables, however little has changed; None where it need not."""
+
+    # What of its inputs a tick needs.
+
+    @abstractmethod
+    def reads_beside_changes(self, moment: Moment) -> list[Read]:
+        """Return what `changes` reads of tables beside their changes, in a tick that has one before it.
+
+        A read that is left out lets files be skipped that the tick needs; one too many only costs time.
+        """
+
+    @abstractmethod
+    def restricted(self, relation: str, keys: Keys) -> tuple[Node, bool]:
+        """Return the operator over inputs with fewer rows, and whether only rows of touched `keys` are left.
+
+        Every row whose keys stand in `relation` must come out as before, so an input may lose a row only if that row
+        has no part in any such row. `keys` is never empty; `touched.restrict` is what others call.
+        """
+
+    @abstractmethod
+    def support(self, keys: tuple[str, ...], script: Script) -> list[str]:
+        """Return SELECTs of the key values that a tick may have touched: all of them, seldom more.
+
+        The values of `keys` (own columns) come in that order under the names `k1`, `k2`, ...
+        """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Single:
-    """The one row that a SELECT without FROM reads."""
-
-    columns: tuple[str, ...] = ("_one",)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Filter:
-    """The rows for which `condition` is true."""
+class Unary(Node):
+    """An operator over one input. It says nothing but that: the answers are left to each operator."""
 
     child: Node
-    condition: exp.Expr
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Name the output columns."""
-        return self.child.columns
+    def children(self) -> tuple[Node, ...]:
+        """Return the one input."""
+        return (self.child,)
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Project:
-    """Each row mapped through expressions."""
-
-    child: Node
-    items: tuple[tuple[str, exp.Expr], ...]
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Name the output columns."""
-        return tuple(name for name, _ in self.items)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Explode:
-    """Each row once for each element of an array; `position` (from 0) may be "". `outer` keeps empty arrays."""
-
-    child: Node
-    array: exp.Expr
-    element: str
-    position: str = ""
-    outer: bool = False
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Name the output columns."""
-        added = (self.position, self.element) if self.position else (self.element,)
-        return (*self.child.columns, *added)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class UnionAll:
-    """The rows of all children, columns by position, names from the first."""
-
-    parts: tuple[Node, ...]
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Name the output columns."""
-        return self.parts[0].columns
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Join:
-    """Pairs of rows; `keys` are the equalities (left, right), `condition` is what else must hold, or None.
-
-    `semi` keeps the left rows that have a partner, `anti` those that have none.
-    """
-
-    left: Node
-    right: Node
-    kind: Literal["inner", "left", "semi", "anti"]
-    keys: tuple[tuple[exp.Expr, exp.Expr], ...]
-    condition: exp.Expr | None = None
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Name the output columns."""
-        return self.left.columns if self.kind in ("semi", "anti") else (*self.left.columns, *self.right.columns)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Aggregate:
-    """One row a group: `keys` are named expressions, `items` named aggregate calls."""
-
-    child: Node
-    keys: tuple[tuple[str, exp.Expr], ...]
-    items: tuple[tuple[str, exp.Expr], ...]
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Name the output columns."""
-        return tuple(name for name, _ in (*self.keys, *self.items))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Window:
-    """Each row with window functions added; all share `partition` (columns of the child)."""
-
-    child: Node
-    partition: tuple[str, ...]
-    items: tuple[tuple[str, exp.Window], ...]
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Name the output columns."""
-        return (*self.child.columns, *(name for name, _ in self.items))
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """One side of a temporal filter: `column <op> as_of + shift`, shift an interval expression or None for 0.
-
-    `sign` is +1 or -1: whether the shift is added or taken away.
-    """
-
-    op: Literal[">", ">=", "<", "<="]
-    shift: exp.Expr | None = None
-    sign: int = -1
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Temporal:
-    """The rows whose `time` lies in a range that moves with as_of; a missing bound is no bound."""
-
-    child: Node
-    time: exp.Expr
-    lower: Bound | None
-    upper: Bound | None
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Name the output columns."""
-        return self.child.columns
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Moving:
-    """The rows for which `condition`, which reads the clock in any way, is true."""
-
-    child: Node
-    condition: exp.Expr
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Name the output columns."""
-        return self.child.columns
-
-
-@dataclass(frozen=True, slots=True)
-class OrderKey:
-    """One column of an ORDER BY, with the direction and the place of NULLs that the query asks for."""
-
-    name: str
-    descending: bool
-    nulls_first: bool
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Latest:
-    """The first row of each key of a table that only grows; `order` must leave no tie but exact copies."""
-
-    child: Node
-    keys: tuple[str, ...]
-    order: tuple[OrderKey, ...]
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Name the output columns."""
-        return self.child.columns
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Touched:
-    """The rows whose `keys` (own column, column of `relation`) stand in a relation of touched keys, NULLs too."""
-
-    child: Node
-    relation: str
-    keys: tuple[tuple[str, str], ...]
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Name the output columns."""
-        return self.child.columns
-
-
-Node = (
-    Scan
-    | Single
-    | Filter
-    | Project
-    | Explode
-    | UnionAll
-    | Join
-    | Aggregate
-    | Window
-    | Temporal
-    | Moving
-    | Latest
-    | Touched
-)
-
-
-def children(node: Node) -> tuple[Node, ...]:
-    """List the inputs of a node."""
-    match node:
-        case Scan() | Single():
-            return ()
-        case UnionAll(parts=parts):
-            return parts
-        case Join(left=left, right=right):
-            return (left, right)
-        case _:
-            return (node.child,)
-
-
-def with_children(node: Node, inputs: tuple[Node, ...]) -> Node:
-    """Give the same operator other inputs."""
-    match node:
-        case Scan() | Single():
-            return node
-        case UnionAll():
-            return replace(node, parts=inputs)
-        case Join():
-            return replace(node, left=inputs[0], right=inputs[1])
-        case _:
-            return replace(node, child=inputs[0])
+    def with_children(self, inputs: tuple[Node, ...]) -> Node:
+        """Return the same operator over another input."""
+        (child,) = inputs
+        return replace(self, child=child)
 
 
 def walk(node: Node) -> Iterator[Node]:
     """Visit a node and all below it, inputs first, shared ones once for each use."""
-    for child in children(node):
+    for child in node.children():
         yield from walk(child)
     yield node
-
-
-def scans(node: Node) -> tuple[str, ...]:
-    """Name the tables that a node reads, each once, in the order of first use."""
-    return tuple(dict.fromkeys(n.table for n in walk(node) if isinstance(n, Scan)))
-
-
-def column(name: str) -> exp.Column:
-    """Make a reference to a column of the input."""
-    return exp.Column(this=exp.Identifier(this=name, quoted=True))
-
-
-def columns_in(expression: exp.Expr) -> frozenset[str]:
-    """Name the input columns that an expression reads."""
-    return frozenset([c.name for c in every(expression, exp.Column)])
-
-
-def substitute(expression: exp.Expr, values: Mapping[str, exp.Expr]) -> exp.Expr:
-    """Replace columns by expressions; names that are not in `values` stay."""
-
-    def swap(node: exp.Expr) -> exp.Expr:
-        if isinstance(node, exp.Column) and node.name in values:
-            value = values[node.name].copy()
-            needs_parens = isinstance(value, exp.Binary | exp.Case)
-            return exp.paren(value, copy=False) if needs_parens else value
-        return node
-
-    return copied(expression).transform(swap, copy=False)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from sqlrun.incremental.algebra import Aggregate, Node, Project, Scan, Window, walk
+from sqlrun.incremental.algebra import Node, walk
+from sqlrun.incremental.operators.aggregate import Aggregate
+from sqlrun.incremental.operators.project import Project
+from sqlrun.incremental.operators.scan import Scan
+from sqlrun.incremental.operators.window import Window
 from sqlrun.transpile.trees import copied
 
 # What `apart` calls the columns of a subquery that is joined.

@@ -9,12 +9,26 @@ from sqlglot import exp
 
 from sqlrun.engine_api import Dialect, StoredColumn
 from sqlrun.errors import Problem, ProjectError
-from sqlrun.incremental import clocks, cte_names, determinism, hidden_partitions, properties, stages, ties, types
-from sqlrun.incremental.algebra import Aggregate, Node, Scan, Type, Window, scans, walk
+from sqlrun.incremental import (
+    clocks,
+    cte_names,
+    determinism,
+    hidden_partitions,
+    properties,
+    stages,
+    ties,
+    window_orders,
+)
+from sqlrun.incremental.algebra import Node, Type, walk
 from sqlrun.incremental.landing import line_types
+from sqlrun.incremental.operators.aggregate import Aggregate
+from sqlrun.incremental.operators.project import Project as Projection
+from sqlrun.incremental.operators.scan import Scan
+from sqlrun.incremental.operators.window import Window
 from sqlrun.incremental.script import Moment
 from sqlrun.incremental.stages import ORDER, Stage, Target
 from sqlrun.incremental.translate import distinct_counts, in_over_nulls
+from sqlrun.incremental.translate.newest_per_key import newest_per_key
 from sqlrun.incremental.translate.translate import translate
 from sqlrun.parse.parse import REF, SOURCE, Query, source_place
 from sqlrun.project import Column, Model, Project, Seed, Source
@@ -119,11 +133,11 @@ def model(query: Query, catalog: _Catalog) -> Compiled:
     try:
         determinism.check(query.tree)
         translated = translate(query.tree, catalog.resolve)
-        properties.check_orders(translated)
+        window_orders.check_orders(translated)
         decided = ties.settled(query, catalog.models, catalog.views)
         if decided is not query.tree:
             translated = translate(decided, catalog.resolve)
-        root = distinct_counts.in_two_steps(properties.newest_per_key(translated))
+        root = distinct_counts.in_two_steps(newest_per_key(translated))
         if query.rendered.config.materialized == "view":
             catalog.nodes[query.name] = _typed(root, contract)
             catalog.views[query.name] = query
@@ -146,15 +160,13 @@ def _stored(columns: tuple[Column, ...]) -> tuple[StoredColumn, ...]:
 
 def _typed(root: Node, contract: Model) -> Node:
     """Give a view's columns the types of its contract."""
-    items, known = [], types.of_node(root)
+    items, known = [], root.types()
     for name in root.columns:
         declared = contract.column(name)
         value: exp.Expr = exp.column(exp.to_identifier(name, quoted=True))
         if declared is not None and known[name].text != declared.type:
             value = exp.cast(value, exp.DataType.build(declared.type, dialect="databricks"))
         items.append((name, value))
-    from sqlrun.incremental.algebra import Project as Projection
-
     return Projection(root, tuple(items))
 
 
@@ -172,7 +184,7 @@ def _landing(query: Query, catalog: _Catalog) -> Compiled:
         root = translate(query.tree, catalog.resolve)
     except Refusal as refusal:
         raise ProjectError([_problem(query, refusal.reason)]) from None
-    read = scans(root)
+    read = properties.tables(root)
     if len(read) != 1 or not properties.only_grows(root) or any(isinstance(n, Aggregate | Window) for n in walk(root)):
         why = "a model that reads a source lands its rows: it may only filter and rename them"
         instead = "Read one source here, and join or group in a model that refs this one."

@@ -1,16 +1,19 @@
-"""One tick's query under construction: named parts, each a flavour of a node. Pure."""
+"""One tick's query under construction: named parts, each a flavour of a node. Pure.
+
+A script knows of a node only that it can be written, so operators may know scripts and not the other way round.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Protocol
 
 from sqlglot import exp
 
 from sqlrun.engine_api import Dialect
 from sqlrun.incremental import clocks
-from sqlrun.incremental.algebra import Node
 from sqlrun.incremental.parts import joined
 from sqlrun.runtime.text_lines import text_lines
 from sqlrun.transpile import writer as sql
@@ -24,6 +27,20 @@ class Moment:
 
     as_of: datetime
     previous: datetime | None
+
+
+class Writable(Protocol):
+    """What can be written into a script: the operators are."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Return the names of the output columns, in order."""
+
+    def rows(self, script: Script, flavour: str) -> str:
+        """Return a SELECT of the rows of a flavour."""
+
+    def changes(self, script: Script) -> list[str]:
+        """Return the SELECTs whose union is the change."""
 
 
 @dataclass(slots=True)
@@ -40,25 +57,21 @@ class Script:
     fresh: bool = False
     parts: list[tuple[str, str]] = field(default_factory=list)
     _names: dict[tuple[int, str], str | None] = field(default_factory=dict)
-    _nodes: list[Node] = field(default_factory=list)
+    _nodes: list[Writable] = field(default_factory=list)
     used: set[tuple[str, str]] = field(default_factory=set)
 
-    def rows(self, node: Node, flavour: str) -> str:
+    def rows(self, node: Writable, flavour: str) -> str:
         """Name the part that holds a node's rows, `old` or `new`."""
-        from sqlrun.incremental.rules import rules
-
         key = (id(node), flavour)
         if key not in self._names:
             self._nodes.append(node)  # ids stay unique only while the nodes live
-            self._names[key] = self.part(rules.rows(node, self, flavour), flavour)
+            self._names[key] = self.part(node.rows(self, flavour), flavour)
         name = self._names[key]
         assert name is not None
         return name
 
-    def changes(self, node: Node) -> str | None:
+    def changes(self, node: Writable) -> str | None:
         """Name the part that holds a node's changes; None where nothing can have changed."""
-        from sqlrun.incremental.rules import rules
-
         key = (id(node), "changes")
         if key not in self._names:
             self._nodes.append(node)
@@ -66,7 +79,7 @@ class Script:
                 columns = self.names(node.columns)
                 pieces = [f"select {columns}, 1 as {WEIGHT} from {self.rows(node, 'new')}"]
             else:
-                pieces = rules.changes(node, self)
+                pieces = node.changes(self)
             self._names[key] = self.union(pieces, "changes")
         return self._names[key]
 

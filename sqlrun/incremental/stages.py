@@ -10,18 +10,12 @@ from sqlglot import exp
 
 from sqlrun.engine_api import StoredColumn
 from sqlrun.incremental import column_names, properties, types
-from sqlrun.incremental.algebra import (
-    Aggregate,
-    Latest,
-    Node,
-    Project,
-    Scan,
-    Type,
-    children,
-    column,
-    scans,
-    with_children,
-)
+from sqlrun.incremental.algebra import Node, Type
+from sqlrun.incremental.expressions import column
+from sqlrun.incremental.operators.aggregate import Aggregate
+from sqlrun.incremental.operators.latest import Latest
+from sqlrun.incremental.operators.project import Project
+from sqlrun.incremental.operators.scan import Scan
 from sqlrun.incremental.translate.translate import inline
 from sqlrun.transpile.refusals import Reason, Refusal
 
@@ -77,9 +71,9 @@ def split(model: str, root: Node) -> tuple[Node, tuple[tuple[str, Node], ...]]:
         if id(node) in replaced:
             return replaced[id(node)]
         # Above a kept aggregate the clock would change rows that no change of its input touches.
-        keeps_root = at_root and isinstance(node, Project) and not properties.is_clocked(node)
-        made = with_children(node, tuple(visit(child, keeps_root) for child in children(node)))
-        kept = (isinstance(made, Aggregate) and properties.is_additive(made)) or isinstance(made, Latest)
+        keeps_root = at_root and isinstance(node, Project) and not node.reads_clock()
+        made = node.with_children(tuple(visit(child, keeps_root) for child in node.children()))
+        kept = (isinstance(made, Aggregate) and made.is_additive()) or isinstance(made, Latest)
         if at_root:
             return made
         if not kept:
@@ -95,7 +89,7 @@ def split(model: str, root: Node) -> tuple[Node, tuple[tuple[str, Node], ...]]:
 
 def scan_of(name: str, node: Node) -> Scan:
     """Read a hidden table in place of the node that it holds."""
-    known = types.of_node(node)
+    known = node.types()
     for output, kind in known.items():
         if not kind.text:
             called = column_names.name(output, node)
@@ -104,7 +98,7 @@ def scan_of(name: str, node: Node) -> Scan:
                 f"sqlrun can't tell the type of `{called}`, which has to be kept between ticks",
                 "Cast it to the type that it has, such as cast(... as bigint) or cast(... as decimal(18, 2)).",
             )
-    return Scan(name, node.columns, tuple(known.values()), grain=properties.grain(node))
+    return Scan(name, node.columns, tuple(known.values()), unique=node.grain())
 
 
 Declared = Callable[[str], StoredColumn | None]
@@ -121,9 +115,9 @@ class Target:
 
 def hidden_stage(name: str, model: str, node: Node) -> Stage:
     """Make the stage of an inner aggregate or an inner newest-per-key."""
-    known = types.of_node(node)
+    known = node.types()
     columns = tuple(StoredColumn(c, known[c].text, known[c].nullable) for c in node.columns)
-    target = Target(columns, properties.grain(node) or (), ())
+    target = Target(columns, node.grain() or (), ())
     projected = Project(node, tuple((c, column(c)) for c in node.columns))
     reason = Reason("SR540", "an inner result that the model's query reads again")
     return own_stage(name, model, projected, target, reason)
@@ -132,7 +126,7 @@ def hidden_stage(name: str, model: str, node: Node) -> Stage:
 def own_stage(name: str, model: str, root: Node, target: Target, reason: Reason | None = None) -> Stage:
     """Choose the cheapest way to keep a query whose inner results are tables already."""
     top, below = collapse(root)
-    inputs, moving = scans(root), properties.moves(root)
+    inputs, moving = properties.tables(root), properties.moves(root)
 
     everything = properties.reads_everything(root)
 
@@ -146,7 +140,7 @@ def own_stage(name: str, model: str, root: Node, target: Target, reason: Reason 
             null_safe, target.partition_by, moving,
         )  # fmt: skip
 
-    if isinstance(below, Aggregate) and properties.is_additive(below):
+    if isinstance(below, Aggregate) and below.is_additive():
         state = additive(top, below, target)
         why = Reason("SR541", "sums and counts add up: the change of a group is added to its stored row")
         return stage("additive", "merge", why, state.columns, Project(below, top), state.key, state.null_safe)
@@ -156,8 +150,8 @@ def own_stage(name: str, model: str, root: Node, target: Target, reason: Reason 
         return stage("newest", "merge", why, state.columns, Project(below, top), state.key, state.null_safe)
     if properties.is_linear(root) and properties.only_grows(root):
         return stage("append", "append", Reason("SR543", "each input row gives its own rows, and none ever leaves"))
-    copies = properties.has_copies(root)
-    key = target.grain or (None if copies else properties.grain(root))
+    copies = root.has_copies()
+    key = target.grain or (None if copies else root.grain())
     if key == ():
         return _one_row(stage, target, root)
     if key is None and not copies and properties.is_linear(root):
@@ -190,10 +184,10 @@ def _with_hidden_key(
     top: tuple[tuple[str, exp.Expr], ...], below: Node
 ) -> tuple[Node, tuple[StoredColumn, ...], tuple[str, ...]] | None:
     """Add what the select list leaves out of the key of the rows below it; None where that is not known."""
-    grain = properties.grain(below)
+    grain = below.grain()
     if grain is None:
         return None
-    known = types.of_node(below)
+    known = below.types()
     shown = {item.name: name for name, item in reversed(top) if isinstance(item, exp.Column)}
     missing = [name for name in grain if name not in shown]
     if not all(known[name].text for name in missing):
@@ -258,7 +252,7 @@ class Sums:
 
 def sums(node: Aggregate) -> Sums:
     """Part aggregates into terms that add up, with a count for each argument that may be NULL."""
-    inner = types.of_node(node.child)
+    inner = node.child.types()
     terms: dict[tuple[str, TermKind], Term] = {}
     values: dict[str, exp.Expr] = {}
 
@@ -356,7 +350,7 @@ def average(total: exp.Expr, count: exp.Expr, argument: Type) -> exp.Expr:
 
 def additive(top: tuple[tuple[str, exp.Expr], ...], node: Aggregate, target: Target) -> State:
     """Lay out the table of an additive aggregate: its columns, group keys that it doesn't show, and the sums."""
-    inner = types.of_node(node.child)
+    inner = node.child.types()
     shown = {item.name: name for name, item in reversed(top) if isinstance(item, exp.Column)}
     hidden, key, null_safe = [], [], []
     certain = {c.name for c in target.columns if not c.nullable}
@@ -385,7 +379,7 @@ def additive(top: tuple[tuple[str, exp.Expr], ...], node: Aggregate, target: Tar
 
 def newest(top: tuple[tuple[str, exp.Expr], ...], node: Latest, target: Target) -> State:
     """Lay out the table of a newest-per-key query: its columns, and what of key and order it doesn't show."""
-    inner = types.of_node(node.child)
+    inner = node.child.types()
     shown = {item.name: name for name, item in reversed(top) if isinstance(item, exp.Column)}
     hidden = []
     for name in dict.fromkeys([*node.keys, *(one.name for one in node.order)]):

@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from sqlrun.engine_api import Append, Dialect, Merge, Overwrite, Prune, Replace, Statement, StoredColumn
-from sqlrun.incremental.algebra import Aggregate, Latest, OrderKey, Type, column, substitute
+from sqlrun.incremental.algebra import Type
+from sqlrun.incremental.expressions import column, substitute
+from sqlrun.incremental.operators.aggregate import Aggregate
+from sqlrun.incremental.operators.latest import Latest, OrderKey
+from sqlrun.incremental.operators.touched import restrict
 from sqlrun.incremental.parts import split
-from sqlrun.incremental.rules import latest
-from sqlrun.incremental.rules.touched import restrict, support
 from sqlrun.incremental.script import WEIGHT, Moment, Script
 from sqlrun.incremental.stages import ONE, Stage, Term, collapse, sums
 from sqlrun.transpile import writer as sql
@@ -230,7 +232,7 @@ def _newest(stage: Stage, script: Script) -> Statement | None:
         if name not in shown:
             shown[name] = f"_{name}" if not name.startswith("_") else name
             items.append(_cast(script, script.name(name), columns[shown[name]]))
-    body = script.part(latest.newest(node, script, source, ()), "newest")
+    body = script.part(node.newest(script, source), "newest")
     order = [(replace(one, name=shown[one.name]), columns[shown[one.name]].nullable) for one in node.order]
     every = tuple((c.name, f"s.{script.name(c.name)}") for c in stage.columns)
     ranges = tuple(
@@ -287,7 +289,7 @@ def _keys(stage: Stage, script: Script) -> Statement | None:
     node = stage.node
     old = None
     if not script.fresh:
-        pieces = support(stage.node, stage.key, script)
+        pieces = stage.node.support(stage.key, script)
         if not pieces:
             return None
         touched = script.part(_distinct(pieces), "touched")
@@ -302,7 +304,7 @@ def _partitions(stage: Stage, script: Script) -> Statement | None:
     if script.fresh:
         return Append(script.text(f"select {_items(stage, script)} from {script.rows(stage.node, 'new')}"))
     names = stage.partition_by
-    pieces = support(stage.node, names, script)
+    pieces = stage.node.support(names, script)
     if not pieces:
         return None
     touched = script.part(_distinct(pieces), "touched")

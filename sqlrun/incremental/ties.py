@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from sqlglot import exp
 
-from sqlrun.incremental.properties import needs_total_order
+from sqlrun.incremental.window_orders import needs_total_order
 from sqlrun.parse.parse import REF, Query
 from sqlrun.project import Model
 

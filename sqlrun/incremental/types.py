@@ -7,23 +7,7 @@ from functools import lru_cache
 
 from sqlglot import exp
 
-from sqlrun.incremental.algebra import (
-    Aggregate,
-    Explode,
-    Filter,
-    Join,
-    Latest,
-    Moving,
-    Node,
-    Project,
-    Scan,
-    Single,
-    Temporal,
-    Touched,
-    Type,
-    UnionAll,
-    Window,
-)
+from sqlrun.incremental.algebra import Type
 from sqlrun.parse.function_types import FIXED
 
 UNKNOWN = Type("", True)
@@ -78,69 +62,8 @@ STRICT_NAMES = {
 }
 
 
-def of_node(node: Node) -> dict[str, Type]:
-    """Tell the type of every output column of a node; an unknown one has an empty text."""
-    match node:
-        case Scan():
-            return dict(zip(node.columns, node.types, strict=True))
-        case Single():
-            return {name: Type("int", False) for name in node.columns}
-        case Project():
-            inner = of_node(node.child)
-            return {name: of(item, inner) for name, item in node.items}
-        case Explode():
-            return _exploded(node)
-        case UnionAll(parts=parts):
-            return _united([of_node(part) for part in parts])
-        case Join():
-            if node.kind in ("semi", "anti"):
-                return of_node(node.left)
-            right = of_node(node.right)
-            if node.kind == "left":
-                right = {name: Type(t.text, True) for name, t in right.items()}
-            return of_node(node.left) | right
-        case Aggregate():
-            inner = of_node(node.child)
-            return {name: of(item, inner) for name, item in (*node.keys, *node.items)}
-        case Window():
-            inner = of_node(node.child)
-            return inner | {name: _over(item, inner) for name, item in node.items}
-        case Filter() | Temporal() | Moving() | Latest() | Touched():
-            return of_node(node.child)
-
-
-def _over(item: exp.Window, inner: Mapping[str, Type]) -> Type:
-    call = item.this
-    while isinstance(call, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
-        call = call.this
-    match call:
-        case exp.RowNumber() | exp.Rank() | exp.DenseRank() | exp.Ntile():
-            return Type("int", False)
-        case exp.CumeDist() | exp.PercentRank():
-            return Type("double", False)
-        case exp.Lag() | exp.Lead() | exp.FirstValue() | exp.LastValue() | exp.NthValue() | exp.First() | exp.Last():
-            return Type(of(call.this, inner).text, True)
-        case _:
-            return of(call, inner)
-
-
-def _exploded(node: Explode) -> dict[str, Type]:
-    inner = of_node(node.child)
-    array = parse(of(node.array, inner).text)
-    element = array.expressions[0] if array is not None and array.expressions else None
-    added = {node.element: Type(text(element) if isinstance(element, exp.DataType) else "", True)}
-    if node.position:
-        added[node.position] = Type("int", node.outer)
-    return inner | added
-
-
-def _united(parts: list[dict[str, Type]]) -> dict[str, Type]:
-    columns = list(zip(*(part.values() for part in parts), strict=True))
-    merged = [_widest(list(column)) for column in columns]
-    return dict(zip(parts[0], merged, strict=True))
-
-
-def _widest(types: list[Type]) -> Type:
+def widest(types: list[Type]) -> Type:
+    """Return the type that holds the values of all of these, as the branches of a CASE or the parts of a union need."""
     nullable = any(t.nullable for t in types)
     texts = {t.text for t in types}
     if len(texts) == 1:
@@ -232,14 +155,14 @@ def of(expression: exp.Expr, columns: Mapping[str, Type]) -> Type:
             return Type("boolean", True)
         case exp.Coalesce():
             parts = [of(part, columns) for part in (expression.this, *expression.expressions)]
-            return Type(_widest(parts).text, all(part.nullable for part in parts))
+            return Type(widest(parts).text, all(part.nullable for part in parts))
         case exp.Add() | exp.Sub() | exp.Mul():
             return _arithmetic(expression, columns)
         case exp.Case():
             return _case(expression, columns)
         case exp.If():
             branches = [of(e, columns) for e in (expression.args["true"], expression.args.get("false")) if e]
-            return Type(_widest(branches).text, len(branches) < 2 or any(b.nullable for b in branches))
+            return Type(widest(branches).text, len(branches) < 2 or any(b.nullable for b in branches))
         case _:
             return _other(expression, columns)
 
@@ -302,7 +225,7 @@ def _case(expression: exp.Case, columns: Mapping[str, Type]) -> Type:
     if default is not None and not isinstance(default, exp.Null):
         branches.append(of(default, columns))
     closed = default is not None and not isinstance(default, exp.Null)
-    return Type(_widest(branches).text, not closed or any(b.nullable for b in branches))
+    return Type(widest(branches).text, not closed or any(b.nullable for b in branches))
 
 
 def _other(expression: exp.Expr, columns: Mapping[str, Type]) -> Type:

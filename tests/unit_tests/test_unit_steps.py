@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from sqlrun.errors import Place
-from sqlrun.incremental.rules import temporal
+from sqlrun.incremental.operators.temporal import Temporal
 from sqlrun.pipeline import Prepared
 from sqlrun.project import Change, Expected, Given, Step, UnitTest
 from sqlrun.unit_tests.run import run as runner
@@ -122,8 +122,8 @@ def test_windows_move_with_as_of_although_nothing_came(project: Prepared) -> Non
 
 @pytest.mark.slow
 def test_a_wrong_rule_is_caught_where_nothing_is_expected(project: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
-    right = temporal.changes
-    monkeypatch.setattr(temporal, "changes", lambda node, script: right(node, script)[:-1])
+    right = Temporal.changes
+    monkeypatch.setattr(Temporal, "changes", lambda node, script: right(node, script)[:-1])
     first = given(stg_orders=[order("o1", customer_id="c1")])
     test = UnitTest("t", "restaurant_customers", first, Expected(), PLACE, as_of="2026-05-04 12:05:00")
     found = result(project, replace(test, steps=(step(as_of="2026-05-04 13:01:00", line=40),)))

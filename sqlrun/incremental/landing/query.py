@@ -16,9 +16,12 @@ from sqlglot import exp
 
 from sqlrun.engine_api import Dialect, StoredColumn
 from sqlrun.incremental import statement_cache, types
-from sqlrun.incremental.algebra import Filter, Node, Project, Scan
+from sqlrun.incremental.algebra import Node
 from sqlrun.incremental.landing import fields as landing_fields
 from sqlrun.incremental.landing import line_grammar, line_pattern, undeclared_fields
+from sqlrun.incremental.operators.filter import Filter
+from sqlrun.incremental.operators.project import Project
+from sqlrun.incremental.operators.scan import Scan
 from sqlrun.incremental.stages import Stage, collapse
 from sqlrun.project import Source
 from sqlrun.transpile import writer as sql

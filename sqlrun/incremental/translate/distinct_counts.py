@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from sqlrun.incremental import properties, stages, types
-from sqlrun.incremental.algebra import Aggregate, Node, Project, Type, children, column, with_children
+from sqlrun.incremental import stages, types
+from sqlrun.incremental.algebra import Node, Type
+from sqlrun.incremental.expressions import column
+from sqlrun.incremental.operators.aggregate import Aggregate, adds_up
+from sqlrun.incremental.operators.project import Project
 
 VALUE = "_value"
 Items = list[tuple[str, exp.Expr]]
@@ -21,7 +24,7 @@ def in_two_steps(root: Node) -> Node:
 
     def visit(node: Node) -> Node:
         if id(node) not in done:
-            made = with_children(node, tuple(visit(child) for child in children(node)))
+            made = node.with_children(tuple(visit(child) for child in node.children()))
             done[id(node)] = _two_steps(made) if isinstance(made, Aggregate) else made
         return done[id(node)]
 
@@ -43,7 +46,7 @@ def _two_steps(node: Aggregate) -> Node:
             outer.append((f"_{kind}_{number}", exp.Sum(this=column(f"_{kind}_{number}"))))
         if not partial:
             outer.append((name, _over_values(call)))
-        top.append((name, _whole(partial, name, number, types.of_node(node.child))))
+        top.append((name, _whole(partial, name, number, node.child.types())))
     (value,) = values.values()
     by_value = Aggregate(node.child, (*node.keys, (VALUE, value)), tuple(inner))
     groups = tuple((name, column(name)) for name, _ in node.keys)
@@ -69,7 +72,7 @@ def _over_values(call: exp.Expr) -> exp.Expr:
 def _parts(call: exp.Expr) -> dict[str, exp.Expr]:
     """Part a call into sums over the rows of one value; none where it does not add up."""
     inner = call.this if isinstance(call, exp.Filter) else call
-    if not properties.adds_up(call) or isinstance(inner, exp.LogicalAnd | exp.LogicalOr):
+    if not adds_up(call) or isinstance(inner, exp.LogicalAnd | exp.LogicalOr):
         return {}
     if not isinstance(inner, exp.Avg):
         return {"total": call.copy()}

@@ -9,7 +9,14 @@ from typing import Literal
 from sqlglot import exp
 
 from sqlrun.incremental import clocks
-from sqlrun.incremental.algebra import Explode, Join, Node, Project, Single, UnionAll, column, columns_in
+from sqlrun.incremental.algebra import Node
+from sqlrun.incremental.expressions import column, columns_in
+from sqlrun.incremental.operators.explode import Explode
+from sqlrun.incremental.operators.join import Join
+from sqlrun.incremental.operators.project import Project
+from sqlrun.incremental.operators.single import Single
+from sqlrun.incremental.operators.union_all import UnionAll
+from sqlrun.incremental.translate import clock_filters
 from sqlrun.transpile.refusals import Refusal
 from sqlrun.transpile.trees import copied, every, has
 
@@ -209,13 +216,13 @@ def joined_by(left: Node, right: Node, kind: JoinWord, condition: exp.Expr | Non
     if clocked and kind == "inner":
         steady = [part for part in clocks.conjuncts(condition) if not clocks.reads_clock(part)]
         joined = joined_by(left, right, kind, exp.and_(*steady, copy=False) if steady else None)
-        return clocks.filtered(joined, exp.and_(*clocked, copy=False))
+        return clock_filters.filtered(joined, exp.and_(*clocked, copy=False))
     if clocked:
         own = [part for part in clocked if columns_in(part) <= set(right.columns)]
         if len(own) != len(clocked):
             raise clocks.no_rule(next(part for part in clocked if part not in own))
         steady = [part for part in clocks.conjuncts(condition) if part not in own]
-        right = clocks.filtered(right, exp.and_(*own, copy=False))
+        right = clock_filters.filtered(right, exp.and_(*own, copy=False))
         condition = exp.and_(*steady, copy=False) if steady else None
     keys, rest = equalities(condition, left, right)
     return Join(left, right, kind, keys, rest)

@@ -9,7 +9,13 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from sqlrun.incremental import clocks, column_names
-from sqlrun.incremental.algebra import Aggregate, Join, Node, Project, Single, UnionAll, column, columns_in
+from sqlrun.incremental.algebra import Node
+from sqlrun.incremental.expressions import column, columns_in
+from sqlrun.incremental.operators.aggregate import Aggregate
+from sqlrun.incremental.operators.join import Join
+from sqlrun.incremental.operators.project import Project
+from sqlrun.incremental.operators.single import Single
+from sqlrun.incremental.operators.union_all import UnionAll
 from sqlrun.incremental.translate.from_clause import unused
 from sqlrun.transpile.refusals import Refusal
 from sqlrun.transpile.trees import copied, is_aggregate

@@ -11,7 +11,6 @@ from typing import cast
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
 
-from sqlrun.incremental import types
 from sqlrun.incremental.translate.from_clause import Resolve
 from sqlrun.parse.scopes import Scopes, scopes_of, selects, source_of
 from sqlrun.transpile.refusals import Refusal
@@ -101,7 +100,7 @@ class _Known:
             return False
         match source_of(here, column.table):
             case exp.Table() as table:
-                kind = types.of_node(self.resolve(table.db, table.name)).get(column.name)
+                kind = self.resolve(table.db, table.name).types().get(column.name)
                 return kind is not None and not kind.nullable
             case Scope() as inner if isinstance(inner.expression, exp.Query):
                 names = inner.expression.named_selects

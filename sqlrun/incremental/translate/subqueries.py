@@ -11,9 +11,13 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from sqlrun.incremental import clocks, properties, types
-from sqlrun.incremental.algebra import Aggregate, Join, Node, Project, column, columns_in, substitute
-from sqlrun.incremental.translate import in_over_nulls
+from sqlrun.incremental import clocks, types
+from sqlrun.incremental.algebra import Node
+from sqlrun.incremental.expressions import column, columns_in, substitute
+from sqlrun.incremental.operators.aggregate import Aggregate
+from sqlrun.incremental.operators.join import Join
+from sqlrun.incremental.operators.project import Project
+from sqlrun.incremental.translate import clock_filters, in_over_nulls
 from sqlrun.incremental.translate.from_clause import Context, Env, apart, joined_by, plain, tables
 from sqlrun.incremental.translate.group_by import Groups, aggregates, of_none, whole
 from sqlrun.transpile.refusals import Refusal
@@ -43,7 +47,7 @@ def filtered(node: Node, env: Env, condition: exp.Expr | None, context: Context,
     parts = clocks.conjuncts(condition)
     simple = [written(part) for part in parts if not holds(part)]
     if simple:
-        node = clocks.filtered(node, exp.and_(*simple, copy=False))
+        node = clock_filters.filtered(node, exp.and_(*simple, copy=False))
     for part in parts:
         if holds(part):
             node = _condition(node, part, written, context)
@@ -60,7 +64,7 @@ def _condition(node: Node, part: exp.Expr, write: Write, context: Context) -> No
         return _matched(node, inner, "anti" if negated else "semi", _operands(test, inner), write)
     columns = node.columns
     node, value = values(node, part, write, context, filters=True)
-    kept = clocks.filtered(node, value)
+    kept = clock_filters.filtered(node, value)
     return Project(kept, tuple((name, column(name)) for name in columns))
 
 
@@ -88,7 +92,7 @@ def _matched(node: Node, inner: _Inner, kind: str, operands: list[tuple[exp.Expr
     For NOT IN a comparison that is unknown counts as a partner: `x not in (..., null)` is never true.
     """
     right, renamed = apart(node, inner.node, "inner")
-    outer_known, inner_known = types.of_node(node), types.of_node(inner.node)
+    outer_known, inner_known = node.types(), inner.node.types()
     parts = [_tied(tie, renamed, write) for tie in inner.ties]
     for own, other in operands:
         mine, theirs = write(own), _renamed(other, renamed)
@@ -284,7 +288,7 @@ def _membership(node: Node, test: exp.In, write: Write, context: Context, told: 
     counts = (("_rows", exp.Count(this=exp.Star())), ("_known", exp.Count(this=item)))
     node, (rows, known) = _joined(node, inner, counts, write, test)
     mine = write(own)
-    if told and (types.of(mine, types.of_node(node)).nullable or types.of(item, types.of_node(inner.node)).nullable):
+    if told and (types.of(mine, node.types()).nullable or types.of(item, inner.node.types()).nullable):
         raise Refusal("SR505", in_over_nulls.WHY, in_over_nulls.INSTEAD, test)
     equal = _Inner(inner.node, inner.items, (*inner.ties, exp.EQ(this=own.copy(), expression=item)))
     node, (met,) = _joined(node, equal, (("_met", exp.Count(this=exp.Star())),), write, test)
@@ -307,7 +311,7 @@ def _scalar(node: Node, found: exp.Expr, write: Write, context: Context) -> tupl
         raise Refusal("SR514", "a subquery that is a value gives more than one column", ADVICE, found)
     (item,) = inner.items
     if not inner.ties:
-        if properties.grain(inner.node) != ():
+        if inner.node.grain() != ():
             why = "a subquery that is a value may give several rows"
             raise Refusal("SR514", why, "Aggregate it: max(x) is one row.", found)
         right, renamed = apart(node, inner.node, "value")

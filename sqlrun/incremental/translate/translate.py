@@ -5,19 +5,15 @@ from __future__ import annotations
 from sqlglot import exp
 
 from sqlrun.incremental import clocks, types
-from sqlrun.incremental.algebra import (
-    Aggregate,
-    Explode,
-    Filter,
-    Node,
-    Project,
-    UnionAll,
-    Window,
-    column,
-    columns_in,
-    substitute,
-)
-from sqlrun.incremental.translate import subqueries
+from sqlrun.incremental.algebra import Node
+from sqlrun.incremental.expressions import column, columns_in, substitute
+from sqlrun.incremental.operators.aggregate import Aggregate
+from sqlrun.incremental.operators.explode import Explode
+from sqlrun.incremental.operators.filter import Filter
+from sqlrun.incremental.operators.project import Project
+from sqlrun.incremental.operators.union_all import UnionAll
+from sqlrun.incremental.operators.window import Window
+from sqlrun.incremental.translate import clock_filters, subqueries
 from sqlrun.incremental.translate.comma_joins import joined
 from sqlrun.incremental.translate.exists import settled
 from sqlrun.incremental.translate.from_clause import Context, Env, Resolve, plain, tables, unused
@@ -189,10 +185,10 @@ def _select(tree: exp.Select, context: Context) -> Node:
         node, pairs = _valued(node, tuple(clauses.items()), env, context)
         conditions = dict(pairs)
         if "having" in conditions:
-            node = clocks.filtered(node, conditions["having"])
+            node = clock_filters.filtered(node, conditions["having"])
     node, items, conditions = windowed(_named_windows(tree, env), node, items, conditions)
     if "qualify" in conditions:
-        node = clocks.filtered(node, conditions["qualify"])
+        node = clock_filters.filtered(node, conditions["qualify"])
     if distinct is None:
         keys = [condition for key, condition in conditions.items() if key.startswith("_order_")]
         return Project(_ordered(tree, node, keys), items)
@@ -215,7 +211,7 @@ def _exploded(node: Node, raw: Items, env: Env) -> tuple[Node, Items]:
             element, position = unused("_exploded", node.columns), unused("_position", node.columns)
             outer = isinstance(item, exp.ExplodeOuter)
             array = plain(item.this, env)
-            if types.of(array, types.of_node(node)).text.startswith("map"):
+            if types.of(array, node.types()).text.startswith("map"):
                 why = "explode() of a map gives two columns, which one name can't hold"
                 raise Refusal("SR553", why, "Write `lateral view explode(map_entries(x)) e as entry`.", item)
             node = Explode(node, array, element, position, outer)
@@ -272,7 +268,7 @@ def _groups(
         pulled = tuple((n, value if n == name else i) for n, i in pulled)
         over = {key: value if key == name else condition for key, condition in over.items()}
     having = over.pop("having", None)
-    return clocks.filtered(node, having) if having is not None else node, pulled, over
+    return clock_filters.filtered(node, having) if having is not None else node, pulled, over
 
 
 def _grouping(tree: exp.Select) -> list[exp.Expr]:

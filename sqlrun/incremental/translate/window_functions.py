@@ -7,7 +7,10 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from sqlrun.incremental import clocks
-from sqlrun.incremental.algebra import Node, Project, Window, column, columns_in
+from sqlrun.incremental.algebra import Node
+from sqlrun.incremental.expressions import column, columns_in
+from sqlrun.incremental.operators.project import Project
+from sqlrun.incremental.operators.window import Window
 from sqlrun.incremental.translate.from_clause import unused
 from sqlrun.incremental.translate.group_by import Items
 from sqlrun.transpile.refusals import Refusal

@@ -1,0 +1,23 @@
+"""Columns that have one value in all rows, as a query's text says. Pure."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from sqlrun.incremental.algebra import Node
+from sqlrun.incremental.operators.filter import Filter
+from sqlrun.incremental.operators.project import Project
+from sqlrun.incremental.operators.temporal import Temporal
+
+
+def constant(node: Node, name: str) -> str | None:
+    """Return a column's constant as text; None where it isn't known to be one, which is safe for any operator."""
+    if isinstance(node, Project):
+        item = dict(node.items).get(name)
+        if item is None:
+            return None
+        bare = item.this if isinstance(item, exp.Cast) else item
+        if isinstance(bare, exp.Literal):
+            return item.sql("databricks")
+        return constant(node.child, item.name) if isinstance(item, exp.Column) else None
+    return constant(node.child, name) if isinstance(node, Filter | Temporal) else None

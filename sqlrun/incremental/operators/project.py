@@ -1,0 +1,126 @@
+"""Project: a change maps as its row does. Pure.
+
+Where an expression reads the clock, rows that stand still change too: those whose value at this tick differs from
+that at the one before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlglot import exp
+
+from sqlrun.incremental import clocks, functional_dependencies, properties, types
+from sqlrun.incremental.algebra import Dependency, Keys, Node, Type, Unary
+from sqlrun.incremental.file_ranges import Read
+from sqlrun.incremental.operators.touched import below
+from sqlrun.incremental.operators.touched_keys import of_changes
+from sqlrun.incremental.script import WEIGHT, Moment, Script
+from sqlrun.transpile.refusals import Reason
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Project(Unary):
+    """Each row mapped through expressions."""
+
+    items: tuple[tuple[str, exp.Expr], ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Return the names of the expressions."""
+        return tuple(name for name, _ in self.items)
+
+    def rows(self, script: Script, flavour: str) -> str:
+        """Map the rows."""
+        return f"select {self._items(script, script.moment_of(flavour))} from {script.rows(self.child, flavour)}"
+
+    def changes(self, script: Script) -> list[str]:
+        """Map the changes, and the old rows whose values the clock alone has changed.
+
+        With f at this tick and g at the one before, f(new) - g(old) = f(dA) + (f(old) - g(old)), and the second part is
+        empty where f and g agree.
+        """
+        child = script.changes(self.child)
+        now, before = script.moment.as_of, script.moment.previous
+        items = self._items(script, now)
+        texts = [f"select {items}, {WEIGHT} from {child}"] if child else []
+        clocked = self._clocked()
+        if clocked and before is not None and now != before:
+            old = script.rows(self.child, "old")
+            differs = " or ".join(
+                f"not ({script.same(f'({script.expr(item, now)})', f'({script.expr(item, before)})')})"
+                for item in clocked
+            )
+            texts.append(f"select {items}, 1 as {WEIGHT} from {old} where {differs}")
+            texts.append(f"select {self._items(script, before)}, -1 as {WEIGHT} from {old} where {differs}")
+        return texts
+
+    def _items(self, script: Script, moment: datetime) -> str:
+        return ", ".join(f"{script.expr(item, moment)} as {script.name(name)}" for name, item in self.items)
+
+    def _clocked(self) -> list[exp.Expr]:
+        return [item for _, item in self.items if clocks.reads_clock(item)]
+
+    def _plain(self) -> dict[str, str]:
+        """Return the columns that are taken as they are: own name, name in the input."""
+        return {name: item.name for name, item in self.items if isinstance(item, exp.Column)}
+
+    def types(self) -> dict[str, Type]:
+        """Return the types of the expressions."""
+        inner = self.child.types()
+        return {name: types.of(item, inner) for name, item in self.items}
+
+    def grain(self) -> tuple[str, ...] | None:
+        """Return the input's grain by its new names; None where a column of it is not shown."""
+        unique = self.child.grain()
+        names = {item.name: name for name, item in reversed(self.items) if isinstance(item, exp.Column)}
+        return tuple(names[key] for key in unique) if unique is not None and all(k in names for k in unique) else None
+
+    def has_copies(self) -> bool:
+        """Return whether the input has copies: where the grain is shown, rows that differ in it stay apart."""
+        return self.child.has_copies()
+
+    def dependencies(self) -> list[Dependency]:
+        """Return the input's by their new names, and that each column follows from what it is made of."""
+        return functional_dependencies.through(self.items, self.child)
+
+    def tables(self) -> tuple[str, ...]:
+        """Return none of its own."""
+        return ()
+
+    def needs_state(self) -> bool:
+        """Return False: a row maps to a row, whatever stands beside it."""
+        return False
+
+    def keeps_rows(self) -> bool:
+        """Return whether no value reads the clock: else the row leaves with the old value and comes with the new."""
+        return not self.reads_clock()
+
+    def reads_clock(self) -> bool:
+        """Return whether the clock alone changes a value."""
+        return bool(self._clocked())
+
+    def reads_everything(self) -> Reason | None:
+        """Return why all rows are looked at: those whose value the clock has changed may be anywhere."""
+        clocked = self._clocked()
+        return clocks.may_change(clocked[0]) if clocked else None
+
+    def reads_beside_changes(self, moment: Moment) -> list[Read]:
+        """Return all rows where a value reads the clock, else what the input reads."""
+        return properties.all_rows(self.child) if self.reads_clock() else self.child.reads_beside_changes(moment)
+
+    def restricted(self, relation: str, keys: Keys) -> tuple[Node, bool]:
+        """Restrict the input by the keys that are columns of it; what is computed is known only up here."""
+        plain = self._plain()
+        return below(self, relation, keys, {plain[c]: k for c, k in keys.items() if c in plain})
+
+    def support(self, keys: tuple[str, ...], script: Script) -> list[str]:
+        """Take the input's where all keys are columns of it.
+
+        Where the clock changes a value, a row is touched that has not changed below.
+        """
+        plain = self._plain()
+        if self.reads_clock() or not all(key in plain for key in keys):
+            return of_changes(self, keys, script)
+        return self.child.support(tuple(plain[key] for key in keys), script)

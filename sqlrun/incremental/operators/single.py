@@ -1,0 +1,84 @@
+"""Single: one row without data, which never changes. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlrun.incremental import functional_dependencies
+from sqlrun.incremental.algebra import Dependency, Keys, Node, Type
+from sqlrun.incremental.file_ranges import Read
+from sqlrun.incremental.operators.touched import Touched
+from sqlrun.incremental.operators.touched_keys import of_changes
+from sqlrun.incremental.script import Moment, Script
+from sqlrun.transpile.refusals import Reason
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Single(Node):
+    """The one row that a SELECT without FROM reads."""
+
+    columns: tuple[str, ...] = ("_one",)
+
+    def children(self) -> tuple[Node, ...]:
+        """Return none."""
+        return ()
+
+    def with_children(self, inputs: tuple[Node, ...]) -> Node:
+        """Return the same row."""
+        return self
+
+    def rows(self, script: Script, flavour: str) -> str:
+        """Write the row, the same in every tick."""
+        return f"select 1 as {script.name(self.columns[0])}"
+
+    def changes(self, script: Script) -> list[str]:
+        """Write nothing: it came with the first build."""
+        return []
+
+    def types(self) -> dict[str, Type]:
+        """Return a number that is never NULL."""
+        return {name: Type("int", False) for name in self.columns}
+
+    def grain(self) -> tuple[str, ...] | None:
+        """Return no column: there is one row."""
+        return ()
+
+    def has_copies(self) -> bool:
+        """Return False: there is one row."""
+        return False
+
+    def dependencies(self) -> list[Dependency]:
+        """Return that each column is a constant, which follows from nothing."""
+        return functional_dependencies.keyed((), self)
+
+    def tables(self) -> tuple[str, ...]:
+        """Return none."""
+        return ()
+
+    def needs_state(self) -> bool:
+        """Return False: nothing changes."""
+        return False
+
+    def keeps_rows(self) -> bool:
+        """Return True: the row is always there."""
+        return True
+
+    def reads_clock(self) -> bool:
+        """Return False."""
+        return False
+
+    def reads_everything(self) -> Reason | None:
+        """Return None."""
+        return None
+
+    def reads_beside_changes(self, moment: Moment) -> list[Read]:
+        """Return nothing: there is no table."""
+        return []
+
+    def restricted(self, relation: str, keys: Keys) -> tuple[Node, bool]:
+        """Put the semi join over the row."""
+        return Touched(self, relation, tuple(keys.items())), True
+
+    def support(self, keys: tuple[str, ...], script: Script) -> list[str]:
+        """Take the keys of the changes: none."""
+        return of_changes(self, keys, script)

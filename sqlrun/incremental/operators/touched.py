@@ -1,0 +1,114 @@
+"""Touched: a semi join with the keys that a tick has touched, pushed down to the tables. Pure.
+
+"Computed again" would read whole tables without it. A semi join passes most operators, since whether a row's key is
+touched doesn't depend on the rows beside it; it has to stop where the rows of one key are made of rows of others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlrun.incremental.algebra import Dependency, Keys, Node, Type, Unary
+from sqlrun.incremental.file_ranges import Read
+from sqlrun.incremental.operators.touched_keys import of_changes
+from sqlrun.incremental.script import WEIGHT, Moment, Script
+from sqlrun.transpile.refusals import Reason
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Touched(Unary):
+    """The rows whose `keys` (own column, column of `relation`) stand in a relation of touched keys, NULLs too."""
+
+    relation: str
+    keys: tuple[tuple[str, str], ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Return the input's columns."""
+        return self.child.columns
+
+    def rows(self, script: Script, flavour: str) -> str:
+        """Keep the rows with touched keys."""
+        child = script.rows(self.child, flavour)
+        columns = script.names(self.columns, "l")
+        return f"select {columns} from {script.semi_join(child, self.relation, self.keys)}"
+
+    def changes(self, script: Script) -> list[str]:
+        """Keep the changes with touched keys."""
+        child = script.changes(self.child)
+        if child is None:
+            return []
+        columns = script.names(self.columns, "l")
+        joined = script.semi_join(child, self.relation, self.keys)
+        return [f"select {columns}, l.{WEIGHT} from {joined}"]
+
+    def types(self) -> dict[str, Type]:
+        """Return the input's types: only rows go."""
+        return self.child.types()
+
+    def grain(self) -> tuple[str, ...] | None:
+        """Return the input's grain: what is unique among more rows is unique among fewer."""
+        return self.child.grain()
+
+    def has_copies(self) -> bool:
+        """Return whether the input has copies; a semi join makes none."""
+        return self.child.has_copies()
+
+    def dependencies(self) -> list[Dependency]:
+        """Return those of the input, which hold of fewer rows as well."""
+        return self.child.dependencies()
+
+    def tables(self) -> tuple[str, ...]:
+        """Return none: the relation is a part of the statement."""
+        return ()
+
+    def needs_state(self) -> bool:
+        """Return False: within a tick the touched keys stand still, and a semi join is linear in its left side."""
+        return False
+
+    def keeps_rows(self) -> bool:
+        """Return False: the next tick touches other keys."""
+        return False
+
+    def reads_clock(self) -> bool:
+        """Return False."""
+        return False
+
+    def reads_everything(self) -> Reason | None:
+        """Return None: it is there so that a tick need not."""
+        return None
+
+    def reads_beside_changes(self, moment: Moment) -> list[Read]:
+        """Return what the input reads."""
+        return self.child.reads_beside_changes(moment)
+
+    def restricted(self, relation: str, keys: Keys) -> tuple[Node, bool]:
+        """Put one semi join over the other."""
+        return Touched(self, relation, tuple(keys.items())), True
+
+    def support(self, keys: tuple[str, ...], script: Script) -> list[str]:
+        """Take the keys of the changes."""
+        return of_changes(self, keys, script)
+
+
+def restrict(node: Node, relation: str, keys: Keys) -> Node:
+    """Keep only rows whose `keys` (own column -> column of `relation`) are touched, as near to the tables as can be."""
+    pushed, complete = push(node, relation, keys)
+    return pushed if complete else Touched(pushed, relation, tuple(keys.items()))
+
+
+def push(node: Node, relation: str, keys: Keys) -> tuple[Node, bool]:
+    """Give the node with restricted inputs, and whether that already restricts it wholly; no key restricts nothing."""
+    return node.restricted(relation, keys) if keys else (node, False)
+
+
+def below(node: Unary, relation: str, keys: Keys, mapped: Keys) -> tuple[Node, bool]:
+    """Restrict an operator's input by `mapped`, those of the keys that are columns of the input, by their names there.
+
+    The operator is restricted wholly where all of them are.
+    """
+    pushed, complete = push(node.child, relation, mapped)
+    whole = len(mapped) == len(keys) and set(mapped.values()) == set(keys.values())
+    if mapped and not complete:
+        pushed, complete = Touched(pushed, relation, tuple(mapped.items())), True
+    return node.with_children((pushed,)), complete and whole

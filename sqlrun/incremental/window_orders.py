@@ -1,0 +1,74 @@
+"""Window functions over an ORDER BY that leaves ties: refused, where the ties would decide an answer. Pure."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from sqlrun.incremental import column_names, determinism, functional_dependencies
+from sqlrun.incremental.algebra import Node, walk
+from sqlrun.incremental.operators.window import Window
+from sqlrun.transpile.refusals import Refusal
+
+# What these say of a row depends on how rows that are equal in ORDER BY happen to lie.
+BY_PLACE = (
+    exp.RowNumber,
+    exp.Lag,
+    exp.Lead,
+    exp.Ntile,
+    exp.FirstValue,
+    exp.LastValue,
+    exp.NthValue,
+    exp.First,
+    exp.Last,
+)
+
+
+def check_orders(node: Node) -> None:
+    """Refuse window functions over an ORDER BY that leaves ties: which row wins would depend on the engine."""
+    for window in (n for n in walk(node) if isinstance(n, Window)):
+        for _, item in window.items:
+            if needs_total_order(item):
+                _check_order(window, item)
+
+
+def needs_total_order(item: exp.Window) -> bool:
+    """Tell whether a window function's answer depends on which of two rows that tie comes first."""
+    call = item.this
+    while isinstance(call, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
+        call = call.this
+    if isinstance(call, (*BY_PLACE, exp.ArrayAgg, exp.AnyValue, exp.GroupConcat)):
+        return True
+    spec = item.args.get("spec")
+    return spec is not None and (spec.args.get("kind") or "").upper() == "ROWS" and not _is_whole(spec)
+
+
+def _is_whole(spec: exp.Expr) -> bool:
+    return spec.args.get("start") == "UNBOUNDED" and spec.args.get("end") == "UNBOUNDED"
+
+
+def _check_order(window: Window, item: exp.Window) -> None:
+    order = item.args.get("order")
+    asked = order.expressions if order is not None else []
+    ordered = {o.this.name for o in asked if isinstance(o.this, exp.Column)}
+    parted = {p.name for p in item.args.get("partition_by") or () if isinstance(p, exp.Column)}
+    known = functional_dependencies.by(window.child, ordered | parted)
+    unique = window.child.grain()
+    missing = [key for key in unique or () if key not in known]
+    every = set(window.child.columns) <= known  # then rows that tie are copies of each other
+    if every or (unique is not None and not missing):
+        return
+    advice = (
+        f"Add {', '.join(column_names.name(key, window.child) for key in missing)} to the ORDER BY."
+        if unique is not None
+        else "Declare the `grain` of the input in its contract and order by those columns too."
+    )
+    call = item.this
+    while isinstance(call, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
+        call = call.this
+    name = determinism.SPARK_NAMES.get(type(call)) or call.sql_name().lower()
+    equal = (
+        f"rows equal in {', '.join(column_names.text(o, window.child) for o in asked)}"
+        if order is not None
+        else "it has no ORDER BY"
+    )
+    raise Refusal("SR502", f"{name}() leaves ties: {equal}", advice, item)
