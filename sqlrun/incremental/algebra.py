@@ -78,7 +78,7 @@ class Node(ABC):
 
     @abstractmethod
     def types(self) -> dict[str, Type]:
-        """Return the type of each output column; one that isn't known has an empty text."""
+        """Return the type of each output column, in their order; one that isn't known has an empty text."""
 
     @abstractmethod
     def grain(self) -> tuple[str, ...] | None:

@@ -67,9 +67,8 @@ class Explode(Unary):
         inner = self.child.types()
         array = types.parse(types.of(self.array, inner).text)
         element = array.expressions[0] if array is not None and array.expressions else None
-        added = {self.element: Type(types.text(element) if isinstance(element, exp.DataType) else "", True)}
-        if self.position:
-            added[self.position] = Type("int", self.outer)
+        added = {self.position: Type("int", self.outer)} if self.position else {}
+        added[self.element] = Type(types.text(element) if isinstance(element, exp.DataType) else "", True)
         return inner | added
 
     def grain(self) -> tuple[str, ...] | None:
