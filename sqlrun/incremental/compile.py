@@ -19,12 +19,10 @@ from sqlrun.incremental import (
     ties,
     window_orders,
 )
-from sqlrun.incremental.algebra import Node, Type, walk
+from sqlrun.incremental.algebra import Node, Type
 from sqlrun.incremental.landing import line_types
-from sqlrun.incremental.operators.aggregate import Aggregate
 from sqlrun.incremental.operators.project import Project as Projection
 from sqlrun.incremental.operators.scan import Scan
-from sqlrun.incremental.operators.window import Window
 from sqlrun.incremental.script import Moment
 from sqlrun.incremental.stages import ORDER, Stage, Target
 from sqlrun.incremental.translate import distinct_counts, in_over_nulls
@@ -185,7 +183,7 @@ def _landing(query: Query, catalog: _Catalog) -> Compiled:
     except Refusal as refusal:
         raise ProjectError([_problem(query, refusal.reason)]) from None
     read = properties.tables(root)
-    if len(read) != 1 or not properties.only_grows(root) or any(isinstance(n, Aggregate | Window) for n in walk(root)):
+    if len(read) != 1 or not properties.is_linear(root) or not properties.only_grows(root):
         why = "a model that reads a source lands its rows: it may only filter and rename them"
         instead = "Read one source here, and join or group in a model that refs this one."
         clauses = (exp.AggFunc, exp.Window, exp.Join, exp.Group, exp.Distinct, exp.SetOperation)
