@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from sqlrun.incremental.operators.registry import OPERATORS
@@ -65,9 +63,7 @@ def test_a_broken_rule_is_noticed_and_a_broken_module_is_an_error() -> None:
     file, text = "sqlrun/incremental/operators/scan.py", "{WEIGHT} from {source}"
 
     caught = judged(Mutant(file, "x", text, "1 as {WEIGHT} from {source}", ("scan",)))
-    broken = judged(
-        Mutant(file, "x", "from dataclasses import", "from nothing_of_that_name import", ("scan",))
-    )
+    broken = judged(Mutant(file, "x", "from dataclasses import", "from nothing_of_that_name import", ("scan",)))
 
     assert (caught.word, caught.by.startswith("scan: ")) == ("caught", True)
     assert (broken.word, "nothing_of_that_name" in broken.by) == ("error", True)

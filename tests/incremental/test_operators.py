@@ -1,0 +1,88 @@
+"""Every operator answers every question of the compiler, and one that leaves an answer out can't be made."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sqlrun.incremental import operators
+from sqlrun.incremental.algebra import Node, Unary
+from sqlrun.incremental.operators.filter import Filter
+from sqlrun.incremental.operators.registry import OPERATORS
+
+ROOT = Path(__file__).parents[2]
+QUESTIONS = sorted(Node.__abstractmethods__)
+
+
+def test_no_question_has_a_default() -> None:
+    """A default would be the silent answer of an operator that forgot its own; the shape of a tree is no question."""
+    assert {name for name in vars(Node) if not name.startswith("_")} == set(QUESTIONS)
+    assert {name for name in vars(Unary) if not name.startswith("_")} == {"child", "children", "with_children"}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_an_operator_that_leaves_an_answer_out_cannot_be_made(question: str) -> None:
+    answers = {name: getattr(Filter, name) for name in QUESTIONS}
+    whole = type(Node)("Planted", (Node,), answers)
+    lacking = type(Node)("Planted", (Node,), {name: answers[name] for name in QUESTIONS if name != question})
+
+    whole()
+    with pytest.raises(TypeError, match=rf"Planted.* {question}\b"):
+        lacking()
+
+
+@pytest.mark.slow
+def test_mypy_reports_an_answer_that_is_left_out(tmp_path: Path) -> None:
+    """In the registry's line, and wherever the operator is made."""
+    file = ROOT / "sqlrun" / "incremental" / "operators" / "filter.py"
+    lines = file.read_text().splitlines(keepends=True)
+    (left_out,) = (
+        one for one in ast.walk(ast.parse("".join(lines))) if isinstance(one, ast.FunctionDef) and one.name == "grain"
+    )
+    planted = tmp_path / "filter.py"
+    planted.write_text("".join(lines[: left_out.lineno - 1] + lines[left_out.end_lineno :]))
+
+    command = [sys.executable, "-m", "mypy", "--cache-dir", str(tmp_path / "cache")]
+    command += ["--shadow-file", str(file), str(planted), str(file.with_name("registry.py"))]
+    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout
+
+    assert "operators/registry.py" in told
+    assert "[type-abstract]" in told
+    assert 'Cannot instantiate abstract class "Filter" with abstract attribute "grain"' in told
+
+
+def found() -> dict[str, list[type[Node]]]:
+    """Give the operators that the modules of the folder define, by the module's name."""
+    made: dict[str, list[type[Node]]] = {}
+    for info in pkgutil.iter_modules(operators.__path__):
+        module = importlib.import_module(f"{operators.__name__}.{info.name}")
+        defined = [one for one in vars(module).values() if isinstance(one, type) and issubclass(one, Node)]
+        here = [one for one in defined if one.__module__ == module.__name__]
+        if here:
+            made[info.name] = here
+    return made
+
+
+def test_the_registry_lists_every_operator_once() -> None:
+    assert sorted(one.__name__ for several in found().values() for one in several) == sorted(
+        one.__name__ for one in OPERATORS
+    )
+
+
+def test_an_operator_is_a_file_a_case_and_a_paragraph_of_one_name() -> None:
+    page = (ROOT / "docs" / "concepts" / "incremental.md").read_text()
+    wrong = {
+        name: several
+        for name, several in found().items()
+        if [one.__name__ for one in several] != ["".join(word.title() for word in name.split("_"))]
+        or not (ROOT / "tests" / "cases" / "incremental" / f"{name}.case").exists()
+        or f"** (`{name}.case`)" not in page
+    }
+
+    assert wrong == {}
