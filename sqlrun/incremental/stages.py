@@ -1,4 +1,9 @@
-"""A model's query parted into tables that are each kept by one statement a tick. Pure."""
+"""A model's query parted into tables that are each kept by one statement a tick. Pure.
+
+What needs a state is kept where it is cheapest. An inner aggregate that adds up has a small state, its sums: as a table
+of its own it has a change feed, and the operators above it see a scan like any other. So a query of several levels is
+several queries of one level each, every one with a memory of its own.
+"""
 
 from __future__ import annotations
 
@@ -251,7 +256,10 @@ class Sums:
 
 
 def sums(node: Aggregate) -> Sums:
-    """Part aggregates into terms that add up, with a count for each argument that may be NULL."""
+    """Part aggregates into terms that add up, with a count for each argument that may be NULL.
+
+    A sum over no value but NULLs is NULL and not 0, and a stored 0 doesn't tell the two apart: the count does.
+    """
     inner = node.child.types()
     terms: dict[tuple[str, TermKind], Term] = {}
     values: dict[str, exp.Expr] = {}

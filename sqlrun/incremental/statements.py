@@ -1,4 +1,10 @@
-"""A stage and a tick to the one statement that brings the stage's table up to date. Pure."""
+"""A stage and a tick to the one statement that brings the stage's table up to date. Pure.
+
+Each method turns a query's signed changes into what a table can take. A bag of rows with weights adds up to the table
+as it should be, but a table holds rows and no weights, so each method has its own way to make additions and deletions
+of them: `append` has additions alone, `additive` adds weighted sums to stored ones, `newest` compares with the stored
+row, `rows` nets weights row by row, `keys` and `partitions` compute what was touched again, `full` computes all.
+"""
 
 from __future__ import annotations
 
@@ -88,11 +94,17 @@ def _append(stage: Stage, script: Script) -> Statement | None:
     source = script.changes(stage.node)
     if source is None:
         return None
+    # The weights are left out: no operator of such a stage lets a row go, so each is +1.
     items = ", ".join(_cast(script, script.name(c.name), c) for c in stage.columns)
     return Append(script.text(f"select {items} from {source}"))
 
 
 def _additive(stage: Stage, script: Script) -> Statement | None:
+    """Add the weighted sums of the changes to the stored ones: sum(A + dA) = sum(A) + sum(dA), group by group.
+
+    `_n` counts a group's rows, so that a group without rows is told from one whose sum is zero: it is deleted where
+    `_n` comes to 0, and never inserted with less. What readers see is computed from the sums in the same MERGE.
+    """
     assert stage.node is not None
     top, node = collapse(stage.node)
     assert isinstance(node, Aggregate)
@@ -219,6 +231,10 @@ def _weighted(script: Script, term: Term) -> str:
 
 
 def _newest(stage: Stage, script: Script) -> Statement | None:
+    """Compare the newest row of the changes with the stored one, which stands for all rows before.
+
+    The order is total but for copies, so which of two wins doesn't depend on the tick in which they come.
+    """
     assert stage.node is not None
     top, node = collapse(stage.node)
     assert isinstance(node, Latest)
@@ -265,7 +281,12 @@ def _newer(script: Script, order: list[tuple[OrderKey, bool]]) -> str:
 
 
 def _rows(stage: Stage, script: Script) -> Statement | None:
-    """Net the changes row by row; a key with a row left is updated, one without is deleted."""
+    """Net the changes row by row; a key with a row left is updated, one without is deleted.
+
+    The changes of a join or a filter may bring a row and take it back in one tick; sums of weights of 0 drop out. Of a
+    key that was updated there are two rows then, the old one with -1 and the new one with +1: the new one is written,
+    and the old one is passed over, as `_best` says that the key has a row that stays.
+    """
     assert stage.node is not None
     source = script.changes(stage.node)
     if source is None:
@@ -283,7 +304,11 @@ def _rows(stage: Stage, script: Script) -> Statement | None:
 
 
 def _keys(stage: Stage, script: Script) -> Statement | None:
-    """Compute the touched groups again; a touched key that is gone is deleted."""
+    """Compute the touched groups again; a touched key that is gone is deleted.
+
+    A row of the answer can only differ where its key is touched, so the query restricted to touched keys holds all
+    that is to be written, and stored keys that are touched and not in it all that is to be deleted.
+    """
     assert stage.node is not None
     numbers = {key: f"k{n + 1}" for n, key in enumerate(stage.key)}
     node = stage.node
