@@ -10,15 +10,23 @@ from sqlrun.errors import Place
 # What a YAML or TOML scalar, list or mapping becomes: plain Python values.
 Value = object
 Row = Mapping[str, Value]
+# How bad it is where a check fails; the first is the default.
+CRITICAL, WARNING, INFO = SEVERITIES = ("critical", "warning", "info")
+# What follows where it fails: the tick isn't published, it is told, or its rows leave at landing.
+FAIL, WARN, QUARANTINE = ON_FAIL = ("fail", "warn", "quarantine")
+
+
+def follows(severity: str) -> str:
+    """Say what follows a failure of some severity where nothing else is declared."""
+    return FAIL if severity == CRITICAL else WARN
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
     """One declared check: Great Expectations' type and arguments, and what follows when it fails.
 
-    `severity`: critical (the tick isn't published), warning or info (told). `on_fail`: fail, warn, or
-    quarantine (rows leave at landing). `kwargs` holds Great Expectations' own arguments, `mostly` included. `name` is
-    that of a check of its own kind, "" for Great Expectations' own.
+    `severity` is one of `SEVERITIES`, `on_fail` one of `ON_FAIL`. `kwargs` holds Great Expectations' own arguments,
+    `mostly` included. `name` is that of a check of its own kind, "" for Great Expectations' own.
     """
 
     type: str

@@ -17,7 +17,7 @@ from sqlrun.expectations.sql import batch_query
 from sqlrun.parse import parse
 from sqlrun.parse.functions import unlike
 from sqlrun.parse.source_map import source_place
-from sqlrun.project import Config, Expectation, Model, Project, Rendered
+from sqlrun.project import CRITICAL, Config, Expectation, Model, Project, Rendered, follows
 from sqlrun.render import render
 from sqlrun.transpile.dialect import DIALECT
 from sqlrun.transpile.trees import place_of
@@ -55,8 +55,8 @@ def read(nouns: Project, name: str, file: str, text: str) -> SqlCheck | None:
         raise ProjectError(
             [Problem("SR711", place, str(error), "A check is one SELECT of rows of its model.")]
         ) from None
-    severity = str(config.get("severity", "critical"))
-    on_fail = str(config.get("on_fail", "fail" if severity == "critical" else "warn"))
+    severity = str(config.get("severity", CRITICAL))
+    on_fail = str(config.get("on_fail", follows(severity)))
     description = str(config.get("description", "")) or _comment(text)
     kwargs = {"unexpected_rows_query": query}
     return SqlCheck(model.name, Expectation(QUERY, kwargs, severity, on_fail, description, place, name))

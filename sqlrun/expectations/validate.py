@@ -12,12 +12,10 @@ from sqlrun.expectations.arguments import mistakes
 from sqlrun.expectations.catalogue import CATALOGUE, QUERY, VOLUME, WEEKS, Kind, Scope, near
 from sqlrun.expectations.sql import batch_query, condition_tree, passes, row_predicate
 from sqlrun.expectations.values import PARAMETERS, columns_of, families, parameter, typed
-from sqlrun.project import Expectation, Model, Suite, Value
+from sqlrun.project import CRITICAL, FAIL, ON_FAIL, QUARANTINE, SEVERITIES, Expectation, Model, Suite, Value
 
 __all__ = ["from_contract", "of_model", "passes", "problems", "scope", "split"]
 
-SEVERITIES = ("critical", "warning", "info")
-ON_FAIL = ("fail", "warn", "quarantine")
 _IGNORE = {
     "expect_compound_columns_to_be_unique": "all",
     "expect_select_column_values_to_be_unique_within_record": "all",
@@ -43,8 +41,8 @@ def split(
     expectations: Sequence[Expectation],
 ) -> tuple[tuple[Expectation, ...], tuple[Expectation, ...]]:
     """Part the quarantine rules (rows that break them leave at landing) from the checks of a tick."""
-    rules = tuple(item for item in expectations if item.on_fail == "quarantine")
-    return rules, tuple(item for item in expectations if item.on_fail != "quarantine")
+    rules = tuple(item for item in expectations if item.on_fail == QUARANTINE)
+    return rules, tuple(item for item in expectations if item.on_fail != QUARANTINE)
 
 
 def from_contract(model: Model) -> tuple[Expectation, ...]:
@@ -53,8 +51,8 @@ def from_contract(model: Model) -> tuple[Expectation, ...]:
         Expectation(
             "expect_column_values_to_not_be_null",
             {"column": column.name},
-            "critical",
-            "fail",
+            CRITICAL,
+            FAIL,
             f"the contract says that {column.name} is never null",
             column.place,
         )
@@ -80,8 +78,8 @@ def _unique(model: Model) -> Expectation:
     return Expectation(
         f"expect_{kind}_to_be_unique",
         kwargs,
-        "critical",
-        "fail",
+        CRITICAL,
+        FAIL,
         "the contract's grain: " + ", ".join(model.grain),
         first.place if first else Place(model.contract_file),
     )
@@ -272,7 +270,7 @@ def _ordered(ends: list[Value], what: str = "value") -> Iterator[_Said]:
 
 
 def _quarantine(expectation: Expectation, model: Model, lands: bool) -> Iterator[_Said]:
-    if expectation.on_fail != "quarantine":
+    if expectation.on_fail != QUARANTINE:
         return
     if not lands:
         message = f"{model.name} reads no source, so none of its rows can be quarantined"

@@ -11,7 +11,7 @@ from sqlrun.expectations.validate import of_model, scope
 from sqlrun.expectations.values import columns_of
 from sqlrun.incremental.compile import Compiled
 from sqlrun.plan.plan import Workspace
-from sqlrun.project import Expectation
+from sqlrun.project import QUARANTINE, Expectation
 
 SEES: Mapping[Scope, str] = {
     "row": "changed rows",
@@ -69,7 +69,7 @@ def written(checks: Sequence[Mapping[str, Any]]) -> list[str]:
     lines = [f"checks     {', '.join(parts)}"]
     for check in sorted(checks, key=lambda check: not check["reads_whole_table"]):
         on = f"({', '.join(check['columns'])})" if check["columns"] else ""
-        sees = LANDING if check["on_fail"] == "quarantine" else SEES[check["scope"]]
+        sees = LANDING if check["on_fail"] == QUARANTINE else SEES[check["scope"]]
         lines.append(f"           {check['check']}{on}: {sees}; {check['severity']}, {check['place']}")
         if check["reads_whole_table"]:
             cost = "every row" if check["rows"] is None else f"about {check['rows']:,} rows"

@@ -8,12 +8,13 @@ from typing import Any
 
 from sqlrun.errors import Place
 from sqlrun.load.yaml_reader import Reader, plain
-from sqlrun.project import Expectation, Said
+from sqlrun.project import CRITICAL, WARN, WARNING, Expectation, Said, follows
 
 ACCEPTED = "expect_column_values_to_be_in_set"
 # Not one of Great Expectations': it looks at two tables.
 RELATIONSHIPS = "relationships"
-SEVERITIES = {"error": "critical", "warn": "warning"}
+# By dbt's words for them.
+SEVERITIES = {"error": CRITICAL, "warn": WARNING}
 # Words with arguments, and which ones each needs.
 ARGUMENTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "constraints": {"foreign_key": ("to", "to_columns")},
@@ -45,7 +46,7 @@ def promises(
             if word in ARGUMENTS[key]:
                 checks += _check(reader, column, word, arguments, place, ARGUMENTS[key][word])
                 continue
-            if word in PLAIN and _plain(reader, word, arguments, place, key) == "warning" and word == "not_null":
+            if word in PLAIN and _plain(reader, word, arguments, place, key) == WARNING and word == "not_null":
                 checks.append(_never_null(column, place))
                 continue
             if word in ("unique", "primary_key") and grain != (column,):
@@ -109,10 +110,10 @@ def _parted(reader: Reader, entry: Any, place: Place, key: str) -> tuple[str, An
 def _plain(reader: Reader, word: str, arguments: Any, place: Place, key: str) -> str:
     """Read what stands with a word that takes no arguments; all that it can say besides is how bad a breach is."""
     if key == "constraints" or not arguments:
-        return "critical"
+        return CRITICAL
     known = ("name", "description", "config", "severity")
     severity = _severity(reader, reader.mapping(arguments, place, f"`{word}`", known))
-    if word == "unique" and severity != "critical":
+    if word == "unique" and severity != CRITICAL:
         hint = "Leave the severity out, or write expect_column_values_to_be_unique with it in expectations/."
         reader.problem("SR110", place, "`unique` is the grain's, which can't be a warning", hint)
     return severity
@@ -120,14 +121,14 @@ def _plain(reader: Reader, word: str, arguments: Any, place: Place, key: str) ->
 
 def _never_null(column: str, place: Place) -> Expectation:
     what = f"the contract says that {column} is never null"
-    return Expectation("expect_column_values_to_not_be_null", {"column": column}, "warning", "warn", what, place)
+    return Expectation("expect_column_values_to_not_be_null", {"column": column}, WARNING, WARN, what, place)
 
 
 def _check(
     reader: Reader, column: str, word: str, arguments: Any, place: Place, needed: tuple[str, ...]
 ) -> Iterator[Expectation]:
     """Make the check; none where an argument is missing or of another form, which is noted."""
-    severity = "critical"
+    severity = CRITICAL
     if word != "foreign_key":
         # dbt writes arguments beside each other or, newer, under `arguments:`.
         inner = arguments.get("arguments") if isinstance(arguments, Mapping) else None
@@ -140,7 +141,7 @@ def _check(
         reader.mapping(arguments, place, "`foreign_key`", ("type", "name", *needed), needed)
     if not isinstance(arguments, Mapping) or any(arguments.get(name) is None for name in needed):
         return
-    on_fail = "fail" if severity == "critical" else "warn"
+    on_fail = follows(severity)
     if word == "accepted_values":
         values = plain(arguments["values"])
         if not isinstance(values, list) or not values:
@@ -161,7 +162,7 @@ def _check(
 def _severity(reader: Reader, arguments: Any) -> str:
     """Read dbt's severity, under `config:` or beside the arguments."""
     if not isinstance(arguments, Mapping):
-        return "critical"
+        return CRITICAL
     where = arguments
     if arguments.get("config") is not None:
         at = reader.value_place(arguments, "config")

@@ -9,13 +9,11 @@ from typing import Any
 
 from sqlrun.errors import Place
 from sqlrun.load.yaml_reader import Reader, plain
-from sqlrun.project import Expectation, Limit, Suite
+from sqlrun.project import CRITICAL, ON_FAIL, SEVERITIES, Expectation, Limit, Suite, follows
 
 SUITE_KEYS = ("name", "description", "expectations", "max_quarantined", "meta")
 EXPECTATION_KEYS = ("type", "kwargs", "severity", "on_fail", "description", "meta")
-SEVERITIES = ("critical", "warning", "info")
 LIMIT = re.compile(r"(?P<share>[0-9]{1,3}([.][0-9]{1,9})?)%|[0-9]{1,12}")
-ON_FAIL = ("fail", "warn", "quarantine")
 
 
 def suite(reader: Reader, model: str) -> Suite:
@@ -24,8 +22,8 @@ def suite(reader: Reader, model: str) -> Suite:
     found = []
     for item, place in reader.items(root, "expectations", "a suite"):
         item = reader.mapping(item, place, "an expectation", EXPECTATION_KEYS, ("type",))
-        severity = reader.choice(item, "severity", SEVERITIES, "critical")
-        on_fail = reader.choice(item, "on_fail", ON_FAIL, "fail" if severity == "critical" else "warn")
+        severity = reader.choice(item, "severity", SEVERITIES, CRITICAL)
+        on_fail = reader.choice(item, "on_fail", ON_FAIL, follows(severity))
         kwargs = item.get("kwargs")
         if kwargs is not None and not isinstance(kwargs, Mapping):
             hint = "kwargs: {column: order_id}"

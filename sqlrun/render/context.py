@@ -9,9 +9,8 @@ from typing import Any, NoReturn
 
 from sqlrun.load.contract import CHOICES, CONFIG_KEYS, FLAGS, NUMBERS, enforced, is_number
 from sqlrun.load.dbt_keys import instead
-from sqlrun.load.suites import ON_FAIL, SEVERITIES
 from sqlrun.load.yaml_reader import did_you_mean, listed
-from sqlrun.project import Model
+from sqlrun.project import ON_FAIL, SEVERITIES, Model
 
 # Templates are short: whoever gets here loops without end.
 MOST_STEPS = 100_000

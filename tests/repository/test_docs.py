@@ -23,7 +23,7 @@ from sqlrun.cli.main import main
 from sqlrun.errors import ProjectError
 from sqlrun.expectations.catalogue import CATALOGUE
 from sqlrun.load import contract, profile, settings, suites
-from sqlrun.project import Profile
+from sqlrun.project import ON_FAIL, SEVERITIES, Profile
 from sqlrun.report import log_lines
 from sqlrun.test_definitions import declared
 from sqlrun.transpile import function_catalogue
@@ -231,8 +231,8 @@ def test_what_is_generated_is_current(file: str, marker: str, made: object) -> N
         declared.TEST_KEYS,
         suites.SUITE_KEYS,
         suites.EXPECTATION_KEYS,
-        suites.SEVERITIES,
-        suites.ON_FAIL,
+        SEVERITIES,
+        ON_FAIL,
     ],
 )
 def test_every_yaml_key_is_documented(keys: tuple[str, ...]) -> None:
