@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
 from sqlrun.engine_api import Receipt
 from sqlrun.errors import Place
+from sqlrun.outcome import Outcome
 
-Status = Literal["success", "error", "skipped", "no-op", "pass", "info", "warn", "fail"]
-
-
-CheckStatus = Literal["pass", "fail", "warn", "info", "error", "unjudged"]
+# What came of a step: a model, a seed or a landing.
+Status = Literal["success", "error", "skipped", "no-op"]
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
     """What one check said. `unexpected` counts rows (0 where a statistic failed); samples are rows as text.
 
-    fail: a critical check failed, the tick isn't published. warn: it failed and is told; info: so it did, and is
-    no more than worth knowing. error: it could not be evaluated, which is never a pass. unjudged: there is nothing yet
-    that it could be held to, which is neither good nor bad; it has no past. What each is called says `outcomes.py`.
     `seconds` is the check's share of the run that it was part of. `check_id` stays the same as long as the model, the
     type and the arguments do. `raw` is what Great Expectations itself said of a check that it was asked about in full,
     as JSON values, with what is tagged pii hidden; None of all others.
@@ -33,7 +29,7 @@ class CheckResult:
     type: str
     columns: tuple[str, ...]
     severity: str
-    status: CheckStatus
+    status: Outcome
     evaluated: int
     unexpected: int
     samples: tuple[str, ...]
@@ -44,6 +40,11 @@ class CheckResult:
     check_id: str = ""
     raw: Mapping[str, object] | None = None
     evaluator: str = ""
+
+
+def blocks(checks: Iterable[CheckResult]) -> bool:
+    """Tell whether a check keeps the tick from being published."""
+    return any(check.status.blocks for check in checks)
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,8 +181,3 @@ def _keyed(
     version = progress.states[model.name].version
     whole = Relation("held", table.spec.path, table.public, "new", version=version, where=table.where, ranges=near)
     return f"select {names} from held as l {word} changed as r on {on}", whole
-
-
-def blocks(results: tuple[CheckResult, ...]) -> bool:
-    """Tell whether a result keeps the tick from being published."""
-    return any(result.status in ("fail", "error") for result in results)

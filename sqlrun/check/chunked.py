@@ -18,7 +18,8 @@ from sqlrun.events import CheckResult
 from sqlrun.expectations.catalogue import CATALOGUE
 from sqlrun.expectations.validate import scope
 from sqlrun.expectations.values import columns_of, families, number
-from sqlrun.project import Expectation, Model
+from sqlrun.outcome import Outcome
+from sqlrun.project import INFO, WARN, Expectation, Model
 from sqlrun.runtime import arrow_rows
 from sqlrun.transpile.writer import identifier
 
@@ -131,7 +132,7 @@ def _add(model: Model, sums: Iterable[_Sum], part: pa.Table, as_of: datetime, se
         total.seconds += result.seconds
         # One part that Great Expectations was asked about is enough to say so.
         total.evaluator = max(total.evaluator, result.evaluator)
-        if result.status == "error":
+        if result.status is Outcome.ERROR:
             total.error = result
             continue
         total.evaluated += result.evaluated
@@ -143,7 +144,7 @@ def _add(model: Model, sums: Iterable[_Sum], part: pa.Table, as_of: datetime, se
 def _strict(expectation: Expectation) -> Expectation:
     kwargs = {name: value for name, value in expectation.kwargs.items() if name != "mostly"}
     # As a note: a part's count is enough, nobody has to be asked which word it failed by.
-    return replace(expectation, kwargs=kwargs, severity="info", on_fail="warn")
+    return replace(expectation, kwargs=kwargs, severity=INFO, on_fail=WARN)
 
 
 def _looked_at(expectation: Expectation, evaluated: int, part: pa.Table, as_of: datetime, seconds: float) -> int:

@@ -17,11 +17,12 @@ from sqlrun.check.regex_guard import stoppable
 from sqlrun.check.samples import SAMPLES, bounded, masked, sample_rows, sampled_columns
 from sqlrun.check.sql_evaluator import CHECK_SECONDS, OfAValue, kept, unexpected
 from sqlrun.errors import SqlrunError
-from sqlrun.events import CheckResult, CheckStatus
+from sqlrun.events import CheckResult
 from sqlrun.expectations.catalogue import CATALOGUE, QUERY
 from sqlrun.expectations.validate import scope
 from sqlrun.expectations.values import columns_of, identity, resolved
-from sqlrun.project import Expectation, Model
+from sqlrun.outcome import Outcome, of_failure
+from sqlrun.project import INFO, WARN, Expectation, Model
 from sqlrun.runtime.time_limit import OutOfTimeError, within
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ _HIDDEN = "the check raised an error; its text is hidden, a column is tagged pii
 
 
 @dataclass(frozen=True, slots=True)
-class _Outcome:
+class _Evaluation:
     """One evaluation before severity is looked at; success None is an error."""
 
     success: bool | None
@@ -63,32 +64,32 @@ def run_checks(
     leaves to Arrow what it counts as Great Expectations does; `great_expectations` asks about all of them.
     """
     get_whole = functools.cache(whole) if whole else None
-    outcomes: dict[int, _Outcome] = {}
-    for (rows_of, condition), lot in _lots(expectations, keyed is not None, outcomes).items():
+    evaluations: dict[int, _Evaluation] = {}
+    for (rows_of, condition), lot in _lots(expectations, keyed is not None, evaluations).items():
         tables = {"row": rows, "schema": rows, "key": keyed}
         table = tables.get(rows_of) if rows_of != "table" else get_whole and get_whole()
         try:
             if table is not None and condition is not None:
                 table = kept(table, condition, as_of, seconds)
         except ValueError as error:
-            outcomes |= dict.fromkeys(lot, _Outcome(None, message=f"row_condition: {_shown(model, error)}"))
+            evaluations |= dict.fromkeys(lot, _Evaluation(None, message=f"row_condition: {_shown(model, error)}"))
             continue
-        outcomes |= _lot(model, lot, table, rows_of, as_of, seconds, evaluator)
-    if set(outcomes) != set(range(len(expectations))):
-        raise SqlrunError(f"{model.name}: {len(expectations)} checks declared, {len(outcomes)} evaluated")
-    return tuple(_result(model, expectation, outcomes[index]) for index, expectation in enumerate(expectations))
+        evaluations |= _lot(model, lot, table, rows_of, as_of, seconds, evaluator)
+    if set(evaluations) != set(range(len(expectations))):
+        raise SqlrunError(f"{model.name}: {len(expectations)} checks declared, {len(evaluations)} evaluated")
+    return tuple(_result(model, expectation, evaluations[index]) for index, expectation in enumerate(expectations))
 
 
 def _lots(
-    expectations: Sequence[Expectation], has_keyed: bool, outcomes: dict[int, _Outcome]
+    expectations: Sequence[Expectation], has_keyed: bool, evaluations: dict[int, _Evaluation]
 ) -> dict[tuple[str, str | None], dict[int, Expectation]]:
-    """Group expectations by the rows that they see; those of which that can't be said become outcomes at once."""
+    """Group expectations by the rows that they see; those of which that can't be said are errors at once."""
     lots: dict[tuple[str, str | None], dict[int, Expectation]] = {}
     for index, expectation in enumerate(expectations):
         try:
             sees = scope(expectation)
         except (KeyError, ValueError) as error:
-            outcomes[index] = _Outcome(None, message=f"{expectation.type}: {said(error)}")
+            evaluations[index] = _Evaluation(None, message=f"{expectation.type}: {said(error)}")
             continue
         # Each run of Great Expectations has a price of its own: where the rows are the same, one is enough.
         sees = "row" if sees == "key" and not has_keyed else sees
@@ -106,22 +107,22 @@ def _lot(
     as_of: datetime,
     seconds: float,
     evaluator: str,
-) -> dict[int, _Outcome]:
+) -> dict[int, _Evaluation]:
     """Evaluate the expectations that look at the same rows."""
     if table is None:
-        return dict.fromkeys(lot, _Outcome(None, message="not evaluated: the whole table wasn't given"))
+        return dict.fromkeys(lot, _Evaluation(None, message="not evaluated: the whole table wasn't given"))
     if rows_of in ("row", "key") and table.num_rows == 0:
-        return dict.fromkeys(lot, _Outcome(True))
-    outcomes: dict[int, _Outcome] = {}
+        return dict.fromkeys(lot, _Evaluation(True))
+    evaluations: dict[int, _Evaluation] = {}
     asked: list[Asked] = []
     for index, expectation in lot.items():
         if expectation.type == QUERY:
-            outcomes[index] = _custom(model, expectation, table, as_of, seconds)
+            evaluations[index] = _custom(model, expectation, table, as_of, seconds)
             continue
         try:
             kwargs = resolved(expectation.kwargs, as_of)
             if evaluator == "auto" and arrow_evaluator.none_unexpected(expectation.type, kwargs, table):
-                outcomes[index] = _Outcome(True, table.num_rows, evaluator="arrow")
+                evaluations[index] = _Evaluation(True, table.num_rows, evaluator="arrow")
                 continue
             prepared = prepare(expectation.type, kwargs, table)
             prepared = stoppable(expectation.type, prepared, seconds)
@@ -129,20 +130,20 @@ def _lot(
         except Exception as error:  # Arrow's errors are of many classes; each is this check's error
             hidden = _private(model, expectation) and not isinstance(error, OutOfTimeError)
             text = _HIDDEN if hidden else said(error)
-            outcomes[index] = _Outcome(None, table.num_rows, message=text)
-    return outcomes | _evaluated(model, asked, table, seconds, evaluator)
+            evaluations[index] = _Evaluation(None, table.num_rows, message=text)
+    return evaluations | _evaluated(model, asked, table, seconds, evaluator)
 
 
-def _custom(model: Model, expectation: Expectation, table: pa.Table, as_of: datetime, seconds: float) -> _Outcome:
+def _custom(model: Model, expectation: Expectation, table: pa.Table, as_of: datetime, seconds: float) -> _Evaluation:
     started = time.perf_counter()
     query = str(expectation.kwargs["unexpected_rows_query"])
     try:
         count, few = unexpected(table, query, as_of, SAMPLES, seconds)
     except ValueError as error:
-        return _Outcome(None, table.num_rows, message=_shown(model, error))
+        return _Evaluation(None, table.num_rows, message=_shown(model, error))
     samples = tuple(masked(model, row, query) for row in few)
     took = time.perf_counter() - started
-    return _Outcome(count == 0, table.num_rows, count, samples, _rows(count, table), took, evaluator="duckdb")
+    return _Evaluation(count == 0, table.num_rows, count, samples, _rows(count, table), took, evaluator="duckdb")
 
 
 def _rows(count: int, table: pa.Table) -> str:
@@ -151,7 +152,7 @@ def _rows(count: int, table: pa.Table) -> str:
 
 def _evaluated(
     model: Model, asked: Sequence[Asked], table: pa.Table, limit: float, evaluator: str
-) -> dict[int, _Outcome]:
+) -> dict[int, _Evaluation]:
     """Count what can be counted on the columns as they are; ask Great Expectations about all else and what failed."""
     if not asked:
         return {}
@@ -160,13 +161,13 @@ def _evaluated(
     rest = [item for item in asked if item.number not in counted]
     told = great_expectations.evaluated(rest, table.num_rows, limit) if rest else {}
     seconds = (time.perf_counter() - started) / len(asked)
-    found = {item.number: _outcome(model, item, told[item.number], table) for item in rest}
-    return {key: replace(outcome, seconds=seconds) for key, outcome in (counted | found).items()}
+    found = {item.number: _evaluation(model, item, told[item.number], table) for item in rest}
+    return {key: replace(each, seconds=seconds) for key, each in (counted | found).items()}
 
 
-def _counted(model: Model, asked: Sequence[Asked], table: pa.Table, limit: float) -> dict[int, _Outcome]:
+def _counted(model: Model, asked: Sequence[Asked], table: pa.Table, limit: float) -> dict[int, _Evaluation]:
     """Evaluate what passes, and notes; which rows break any other rule is for Great Expectations to say."""
-    outcomes = {}
+    evaluations = {}
     for item in asked:
         expectation = item.expectation
         count = partial(arrow_evaluator.count, expectation.type, item.prepared, SAMPLES)
@@ -174,7 +175,7 @@ def _counted(model: Model, asked: Sequence[Asked], table: pa.Table, limit: float
             # Python searches a text in one step, but it does not look at all texts in one.
             found = within(limit, count) if "regex" in item.prepared.kwargs else count()
         except OutOfTimeError as error:
-            outcomes[item.number] = _Outcome(None, table.num_rows, message=said(error))
+            evaluations[item.number] = _Evaluation(None, table.num_rows, message=said(error))
             continue
         except Exception:  # Arrow's errors are of many classes; what to make of it is for Great Expectations to say
             continue
@@ -184,14 +185,14 @@ def _counted(model: Model, asked: Sequence[Asked], table: pa.Table, limit: float
         if success or _is_note(expectation):
             samples = _samples(model, expectation, table, found.places)
             message = _rows(found.unexpected, table)
-            outcomes[item.number] = _Outcome(
+            evaluations[item.number] = _Evaluation(
                 success, table.num_rows, found.unexpected, samples, message, evaluator="arrow"
             )
-    return outcomes
+    return evaluations
 
 
 def _is_note(expectation: Expectation) -> bool:
-    return expectation.severity == "info" and expectation.on_fail == "warn"
+    return expectation.severity == INFO and expectation.on_fail == WARN
 
 
 def _samples(model: Model, expectation: Expectation, table: pa.Table, places: Sequence[int]) -> tuple[str, ...]:
@@ -201,15 +202,15 @@ def _samples(model: Model, expectation: Expectation, table: pa.Table, places: Se
     return tuple(masked(model, row, "", wanted) for row in sample_rows(shown, places))
 
 
-def _outcome(model: Model, item: Asked, told: great_expectations.Said, table: pa.Table) -> _Outcome:
-    """Make an outcome of what Great Expectations said."""
+def _evaluation(model: Model, item: Asked, told: great_expectations.Said, table: pa.Table) -> _Evaluation:
+    """Make an evaluation of what Great Expectations said."""
     expectation, evaluator = item.expectation, "great_expectations"
     if told is True:
-        return _Outcome(True, table.num_rows, evaluator=evaluator)
+        return _Evaluation(True, table.num_rows, evaluator=evaluator)
     private = _private(model, expectation)
     if not isinstance(told, Mapping):
         # An exception's text may quote a value.
-        return _Outcome(None, table.num_rows, message=_HIDDEN if private else str(told), evaluator=evaluator)
+        return _Evaluation(None, table.num_rows, message=_HIDDEN if private else str(told), evaluator=evaluator)
     success, counts_rows = bool(told["success"]), CATALOGUE[expectation.type].counts_rows
     # A statistic's unexpected_count counts values, not rows.
     count = int(told.get("unexpected_count", 0)) if counts_rows else 0
@@ -226,12 +227,12 @@ def _outcome(model: Model, item: Asked, told: great_expectations.Said, table: pa
             observed = observed / 10**item.prepared.scale
         message = "observed ***" if private else f"observed {observed}"[:200]
     raw = bounded(told["raw"], hidden=private)
-    return _Outcome(success, table.num_rows, count, samples, message, raw=raw, evaluator=evaluator)
+    return _Evaluation(success, table.num_rows, count, samples, message, raw=raw, evaluator=evaluator)
 
 
 def not_evaluated(model: Model, expectation: Expectation, why: str) -> CheckResult:
     """Write down a check whose rows couldn't be looked at: an error, never a pass."""
-    return _result(model, expectation, _Outcome(None, message=why))
+    return _result(model, expectation, _Evaluation(None, message=why))
 
 
 def result_of(
@@ -246,8 +247,8 @@ def result_of(
     evaluator: str = "",
 ) -> CheckResult:
     """Write down a check that was counted elsewhere."""
-    outcome = _Outcome(success, evaluated, unexpected, samples, message, seconds, None, evaluator)
-    return _result(model, expectation, outcome)
+    found = _Evaluation(success, evaluated, unexpected, samples, message, seconds, None, evaluator)
+    return _result(model, expectation, found)
 
 
 def counted(
@@ -255,41 +256,35 @@ def counted(
 ) -> CheckResult:
     """Write down a check that an engine has counted: it passes where no row is unexpected."""
     message = f"{unexpected} unexpected of {evaluated} rows" if unexpected else ""
-    return _result(
-        model, expectation, _Outcome(not unexpected, evaluated, unexpected, samples, message, seconds, None, "duckdb")
-    )
+    return result_of(model, expectation, not unexpected, evaluated, unexpected, samples, message, seconds, "duckdb")
 
 
-def _result(model: Model, expectation: Expectation, outcome: _Outcome) -> CheckResult:
+def _result(model: Model, expectation: Expectation, found: _Evaluation) -> CheckResult:
     kind = CATALOGUE.get(expectation.type)
-    status: CheckStatus = "pass" if outcome.success else "error"
-    if outcome.success is False:
-        status = _failed(expectation)
+    match found.success:
+        case True:
+            status = Outcome.PASS
+        case False:
+            status = of_failure(expectation)
+        case None:
+            status = Outcome.ERROR
     return CheckResult(
         model=model.name,
         type=expectation.name or expectation.type,
         columns=columns_of(expectation, kind.columns if kind else ("column",)),
         severity=expectation.severity,
         status=status,
-        evaluated=outcome.evaluated,
-        unexpected=outcome.unexpected,
-        samples=outcome.samples,
-        seconds=outcome.seconds,
-        message=outcome.message,
+        evaluated=found.evaluated,
+        unexpected=found.unexpected,
+        samples=found.samples,
+        seconds=found.seconds,
+        message=found.message,
         description=expectation.description,
         place=expectation.place,
         check_id=identity(model.name, expectation),
-        raw=outcome.raw,
-        evaluator=outcome.evaluator,
+        raw=found.raw,
+        evaluator=found.evaluator,
     )
-
-
-def _failed(expectation: Expectation) -> CheckStatus:
-    """Say what a failure is: `on_fail` decides, but of rules of quarantine, that `sqlrun check` looks at, severity."""
-    held_back = expectation.on_fail == "quarantine" and expectation.severity == "critical"
-    if held_back or expectation.on_fail == "fail":
-        return "fail"
-    return "info" if expectation.severity == "info" else "warn"
 
 
 def _private(model: Model, expectation: Expectation) -> bool:

@@ -16,12 +16,13 @@ from sqlrun.check import volume
 from sqlrun.engine_api import Relation
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.errors import EngineError, Place, first_line
-from sqlrun.events import CheckResult, CheckStatus, Measure
+from sqlrun.events import CheckResult, Measure
 from sqlrun.expectations.values import identity
 from sqlrun.incremental.compile import Compiled
 from sqlrun.maintain.changed_rows import Change
 from sqlrun.maintain.maintain import Progress
-from sqlrun.project import Expectation, Freshness, Model
+from sqlrun.outcome import Outcome
+from sqlrun.project import CRITICAL, WARN, WARNING, Expectation, Freshness, Model
 from sqlrun.runtime import arrow_rows, far_times
 from sqlrun.runtime.arrow_values import scalar
 from sqlrun.runtime.clock import parse_time
@@ -137,7 +138,7 @@ def _check(model: Compiled, judged: Measure, band: Band, count: int, seconds: fl
     place = model.source.place if model.source else Place(contract.contract_file)
     columns = () if column is None else (column.name,)
     message = anomalies.told(judged, band) if judged.unusual else ""
-    status: CheckStatus = "warn" if judged.unusual else "pass"
+    status = Outcome.WARN if judged.unusual else Outcome.PASS
     return _result(
         model, kind.check, columns, status, place if column is None else column.place, message, count, seconds
     )
@@ -145,21 +146,21 @@ def _check(model: Compiled, judged: Measure, band: Band, count: int, seconds: fl
 
 def _untold(model: Compiled, message: str) -> CheckResult:
     """Warn that a measure is missing: no tick waits for one, and none passes by it."""
-    return _result(model, "measures", (), "warn", Place(model.query.rendered.model.contract_file), message)
+    return _result(model, "measures", (), Outcome.UNMEASURED, Place(model.query.rendered.model.contract_file), message)
 
 
 def _result(
     model: Compiled,
     kind: str,
     columns: tuple[str, ...],
-    status: CheckStatus,
+    status: Outcome,
     place: Place,
     message: str = "",
     evaluated: int = 0,
     seconds: float = 0.0,
-    severity: str = "warning",
+    severity: str = WARNING,
 ) -> CheckResult:
-    declared = Expectation(kind, {"columns": list(columns)}, severity, "warn", "", place)
+    declared = Expectation(kind, {"columns": list(columns)}, severity, WARN, "", place)
     return CheckResult(
         model=model.name,
         type=kind,
@@ -196,8 +197,8 @@ def _freshness(progress: Progress, model: Compiled, change: Change) -> tuple[lis
     declared = contract.freshness
     if declared is None:
         return found, [] if not message else [_untold(model, f"freshness is not measured: {message}")]
-    status: CheckStatus = "error" if message else _status(age, declared)
-    severity = "warning" if status == "warn" or declared.error_after is None else "critical"
+    status = Outcome.ERROR if message else _status(age, declared)
+    severity = WARNING if status is Outcome.WARN or declared.error_after is None else CRITICAL
     message = message or _age(newest, age, declared)
     seconds = time.perf_counter() - started
     columns = (contract.event_time,)
@@ -332,13 +333,13 @@ def _since_year_one(moment: Any) -> datetime | None:
     return FIRST if isinstance(moment, far_times.FarTime) else moment
 
 
-def _status(age: float | None, declared: Freshness) -> CheckStatus:
+def _status(age: float | None, declared: Freshness) -> Outcome:
     """Judge an age; a table without any event is older than all that is declared."""
     if declared.error_after is not None and (age is None or age > declared.error_after):
-        return "fail"
+        return Outcome.FAIL
     if declared.warn_after is not None and (age is None or age > declared.warn_after):
-        return "warn"
-    return "pass"
+        return Outcome.WARN
+    return Outcome.PASS
 
 
 def _age(newest: datetime | None, age: float | None, declared: Freshness) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from sqlrun.check.samples import LONGEST
 from sqlrun.engine_api import Relation
 from sqlrun.engines.delta import table as delta_table
-from sqlrun.events import CheckResult, CheckStatus
+from sqlrun.events import CheckResult
 from sqlrun.expectations.values import identity
 from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.landing import query as landing_query
@@ -23,7 +23,8 @@ from sqlrun.land.drift_query import reader_of
 from sqlrun.land.quarantine_query import exceeds
 from sqlrun.maintain.changed_rows import Change
 from sqlrun.maintain.maintain import Progress
-from sqlrun.project import Expectation, Limit
+from sqlrun.outcome import Outcome
+from sqlrun.project import CRITICAL, FAIL, WARNING, Expectation, Limit
 
 TYPE = "max_quarantined"
 SAMPLES = 20
@@ -102,7 +103,7 @@ def _result(
     assert source is not None
     bad = too_much(limit.text if limit else None, aside, lines)
     alone = limit is None and lines == 1 and _has_rows(progress, model)
-    status: CheckStatus = "pass" if not bad else "warn" if alone else "fail"
+    status = Outcome.PASS if not bad else Outcome.WARN if alone else Outcome.FAIL
     shown = () if quarantine_query.private(contract, source) else ("raw",)
     share = f" ({100 * aside / lines:.2f}%)" if lines else ""
     verb = "waits" if aside == 1 else "wait"
@@ -111,13 +112,13 @@ def _result(
         f"{_allowed(limit, 0 < aside == lines)}"
     )
     place = limit.place if limit else source.place
-    what = Expectation(TYPE, {"max": limit.text if limit else DEFAULT}, "critical", "fail", "", place)
+    what = Expectation(TYPE, {"max": limit.text if limit else DEFAULT}, CRITICAL, FAIL, "", place)
     again = "Those that are discarded or replayed no longer count: sqlrun quarantine list"
     return CheckResult(
         model=model.name,
         type=TYPE,
         columns=(),
-        severity="warning" if alone else "critical",
+        severity=WARNING if alone else CRITICAL,
         status=status,
         evaluated=lines,
         unexpected=aside,

@@ -19,7 +19,8 @@ from sqlrun.incremental.compile import Compiled
 from sqlrun.land.drift_query import reader_of
 from sqlrun.maintain.changed_rows import Change
 from sqlrun.maintain.maintain import Progress
-from sqlrun.project import Expectation, Model
+from sqlrun.outcome import Outcome
+from sqlrun.project import FAIL, WARNING, Expectation, Model
 from sqlrun.runtime import arrow_rows
 from sqlrun.transpile.writer import names
 
@@ -75,13 +76,13 @@ def _result(contract: Model, rows: int, found: list[dict[str, Any]], seconds: fl
         "copies; the greatest content counts"
     )
     place = contract.columns[0].place
-    what = Expectation(TYPE, {"columns": list(contract.grain)}, "warning", "fail", "", place)
+    what = Expectation(TYPE, {"columns": list(contract.grain)}, WARNING, FAIL, "", place)
     return CheckResult(
         model=contract.name,
         type=TYPE,
         columns=contract.grain,
-        severity="warning",
-        status="warn",
+        severity=WARNING,
+        status=Outcome.WARN,
         evaluated=rows,
         unexpected=len(found),
         samples=tuple(masked(contract, row, "") for row in found[:SAMPLES]),

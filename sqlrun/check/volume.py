@@ -18,6 +18,7 @@ from sqlrun.expectations.catalogue import VOLUME
 from sqlrun.expectations.values import number
 from sqlrun.incremental.compile import Compiled
 from sqlrun.maintain.maintain import Progress
+from sqlrun.outcome import Outcome
 from sqlrun.project import Expectation
 from sqlrun.system_tables import measures
 from sqlrun.system_tables.anomalies import DAYS, Past
@@ -56,7 +57,7 @@ def _judged(
     found = usual(past, at, interval, int(number(declared.kwargs.get("weeks"), 1.0)))
     if isinstance(found, str):
         # Neither good nor bad: a note in any severity, never a pass.
-        return replace(not_evaluated(contract, declared, f"{NOT_YET}: {found}"), status="unjudged")
+        return replace(not_evaluated(contract, declared, f"{NOT_YET}: {found}"), status=Outcome.UNJUDGED)
     message = breach(count, found, *(_ratio(declared, end) for end in ("min_ratio", "max_ratio")))
     return result_of(contract, declared, not message, count, 0, (), message, time.perf_counter() - started)
 

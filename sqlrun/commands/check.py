@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from sqlrun import pipeline
-from sqlrun.check.check import blocks, expectations_of
+from sqlrun.check.check import expectations_of
 from sqlrun.check.full_table import Checked, check_table, declared
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import UsageError
-from sqlrun.events import CheckResult, CheckStatus, TickResult
+from sqlrun.events import CheckResult, TickResult, blocks
 from sqlrun.expectations.suggest import suggest
 from sqlrun.graph.graph import select as select_nodes
+from sqlrun.outcome import Level, Outcome
 from sqlrun.pipeline import Prepared, chosen, ledger_of, profile_of
 from sqlrun.publish.reader import find, tick_of
 from sqlrun.publish.table_state import Published
@@ -25,15 +26,6 @@ from sqlrun.report.console import Console
 from sqlrun.report.log_lines import Line, Style
 from sqlrun.runtime.disk_cache import Cache
 from sqlrun.runtime.text_table import counted, json_text
-
-WORDS: dict[CheckStatus, str] = {
-    "pass": "passed",
-    "warn": "warned",
-    "info": "noted",
-    "fail": "failed",
-    "error": "not evaluated",
-    "unjudged": "not yet evaluated",
-}
 
 
 def check_command(
@@ -71,7 +63,7 @@ def check_command(
         console.raw(json.dumps(as_json(done, published, sum(left)), indent=2))
     else:
         console.lines(closing(results, published, time.perf_counter() - started, left))
-    return 1 if blocks(tuple(results)) else 0
+    return 1 if blocks(results) else 0
 
 
 def _suggest(prepared: Prepared, warehouse: str, published: Published, name: str) -> int:
@@ -95,7 +87,7 @@ def told(checked: Checked, published: Published) -> list[Line | str]:
     notes = []
     if checked.edited:
         notes.append(f"  {checked.model} was edited since: this is its table of tick {published.tick}")
-    if not checked.rows and any(result.status != "error" for result in checked.results):
+    if not checked.rows and any(result.status is not Outcome.ERROR for result in checked.results):
         notes.append(f"  {checked.model} has no rows: no row of it breaks a rule")
     return [*log_lines.checks(checked.results), *(Line(note, style="warning") for note in notes)]
 
@@ -105,9 +97,10 @@ def closing(results: Sequence[CheckResult], published: Published, seconds: float
     if not results:
         return [Line(f"No table of what was selected has a check, at {published}.", style="warning")]
     whole = TickResult(published.tick, published.as_of, True, seconds, (), tuple(results))
-    counts = Counter(result.status for result in results)
-    parts = ", ".join(f"{counts[status]:,} {word}" for status, word in WORDS.items() if counts[status])
-    style: Style = "error" if blocks(tuple(results)) else "warning" if counts["warn"] else "good"
+    counts = Counter(result.status.as_stored for result in results)
+    parts = ", ".join(f"{counts[one]:,} {one.words.summed}" for one in Outcome if counts[one])
+    worst = max((result.status.level for result in results), key=lambda level: level.place)
+    style: Style = (Level.GOOD if worst is Level.NOTE else worst).style
     tables = counted(len({result.model for result in results}), "table")
     lines = [*log_lines.failures(whole), Line("")]
     if left:
@@ -122,15 +115,15 @@ def closing(results: Sequence[CheckResult], published: Published, seconds: float
 def as_json(done: Sequence[Checked], published: Published, left: int) -> dict[str, object]:
     """Write everything for another program."""
     results = [result for checked in done for result in checked.results]
-    counts = Counter(result.status for result in results)
+    counts = Counter(result.status.as_stored for result in results)
     return {
         "tick": published.tick,
         "as_of": json.loads(json_text(published.as_of)),
-        "passed": counts["pass"],
-        "warned": counts["warn"],
-        "noted": counts["info"],
-        "failed": counts["fail"],
-        "errors": counts["error"],
+        "passed": counts[Outcome.PASS],
+        "warned": counts[Outcome.WARN],
+        "noted": counts[Outcome.INFO],
+        "failed": counts[Outcome.FAIL],
+        "errors": counts[Outcome.ERROR],
         "not_evaluated": left,
         "tables": [
             {
@@ -150,7 +143,7 @@ def _check(result: CheckResult) -> dict[str, object]:
         "expectation": result.type,
         "columns": list(result.columns),
         "severity": result.severity,
-        "status": result.status,
+        "status": result.status.stored,
         "evaluated": result.evaluated,
         "unexpected": result.unexpected,
         "samples": list(result.samples),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from sqlrun.errors import EngineError, ProjectError
 from sqlrun.events import CheckResult, Event, NodeResult, Started, Told
+from sqlrun.outcome import Outcome
 from sqlrun.report.log_lines import DOTS, LOUD, Line, Span, Style, checks, line, running
 from sqlrun.runtime import streams
 from sqlrun.runtime.text_lines import text_lines
@@ -114,7 +115,7 @@ class Console:
                             self._print(Line(f"  {note}", style="dim"))
                     if self._steps.done >= self._steps.total:
                         self._stop_drawing()
-                case CheckResult(status="pass"):
+                case CheckResult(status=Outcome.PASS):
                     self._passed.append(event)
                     self._count_passes_soon()
                 case CheckResult() | Told():

@@ -15,11 +15,12 @@ from sqlrun.events import CheckResult, TickResult
 from sqlrun.expectations import failing_rows
 from sqlrun.expectations.validate import from_contract
 from sqlrun.expectations.values import identity
+from sqlrun.outcome import read
 from sqlrun.pipeline import Prepared
 from sqlrun.plan.plan import PUBLIC_ROWS
 from sqlrun.project import Expectation, Model, Profile
 from sqlrun.report.findings import Evidence
-from sqlrun.report.trends import RANKS, streak
+from sqlrun.report.trends import streak
 from sqlrun.system_tables import check_results
 
 # So many ticks are drawn beside a failure; `sqlrun history` has more.
@@ -44,7 +45,7 @@ Rules = Mapping[str, tuple[Model, Expectation]]
 
 def gather(prepared: Prepared, profile: Profile, env: str, result: TickResult, rules: Rules) -> dict[str, Evidence]:
     """Gather the rule, the SQL and the past of each check that didn't pass, by its id; {} where all did."""
-    bad = {check.check_id: check for check in result.checks if check.status in RANKS[1:] and check.check_id}
+    bad = {check.check_id: check for check in result.checks if check.status.rank and check.check_id}
     if not bad:
         return {}
     tables = {stage.table: (stage.path, stage.version) for node in result.nodes for stage in node.stages}
@@ -100,7 +101,7 @@ def _past(warehouse: str, env: str, result: TickResult, bad: Mapping[str, CheckR
         for row in rows:
             if row["check_id"] == key and row["tick"] <= result.tick:
                 place = row["tick"] - first
-                ranks[place] = max(ranks[place] or 0, RANKS.index(row["status"]))
+                ranks[place] = max(ranks[place] or 0, read(row["status"]).rank or 0)
                 shares[place] = row["unexpected"] / row["evaluated"] if row["evaluated"] else 0.0
         found[key] = streak(first, ranks), tuple(ranks), tuple(shares)
     return found

@@ -14,13 +14,14 @@ from typing import Literal
 from urllib.parse import quote
 
 from sqlrun.events import CheckResult, NodeResult, TickResult
+from sqlrun.outcome import BLOCKING, Level, Outcome
 from sqlrun.project import Value
-from sqlrun.report import outcomes
 from sqlrun.report.log_lines import subject
 from sqlrun.report.remedies import advice
 from sqlrun.runtime.text_table import counted, escaped
 
-Kind = Literal["fail", "error", "warn", "info", "unjudged", "broken", "stopped"]
+# A check's outcome; a step that failed; the end of the build before its end.
+Kind = Outcome | Literal["broken", "stopped"]
 # Samples and messages of what comes first get all the room that they need, those of the rest an equal part of what is
 # left, so that no number of them makes a file too big.
 FIRST, MOST = 20, 4_000
@@ -37,7 +38,7 @@ class Evidence:
     """What is known of a check that failed besides its result.
 
     `rule` are its arguments, `sql` finds such rows in the whole table, "" where no SQL says it. `past` says how it went
-    in the ticks before, of which `ranks` and `shares` have one place each (`trends.RANKS`; None: it did not run).
+    in the ticks before, of which `ranks` and `shares` have one place each (`Outcome.rank`; None: it did not run).
     """
 
     rule: str = ""
@@ -94,6 +95,16 @@ class Finding:
     advice: str
     evidence: Evidence = Evidence()
 
+    @property
+    def css(self) -> str:
+        """Give its class on a page."""
+        return self.kind.level.css if isinstance(self.kind, Outcome) else Level.BLOCKS.css
+
+    @property
+    def choice(self) -> str:
+        """Name the outcome by which readers may choose it, "" where it is no check's."""
+        return self.kind.stored if isinstance(self.kind, Outcome) else ""
+
 
 def clean(text: str, most: int = LONGEST_NAME, keep: str = "") -> str:
     r"""Cut a text, and write as escapes what a screen would obey.
@@ -144,11 +155,9 @@ def headline(result: TickResult, about: About) -> str:
     if not result.published:
         readers = f"readers still see tick {about.before}" if about.before else "readers see nothing yet"
         return f"{name} is NOT published: {readers}, because {_because(result, about)}."
-    levels = Counter(outcomes.of_check(check).level for check in result.checks)
-    warned, noted = levels["warning"], levels["note"]
-    if warned or noted:
-        parts = [counted(warned, "warning")] if warned else []
-        parts += [counted(noted, "note")] if noted else []
+    levels = Counter(check.status.level for check in result.checks)
+    parts = [counted(levels[level], level.noun) for level in (Level.WARNING, Level.NOTE) if levels[level]]
+    if parts:
         return f"{name} is published, with {' and '.join(parts)} from {counted(len(result.checks), 'check')}."
     if not result.checks:
         return f"{name} is published; no rows changed that a check looks at."
@@ -157,15 +166,13 @@ def headline(result: TickResult, about: About) -> str:
 
 
 def _because(result: TickResult, about: About) -> str:
-    failed = [check.model for check in result.checks if check.status == "fail"]
-    unclear = [check.model for check in result.checks if check.status == "error"]
+    held = Counter(check.status for check in result.checks if check.status.blocks)
     broken = [node.name for node in result.nodes if node.status == "error"]
-    reasons = [f"{counted(len(failed), 'check')} failed"] if failed else []
-    reasons += [f"{counted(len(unclear), 'check')} could not be evaluated"] if unclear else []
+    reasons = [f"{counted(held[one], 'check')} {one.words.told}" for one in BLOCKING if held[one]]
     reasons += [f"{counted(len(broken), 'table')} could not be brought up to date"] if broken else []
     if not reasons:
         return "the build ended before its end" if about.problem else "something failed"
-    models = {*failed, *unclear, *broken}
+    models = {*broken, *(check.model for check in result.checks if check.status.blocks)}
     where = clean(next(iter(models))) if len(models) == 1 else f"{len(models):,} models"
     return f"{' and '.join(filter(None, [', '.join(reasons[:-1]), reasons[-1]]))} in {where}"
 
@@ -173,28 +180,28 @@ def _because(result: TickResult, about: About) -> str:
 def failures(result: TickResult, about: About) -> tuple[Finding, ...]:
     """List what kept the tick from being published: what ended the build, then steps, then checks."""
     nodes = [node for node in result.nodes if node.status == "error"]
-    checks = [check for check in result.checks if outcomes.of_check(check).level == "blocks"]
+    checks = [check for check in result.checks if check.status.blocks]
     rooms = iter(_rooms(len(nodes) + len(checks)))
     found = [_stopped(about)] if about.problem else []
     found += [_broken(node, result, about, next(rooms)) for node in nodes]
     held = {name: held_back(name, result, about) for name in {check.model for check in checks}}
-    for check in sorted(checks, key=lambda check: check.status == "error"):
+    for check in sorted(checks, key=lambda check: BLOCKING.index(check.status)):
         found.append(_finding(check, held[check.model], next(rooms), advice(check), about.evidence))
     return tuple(found)
 
 
 def warnings(result: TickResult, about: About | None = None) -> tuple[Finding, ...]:
     """List the checks that failed and didn't keep the tick from being published."""
-    return _told(result, about, "warning")
+    return _told(result, about, Level.WARNING)
 
 
 def notes(result: TickResult, about: About | None = None) -> tuple[Finding, ...]:
     """List the checks that failed and are no more than worth knowing."""
-    return _told(result, about, "note")
+    return _told(result, about, Level.NOTE)
 
 
-def _told(result: TickResult, about: About | None, level: outcomes.Level) -> tuple[Finding, ...]:
-    found = [check for check in result.checks if outcomes.of_check(check).level == level]
+def _told(result: TickResult, about: About | None, level: Level) -> tuple[Finding, ...]:
+    found = [check for check in result.checks if check.status.level is level]
     pairs, known = zip(found, _rooms(len(found)), strict=True), about.evidence if about else {}
     return tuple(_finding(check, (), room, advice(check), known) for check, room in pairs)
 
@@ -246,13 +253,11 @@ def _finding(
         if left < 0:
             break
         shown.append(text)
-    outcome = outcomes.of(check.status, check.type)
-    counted_rows = amount(check) if outcomes.words(outcome).evaluated else ""
+    counted_rows = amount(check) if check.status.evaluated else ""
     said = "" if counted_rows else message(check.message, min(room, LONGEST_MESSAGE))
     place = str(check.place)
-    kind: Kind = "fail" if check.status == "pass" else check.status
     return Finding(
-        kind, clean(check.model), clean(subject(check)), outcomes.title(outcome, counted_rows), clean(check.type),
+        check.status, clean(check.model), clean(subject(check)), check.status.headline(counted_rows), clean(check.type),
         counted_rows, description, said,
         clean(check.severity), clean(place), _link(check.place.file), tuple(shown), len(check.samples) - len(shown),
         below, advice, _evidence(known.get(check.check_id), room),

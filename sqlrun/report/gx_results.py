@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlrun.events import CheckResult, TickResult
+from sqlrun.outcome import Outcome
 from sqlrun.project import Value
 from sqlrun.report.findings import by_model
 
@@ -24,14 +25,14 @@ def documents(result: TickResult, rules: Mapping[str, Mapping[str, Value]]) -> d
     meta = {"tick": result.tick, "as_of": result.as_of.isoformat(), "published": result.published}
     return {
         model: json.dumps(_suite(model, checks, rules, meta), default=str) + "\n"
-        for model, checks in by_model([c for c in result.checks if c.status != "unjudged"]).items()
+        for model, checks in by_model([c for c in result.checks if c.status.kept]).items()
     }
 
 
 def _suite(
     model: str, checks: Sequence[CheckResult], rules: Mapping[str, Mapping[str, Value]], meta: Mapping[str, object]
 ) -> dict[str, Any]:
-    passed = sum(1 for check in checks if check.status == "pass")
+    passed = sum(1 for check in checks if check.status is Outcome.PASS)
     return {
         "success": passed == len(checks),
         "suite_name": model,
@@ -48,10 +49,10 @@ def _suite(
 
 
 def _result(check: CheckResult, kwargs: Mapping[str, Value]) -> dict[str, Any]:
-    raised = check.status == "error"
+    raised = check.status is Outcome.ERROR
     about: dict[str, Any] = {
         "check_id": check.check_id,
-        "status": check.status,
+        "status": check.status.stored,
         "place": str(check.place),
         "seconds": check.seconds,
         "evaluator": check.evaluator or None,
@@ -59,7 +60,7 @@ def _result(check: CheckResult, kwargs: Mapping[str, Value]) -> dict[str, Any]:
     if check.raw is not None:
         about["great_expectations"] = dict(check.raw)
     return {
-        "success": check.status == "pass",
+        "success": check.status is Outcome.PASS,
         "expectation_config": {
             "type": check.type,
             "kwargs": dict(kwargs),

@@ -16,12 +16,13 @@ from sqlrun.engine_api import Relation
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.incremental.landing.query import LANDED_AT, REASON
+from sqlrun.outcome import BLOCKING, RANKED, Level, Outcome, listed, read
 from sqlrun.plan.engine_cost import LONGEST, MOST_ROWS
 from sqlrun.publish.ledger import Entry, Ledger
 from sqlrun.publish.reader import QUARANTINE, find
 from sqlrun.publish.table_state import Published
 from sqlrun.report.measure_labels import named, order
-from sqlrun.report.trends import RANKS, CheckPast, Grid, Line, Moment, filled, grid, why
+from sqlrun.report.trends import CheckPast, Grid, Line, Moment, filled, grid, why
 from sqlrun.system_tables import check_results, measures, receipts
 
 # So many ticks are looked at: a week of five minutes. So many checks are drawn.
@@ -93,16 +94,17 @@ class Books:
 
     def _moments(self, entries: Sequence[Entry]) -> Iterator[Moment]:
         """Tell of each tick whether it was published, and why not."""
-        sql = "select tick, model, status, count(*) as n from book where status <> 'pass' group by all order by model"
-        said: dict[int, list[tuple[str, str]]] = {}
+        bad = f"status <> {Outcome.PASS.sql}"
+        sql = f"select tick, model, status, count(*) as n from book where {bad} group by all order by model"
+        said: dict[int, list[tuple[str, Outcome]]] = {}
         for row in self._rows(self._check_book, sql):
-            said.setdefault(row["tick"], []).extend([(row["model"], row["status"])] * row["n"])
+            said.setdefault(row["tick"], []).extend([(row["model"], read(row["status"]))] * row["n"])
         book = self._book(receipts.path_of(self._ledger.warehouse, self._ledger.env))
         ended = {row["tick"] for row in self._rows(book, "select distinct tick from book where not published")}
         for entry in entries:
             mine, published = said.get(entry.tick, []), entry.published_at is not None
             reason = "" if published else why(mine, entry.tick in ended)
-            warned = sum(1 for _, status in mine if status == "warn")
+            warned = sum(1 for _, status in mine if status.level is Level.WARNING)
             yield Moment(entry.tick, entry.as_of, published, reason, warned)
 
     def _placed(self, drawn: Grid) -> str:
@@ -115,10 +117,10 @@ class Books:
         """Read what checks said: those that fail now, then those that failed last, then the others."""
         if not drawn.moments:
             return (), 0
-        said = ", ".join(f"count(distinct tick) filter (status = '{status}') as said_{status}" for status in RANKS)
+        said = ", ".join(f"count(distinct tick) filter (status = {one.sql}) as said_{one}" for one in RANKED)
         sql = f"""
             with mine as (
-                select b.*, unexpected / nullif(evaluated, 0) as part, status <> 'pass' as bad
+                select b.*, unexpected / nullif(evaluated, 0) as part, status <> {Outcome.PASS.sql} as bad
                 from book as b where tick >= {drawn.moments[0].tick} and {self._chosen("model")}
             ), one as (
                 select check_id, max(model) as model, max(expectation) as expectation,
@@ -131,8 +133,8 @@ class Books:
                 from mine group by check_id
             )
             select *, count(*) over () as checks from one
-            order by last in ('fail', 'error') desc, last <> 'pass' desc, worst_tick desc nulls last, bad_ticks desc,
-                model, expectation, check_id
+            order by last in {listed(BLOCKING)} desc, last <> {Outcome.PASS.sql} desc, worst_tick desc nulls last,
+                bad_ticks desc, model, expectation, check_id
             limit {CHECKS}
         """
         rows = self._rows(self._check_book, sql)
@@ -143,7 +145,7 @@ class Books:
             found.append(
                 CheckPast(
                     row["check_id"], row["model"], row["expectation"], tuple(row["columns"] or ()), row["severity"],
-                    {status: row[f"said_{status}"] for status in RANKS}, row["last"], row["last_tick"],
+                    {one: row[f"said_{one}"] for one in RANKED}, read(row["last"]), row["last_tick"],
                     row["worst_tick"], row["unexpected"] or 0, row["evaluated"] or 0, tuple(ranks), tuple(shares),
                 )
             )  # fmt: skip
@@ -151,7 +153,7 @@ class Books:
 
     def _cells(self, drawn: Grid) -> dict[str, list[tuple[int, int, float | None]]]:
         """Read the worst outcome of each check in each column, and the largest share of its rows."""
-        ranked = " ".join(f"when '{status}' then {rank}" for rank, status in enumerate(RANKS))
+        ranked = " ".join(f"when {one.sql} then {one.rank}" for one in RANKED)
         sql = f"""
             select check_id, place, max(case status {ranked} end) as rank,
                 max(unexpected / nullif(evaluated, 0)) as part

@@ -14,6 +14,7 @@ from itertools import groupby
 from typing import Any
 
 from sqlrun.expectations.catalogue import CATALOGUE
+from sqlrun.outcome import RANKED, Level, Outcome
 from sqlrun.report.findings import LONGEST_SAMPLE, clean
 from sqlrun.report.html_report import compiled, digest
 from sqlrun.report.measure_labels import band
@@ -27,7 +28,7 @@ OPEN, FOLDED, UNUSUAL = 20, 200, 12
 OPEN_MODELS = 6
 # Charts beyond these would make a page that no browser opens quickly.
 MOST_LINES = 240
-CLASSES = ("pass", "info", "warn", "fail", "error")
+CLASSES = tuple(outcome.css for outcome in RANKED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ class CheckRow:
     where: str
     rule: str
     severity: str
-    status: str
+    css: str
     told: str
     description: str
     gone: bool
@@ -125,7 +126,7 @@ def html(
     lines = [*measures, *costs, *aside][:MOST_LINES]
     numbers = {id(line): number for number, line in enumerate(lines)}
     bad = [row for row in checks if row.bad]
-    now = [row for row in bad if row.last != "pass" and not about.gone(row)]
+    now = [row for row in bad if row.last is not Outcome.PASS and not about.gone(row)]
     text: str = compiled(parts.template).render(
         headline=headline(grid, now),
         status=_status(grid, now),
@@ -133,6 +134,7 @@ def html(
         grid=grid,
         tall=TALL,
         bar=BARS,
+        legend=legend(),
         ticks=tuple(zip(CLASSES, strip(grid.ranks()), strict=True)),
         ends=(grid.label(0), grid.label(len(grid.columns) - 1)) if grid.columns else ("", ""),
         unpublished=unpublished(grid.moments),
@@ -170,12 +172,12 @@ def headline(grid: Grid, failing: Sequence[CheckPast]) -> str:
 
 
 def _now(failing: Sequence[CheckPast]) -> str:
-    critical = [row for row in failing if row.last not in ("warn", "info")]
+    critical = [row for row in failing if row.last.blocks]
     if critical:
         names = ", ".join(clean(row.subject, 60) for row in critical[:2])
         more = f" and {len(critical) - 2:,} more" if len(critical) > 2 else ""
         return f"{counted(len(critical), 'check')} failed when last run: {names}{more}"
-    warned = [row for row in failing if row.last == "warn"]
+    warned = [row for row in failing if row.last.level is Level.WARNING]
     if warned:
         return f"{counted(len(warned), 'check')} warned when last run"
     if failing:
@@ -184,9 +186,24 @@ def _now(failing: Sequence[CheckPast]) -> str:
 
 
 def _status(grid: Grid, failing: Sequence[CheckPast]) -> str:
-    if not grid.moments or not grid.moments[-1].published or any(row.last not in ("warn", "info") for row in failing):
-        return "bad"
-    return "warn" if any(row.last == "warn" for row in failing) else "good"
+    if not grid.moments or not grid.moments[-1].published or any(row.last.blocks for row in failing):
+        return Level.BLOCKS.css
+    return (Level.WARNING if any(row.last.level is Level.WARNING for row in failing) else Level.GOOD).css
+
+
+def legend() -> list[tuple[str, str, str]]:
+    """List what the boxes mean: a class, its box and its words."""
+    return [(one.css, f"M0 {TALL - one.height}h12v{one.height}h-12z", _means(one)) for one in RANKED]
+
+
+def _means(outcome: Outcome) -> str:
+    match outcome.level:
+        case Level.GOOD:
+            return f"published, or {outcome.words.told}"
+        case Level.NOTE | Level.WARNING:
+            return f"a {outcome.level.noun}"
+        case Level.BLOCKS:
+            return f"not published, or {outcome.words.told}" if outcome.evaluated else outcome.words.told
 
 
 def facts(grid: Grid, about: Subject) -> list[tuple[str, str]]:
@@ -247,8 +264,8 @@ def _check_row(row: CheckPast, about: Subject) -> CheckRow:
     drawn = tuple((name, path) for name, path in zip(CLASSES, strip(row.ranks), strict=True) if path)
     description = clean((about.described or {}).get(row.check_id, "").strip(), LONGEST_SAMPLE)
     return CheckRow(
-        where, rule, clean(row.severity), row.last, row.told(), description, about.gone(row), drawn, bars(row.shares),
-        f"{where} {rule}".lower(),
+        where, rule, clean(row.severity), row.last.level.css, row.told(), description, about.gone(row), drawn,
+        bars(row.shares), f"{where} {rule}".lower(),
     )  # fmt: skip
 
 

@@ -10,8 +10,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlrun.events import CheckResult, CheckStatus, NodeResult, TickResult
-from sqlrun.report import findings, measure_labels, outcomes
+from sqlrun.events import CheckResult, NodeResult, Status, TickResult
+from sqlrun.outcome import WORST_FIRST, Level, Outcome
+from sqlrun.project import SEVERITIES
+from sqlrun.report import findings, measure_labels
 from sqlrun.report.findings import About, Finding, clean
 from sqlrun.report.log_lines import subject
 from sqlrun.report.sparklines import bars, strip
@@ -21,11 +23,11 @@ from sqlrun.version import __version__
 # So many failures are shown open; an overview above them lists as many, and the rest stays folded.
 OPEN = 20
 OVERVIEW = 8
-OUTCOMES: tuple[CheckStatus, ...] = ("fail", "error", "warn", "info", "unjudged", "pass")
 # So many models with checks that didn't pass are linked above the tables of checks.
 INDEX = 60
 EVALUATORS = {"arrow": "by Arrow", "duckdb": "by DuckDB", "great_expectations": "by Great Expectations"}
-WORDS = {
+# What became of a step.
+WORDS: dict[Status, str] = {
     "success": "up to date", "error": "failed", "skipped": "skipped", "no-op": "nothing to do",
 }  # fmt: skip
 
@@ -53,6 +55,7 @@ class CheckRow:
     type: str
     severity: str
     status: str
+    css: str
     word: str
     amount: str
     seconds: str
@@ -77,11 +80,11 @@ def html(template: str, result: TickResult, about: About, script: str = "") -> s
     `script` lets readers choose which checks to see. The page's policy names it by its hash, so that nothing else runs.
     """
     failed, warned = findings.failures(result, about), findings.warnings(result, about)
-    blocking = {check.model for check in result.checks if check.status in ("fail", "error")}
+    blocking = {check.model for check in result.checks if check.status.blocks}
     groups = [_group(model, checks) for model, checks in findings.by_model(result.checks).items()]
     text: str = compiled(template).render(
         headline=findings.headline(result, about),
-        status="bad" if not result.published else "warn" if warned else "good",
+        status=(Level.BLOCKS if not result.published else Level.WARNING if warned else Level.GOOD).css,
         facts=facts(result, about),
         project=clean(about.project),
         failures=_parted(failed),
@@ -100,6 +103,7 @@ def html(template: str, result: TickResult, about: About, script: str = "") -> s
         version=__version__,
         strip=strip,
         bars=bars,
+        failed=Outcome.FAIL.rank,
     )
     return text
 
@@ -126,11 +130,15 @@ def digest(script: str) -> str:
 def _choices(checks: Sequence[CheckResult]) -> list[tuple[str, str, list[tuple[str, str]]]]:
     """List what checks can be chosen by: an attribute, its word, and the values that there are, with theirs."""
     severities = {check.severity for check in checks}
-    statuses = {check.status for check in checks}
+    found = {check.status.as_stored for check in checks}
     return [
-        ("severity", "Severity", [(each, each) for each in ("critical", "warning", "info") if each in severities]),
+        ("severity", "Severity", [(each, each) for each in SEVERITIES if each in severities]),
         ("model", "Model", [(name, name) for name in sorted({clean(check.model) for check in checks})]),
-        ("outcome", "Outcome", [(each, _word(each)) for each in OUTCOMES if each in statuses]),
+        (
+            "outcome",
+            "Outcome",
+            [(one.stored, one.words.tag) for one in WORST_FIRST if one in found],
+        ),
     ]
 
 
@@ -162,7 +170,7 @@ def _parted(found: Sequence[Finding]) -> dict[str, object]:
 
 
 def _model_row(node: NodeResult, published: bool, blocking: set[str]) -> ModelRow:
-    status, word = node.status, WORDS.get(node.status, node.status)
+    status, word = node.status, WORDS[node.status]
     if status == "success" and not published:
         # Readers don't see it, so it isn't good, whatever was done.
         status, word = ("error", "checks failed") if node.name in blocking else ("no-op", "done, not published")
@@ -191,29 +199,29 @@ def _sum(numbers: Iterable[int | None]) -> int | None:
 
 
 def _group(model: str, checks: Sequence[CheckResult]) -> Group:
-    tally = Counter(check.status for check in checks)
-    parts = [f"{tally['fail']:,} failed"] if tally["fail"] else []
-    parts += [f"{tally['error']:,} could not be evaluated"] if tally["error"] else []
-    parts += [counted(tally["warn"], "warning")] if tally["warn"] else []
-    parts += [counted(tally["info"], "note")] if tally["info"] else []
-    parts += [f"{tally['unjudged']:,} not yet evaluated"] if tally["unjudged"] else []
-    parts += [f"{tally['pass']:,} passed"] if tally["pass"] else []
-    told = [_check_row(check) for check in checks if check.status != "pass"]
-    passed = tuple(_check_row(check) for check in checks if check.status == "pass")
+    tally = Counter(check.status.as_stored for check in checks)
+    parts = [one.amount(tally[one]) for one in WORST_FIRST if tally[one]]
+    told = [_check_row(check) for check in checks if check.status is not Outcome.PASS]
+    passed = tuple(_check_row(check) for check in checks if check.status is Outcome.PASS)
     return Group(clean(model), ", ".join(parts), tuple(told[:OPEN]), tuple(told[OPEN:]), passed)
 
 
-def _word(status: CheckStatus) -> str:
-    return outcomes.words(outcomes.of(status, "")).tag
-
-
 def _check_row(check: CheckResult) -> CheckRow:
-    called = outcomes.of_check(check)
-    word, amount = called.tag, findings.amount(check) if called.evaluated else ""
-    if not amount and check.evaluated and called.evaluated:
+    outcome = check.status
+    amount = findings.amount(check) if outcome.evaluated else ""
+    if not amount and check.evaluated and outcome.evaluated:
         amount = counted(check.evaluated, "row") + " looked at"
     place, seconds = clean(str(check.place)), f"{check.seconds:,.2f}"
     by = EVALUATORS.get(check.evaluator, "")
     return CheckRow(
-        clean(subject(check)), clean(check.type), clean(check.severity), check.status, word, amount, seconds, place, by
+        clean(subject(check)),
+        clean(check.type),
+        clean(check.severity),
+        outcome.stored,
+        outcome.css,
+        outcome.words.tag,
+        amount,
+        seconds,
+        place,
+        by,
     )

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal
 
 from sqlrun.events import CheckResult, Event, NodeResult, StageReceipt, Started, TickResult, Told
 from sqlrun.expectations.validate import from_contract
+from sqlrun.outcome import Level, Outcome
 from sqlrun.project import Model, Profile
-from sqlrun.report import outcomes
 from sqlrun.runtime.text_lines import text_lines
 from sqlrun.runtime.text_table import aligned, as_csv, as_json, counted, escaped, table
 from sqlrun.version import __version__
@@ -27,7 +27,6 @@ Style = Literal["plain", "dim", "good", "warning", "error", "detail"]
 # From a letter to another, and the style between them.
 Span = tuple[int, int, Style]
 # What is shown even when only failures are asked for; `detail` is the text that belongs to an error.
-STYLES: dict[outcomes.Level, Style] = {"good": "good", "note": "plain", "warning": "warning", "blocks": "error"}
 LOUD: frozenset[Style] = frozenset({"error", "detail"})
 DOTS = 80
 SAMPLES = 5
@@ -130,17 +129,17 @@ def subject(check: CheckResult) -> str:
 
 
 def _check_line(check: CheckResult) -> Line:
-    called = outcomes.of_check(check)
-    counts = check.unexpected and called.evaluated and called.level != "good"
-    word = called.line + (f" {check.unexpected:,}" if counts else "")
+    outcome = check.status
+    counts = check.unexpected and outcome.evaluated and outcome.level is not Level.GOOD
+    word = outcome.words.line + (f" {check.unexpected:,}" if counts else "")
     text = f"{word} {check.type} {subject(check)}"
-    return Line(text, f"[{word} in {check.seconds:.2f}s]", STYLES[called.level])
+    return Line(text, f"[{word} in {check.seconds:.2f}s]", outcome.level.style)
 
 
 def checks(results: Sequence[CheckResult]) -> list[Line]:
     """Write the checks of one model: a line for each that didn't pass, one line for all that did."""
-    passed = [check for check in results if check.status == "pass"]
-    lines = [_check_line(check) for check in results if check.status != "pass"]
+    passed = [check for check in results if check.status is Outcome.PASS]
+    lines = [_check_line(check) for check in results if check.status is not Outcome.PASS]
     if passed:
         seconds = sum(check.seconds for check in passed)
         text = f"PASS {counted(len(passed), 'check')} of {passed[0].model}"
@@ -183,9 +182,8 @@ def closing(result: TickResult, before: int | None = None) -> list[Line]:
 
 def _tally(result: TickResult) -> Counter[str]:
     words = {"success": "PASS", "skipped": "SKIP", "no-op": "NO-OP"}
-    counts = {"good": "PASS", "note": "INFO", "warning": "WARN", "blocks": "ERROR"}
     steps = [words.get(node.status, "ERROR") for node in result.nodes]
-    return Counter([*steps, *(counts[outcomes.of_check(check).level] for check in result.checks)])
+    return Counter([*steps, *(check.status.level.tally for check in result.checks)])
 
 
 def _ran(result: TickResult) -> str:
@@ -225,9 +223,8 @@ def failures(result: TickResult) -> list[Line]:
     for node in result.nodes:
         if node.status == "error":
             lines += [Line(""), Line(f"Error in {_named(node)}", style="error"), *message_lines(node.message)]
-    order = ("blocks", "warning", "note", "good")
-    for check in sorted(result.checks, key=lambda check: order.index(outcomes.of_check(check).level)):
-        if check.status != "pass":
+    for check in sorted(result.checks, key=lambda check: -check.status.level.place):
+        if check.status is not Outcome.PASS:
             lines += [Line(""), *_check_details(check)]
     return lines
 
@@ -242,15 +239,16 @@ def message_lines(text: str) -> Iterator[Line]:
 
 
 def _check_details(check: CheckResult) -> Iterator[Line]:
-    called = outcomes.of_check(check)
-    style = STYLES[called.level]
-    inner: Style = "detail" if called.level == "blocks" else "plain"
-    yield Line(f"{called.detail} check {check.type} of {subject(check)} ({check.place})", style=style)
+    outcome = check.status
+    inner: Style = "detail" if outcome.blocks else "plain"
+    yield Line(
+        f"{outcome.words.detail} check {check.type} of {subject(check)} ({check.place})", style=outcome.level.style
+    )
     if check.description:
         yield Line(f"  {escaped(check.description.strip())}", style=inner)
     share = f"{check.unexpected:,} of " if check.evaluated else ""
     amount = f"Got {share}{counted(check.evaluated or check.unexpected, 'row')}" if check.unexpected else ""
-    said = outcomes.said(check, amount)
+    said = outcome.said(amount, check.message)
     if said:
         yield Line(f"  {escaped(said)} (severity {check.severity}){':' if check.samples else ''}", style=inner)
     for sample in check.samples[:SAMPLES]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from sqlrun.events import CheckResult
-from sqlrun.report import outcomes
+from sqlrun.outcome import Outcome
+from sqlrun.project import INFO
 
 # Types of checks that compare a tick with the past.
 COMPARED = frozenset({"volume", "quarantined", "lateness", "null_share"})
@@ -15,20 +16,20 @@ WAITING = (
 
 def advice(check: CheckResult) -> str:
     """Say what to do about a check, by what came of it."""
-    match outcomes.of(check.status, check.type):
-        case "passed":
+    match check.status:
+        case Outcome.PASS:
             return ""
-        case "failed":
+        case Outcome.FAIL:
             return _failed(check)
-        case "warned":
+        case Outcome.WARN:
             return _warned(check)
-        case "noted":
+        case Outcome.INFO:
             return _noted(check)
-        case "erred":
+        case Outcome.ERROR:
             return "Mend the check at its place below, then run `sqlrun build` again."
-        case "unjudged":
+        case Outcome.UNJUDGED:
             return "Nothing has to be done: it is evaluated as soon as there is something to compare with."
-        case "unmeasured":
+        case Outcome.UNMEASURED:
             return "The message says why. The past was not looked at in this tick, which is published all the same."
 
 
@@ -80,7 +81,7 @@ def _warned(check: CheckResult) -> str:
 
 
 def _noted(check: CheckResult) -> str:
-    if check.severity == "info":
+    if check.severity == INFO:
         return "Nothing has to be done. If it should be a warning: write `severity: warning` at the rule's place below."
     return "Nothing has to be done."
 

@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta, timezone
 
 from sqlrun.events import CheckResult, NodeResult
-from sqlrun.report import outcomes
 from sqlrun.version import __version__
 
 SCHEMA = "https://schemas.getdbt.com/dbt/run-results/v6.json"
@@ -74,7 +73,7 @@ def node_result(project: str, node: NodeResult, at: datetime, what: str = "") ->
 def check_result(project: str, check: CheckResult, number: int, at: datetime) -> dict[str, object]:
     """Write a check that ended `at`; `number` tells the checks of one type on one model apart."""
     response: dict[str, object] = {
-        "_message": check.status,
+        "_message": check.status.stored,
         "columns": list(check.columns),
         "severity": check.severity,
         "rows_evaluated": check.evaluated,
@@ -84,10 +83,8 @@ def check_result(project: str, check: CheckResult, number: int, at: datetime) ->
         "place": str(check.place),
     }
     name = f"test.{project}.{check.model}.{check.type}.{number}"
-    called = outcomes.of_check(check)
-    failed = check.unexpected if called.evaluated else None
-    # dbt has no word for what is only worth knowing; its readers refuse others.
-    return _result(name, called.dbt, check.seconds, at, response, check.message or None, failed, None)
+    failed = check.unexpected if check.status.evaluated else None
+    return _result(name, check.status.dbt, check.seconds, at, response, check.message or None, failed, None)
 
 
 def _result(

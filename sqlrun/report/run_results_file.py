@@ -11,12 +11,13 @@ from pathlib import Path
 
 from sqlrun.errors import SqlrunError
 from sqlrun.events import CheckResult, Event, NodeResult, Started, TickResult, Told
+from sqlrun.outcome import Outcome
 from sqlrun.report.run_results import Invocation, check_result, document, json_of, node_result
 from sqlrun.runtime import atomic_files
 
 NAME = "run_results.json"
 # What is told with the checks that follow it.
-WELL = ("pass", "success", "no-op")
+WELL = ("success", "no-op")
 
 
 class Artifacts:
@@ -54,15 +55,18 @@ class Artifacts:
                     return
                 case NodeResult():
                     self._follow = event.follow
+                    well, owed = event.status in WELL, True
                     self._add(node_result(self._run.project, event, now, self._what.get(event.index, "")))
                 case CheckResult():
                     self._numbers[event.model, event.type] += 1
                     number = self._numbers[event.model, event.type]
                     self._follow -= 1
+                    well = event.status is Outcome.PASS
+                    owed = not well
                     self._add(check_result(self._run.project, event, number, now))
             # A kill needs no fsync, a power cut does; passes come by the dozen and can be had again.
-            self._owed = self._owed or event.status != "pass"
-            if event.status in WELL and self._follow > 0:
+            self._owed = self._owed or owed
+            if well and self._follow > 0:
                 return  # the next one is told in the same breath
             try:
                 self._write(synced=self._owed)

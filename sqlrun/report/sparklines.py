@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-# What is worse is taller too: colour alone tells nothing to some, and nothing in print.
-HEIGHTS = (5, 6, 8, 12, 12)
-TALL = 12
+from sqlrun.outcome import RANKED
+
+# By rank.
+HEIGHTS = tuple(outcome.height for outcome in RANKED)
+TALL = max(HEIGHTS)
 BARS = 20
 
 

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from xml.etree import ElementTree
 
 from sqlrun.events import CheckResult, NodeResult, TickResult
-from sqlrun.report import findings, html_report, outcomes
+from sqlrun.outcome import NEVER_PASS, Outcome
+from sqlrun.report import findings, html_report
 from sqlrun.report.findings import About, Finding, clean, message
 from sqlrun.report.log_lines import subject
 
@@ -51,9 +52,13 @@ def _table(title: str, found: Sequence[Finding]) -> list[str]:
     lines.append("|---|---|---|---|---|")
     for finding in found[:MOST]:
         said = clean(finding.said, findings.LONGEST_SAMPLE, "\n")
-        what = said if finding.kind == "unjudged" else finding.description or said
-        if finding.kind == "error":
-            what = f"{outcomes.NEVER_PASS}: {said}"
+        match finding.kind:
+            case Outcome.ERROR:
+                what = f"{NEVER_PASS}: {said}"
+            case Outcome.UNJUDGED:
+                what = said
+            case _:
+                what = finding.description or said
         held = ", ".join(finding.held_back[:10]) + (" ..." if len(finding.held_back) > 10 else "")
         cells = (finding.where, finding.rule or "-", finding.amount or "-", what, held or "-")
         lines.append(f"| {' | '.join(map(plain, cells))} |")
@@ -120,16 +125,15 @@ def _check(suite: ElementTree.Element, check: CheckResult, name: str) -> None:
     place = clean(str(check.place))
     case = case_in(suite, clean(check.model), name, check.seconds)
     case.set("file", clean(check.place.file))
-    if check.status == "pass":
+    tag = check.status.junit
+    if not tag:
         return
     samples = [clean(sample, findings.LONGEST_SAMPLE) for sample in check.samples[:FEW]]
-    called, said = outcomes.of_check(check), message(outcomes.said(check, findings.amount(check)))
+    said = message(check.status.said(findings.amount(check), check.message))
     text = "\n".join(filter(None, [clean(check.description, findings.LONGEST_SAMPLE), place, *samples]))
-    if check.status == "unjudged":
-        ElementTree.SubElement(case, "skipped", message=said)
-        return
-    if called.level != "blocks":
-        ElementTree.SubElement(case, "system-out").text = f"{called.tag}: {said}\n{text}"
-        return
-    tag = "error" if check.status == "error" else "failure"
-    ElementTree.SubElement(case, tag, message=said, type=clean(check.severity)).text = text
+    if check.status.blocks:
+        ElementTree.SubElement(case, tag, message=said, type=clean(check.severity)).text = text
+    elif check.status.kept:
+        ElementTree.SubElement(case, tag).text = f"{check.status.words.tag}: {said}\n{text}"
+    else:
+        ElementTree.SubElement(case, tag, message=said)

@@ -14,15 +14,13 @@ from itertools import pairwise
 from statistics import median
 from typing import Literal
 
+from sqlrun.outcome import BLOCKING, RANKED, Outcome
 from sqlrun.report.findings import clean, share
 from sqlrun.runtime.text_table import counted
 
 # So many columns are drawn at most, and fewer where there are many checks: a page stays small enough to be mailed.
 WIDEST, NARROWEST = 336, 168
 MANY_CHECKS = 100
-# How bad a check's outcome is; the worst of a column's ticks is shown.
-RANKS = ("pass", "info", "warn", "fail", "error")
-WORDS = ("passed", "noted", "warned", "failed", "could not be evaluated")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +36,8 @@ class Moment:
     @property
     def rank(self) -> int:
         """Say how bad it was, as the outcome of a check is."""
-        return 3 if not self.published else 2 if self.warned else 0
+        like = Outcome.FAIL if not self.published else Outcome.WARN if self.warned else Outcome.PASS
+        return like.rank or 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +90,8 @@ class CheckPast:
     expectation: str
     columns: tuple[str, ...]
     severity: str
-    said: Mapping[str, int]
-    last: str
+    said: Mapping[Outcome, int]
+    last: Outcome
     last_tick: int
     worst_tick: int | None
     unexpected: int
@@ -103,7 +102,7 @@ class CheckPast:
     @property
     def bad(self) -> int:
         """Count the ticks in which it didn't pass."""
-        return sum(count for status, count in self.said.items() if status != "pass")
+        return sum(count for outcome, count in self.said.items() if outcome is not Outcome.PASS)
 
     @property
     def subject(self) -> str:
@@ -115,7 +114,7 @@ class CheckPast:
         ticks = sum(self.said.values())
         if not self.bad:
             return f"passed in {'the one tick' if ticks == 1 else f'all {ticks:,} ticks'} in which it ran"
-        parts = [f"{WORDS[RANKS.index(status)]} in {self.said[status]:,}" for status in RANKS[1:] if self.said[status]]
+        parts = [f"{one.words.told} in {self.said[one]:,}" for one in RANKED if one.rank and self.said[one]]
         text = f"{', '.join(parts)} of {counted(ticks, 'tick')}, last in tick {self.worst_tick}"
         if self.unexpected and self.evaluated:
             text += (
@@ -154,20 +153,19 @@ def streak(first: int, ranks: Sequence[int | None]) -> str:
     return f"{now} passed in {len(passed):,} of the {len(ran):,} ticks since tick {ran[0][0]} in which it ran."
 
 
-def why(failed: Iterable[tuple[str, str]], ran: bool) -> str:
-    """Say why a tick wasn't published, by (model, status) of its checks; `ran`: its end was written down.
+def why(failed: Iterable[tuple[str, Outcome]], ran: bool) -> str:
+    """Say why a tick wasn't published, by (model, outcome) of its checks; `ran`: its end was written down.
 
-    >>> why([("orders", "fail"), ("orders", "fail"), ("slots", "error")], True)
+    >>> why([("orders", Outcome.FAIL), ("orders", Outcome.FAIL), ("slots", Outcome.ERROR)], True)
     '2 checks failed and 1 check could not be evaluated in orders and slots'
     """
-    held = [(model, status) for model, status in failed if status in ("fail", "error")]
+    held = [(model, outcome) for model, outcome in failed if outcome.blocks]
     if not held:
         if ran:
             return "no check failed: a table could not be brought up to date"
         return "the build ended before its end"
-    tally = Counter(status for _, status in held)
-    parts = [f"{counted(tally['fail'], 'check')} failed"] if tally["fail"] else []
-    parts += [f"{counted(tally['error'], 'check')} could not be evaluated"] if tally["error"] else []
+    tally = Counter(outcome for _, outcome in held)
+    parts = [f"{counted(tally[one], 'check')} {one.words.told}" for one in BLOCKING if tally[one]]
     models = list(dict.fromkeys(clean(model) for model, _ in held))
     shown = models[:3] + ([f"{len(models) - 3:,} more"] if len(models) > 3 else [])
     where = " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))

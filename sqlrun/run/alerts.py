@@ -54,7 +54,7 @@ def change(result: TickResult, told: Broken | None, there: Sequence[str]) -> Sta
 def broken(result: TickResult) -> Broken:
     """Note what is broken."""
     what = [(node.name, "") for node in result.nodes if node.status == "error"]
-    what += [(check.model, _named(check)) for check in result.checks if check.status in ("fail", "error")]
+    what += [(check.model, _named(check)) for check in result.checks if check.status.blocks]
     return Broken(result.tick, result.as_of.isoformat(), tuple(what))
 
 
@@ -71,7 +71,7 @@ def payload(state: State, result: TickResult, about: About, told: Broken | None)
     """Write what is sent, as JSON; `text` is the sentence, which is what chats show."""
     now = broken(result)
     found = [_step(node) for node in result.nodes if node.status == "error"]
-    found += [_check(check) for check in result.checks if check.status in ("fail", "error")]
+    found += [_check(check) for check in result.checks if check.status.blocks]
     skipped = {name for model, _ in now.what for name in held_back(model, result, about)}
     said = {
         "text": f"{clean(about.project)}: {headline(result, about)}",
@@ -108,7 +108,7 @@ def _check(check: CheckResult) -> dict[str, object]:
         "check": clean(check.type),
         "columns": [clean(name) for name in check.columns],
         "severity": check.severity,
-        "status": check.status,
+        "status": check.status.stored,
         "rows": check.unexpected,
         "of_rows": check.evaluated,
         "description": clean(check.description, LONGEST_SAMPLE),

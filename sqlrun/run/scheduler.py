@@ -19,9 +19,9 @@ from functools import partial
 from types import TracebackType
 from typing import Any
 
-from sqlrun.check.check import Checked, blocks, check
+from sqlrun.check.check import Checked, check
 from sqlrun.errors import EngineError
-from sqlrun.events import CheckResult, Listener, Measure, NodeResult, StageReceipt, Started, Status
+from sqlrun.events import CheckResult, Listener, Measure, NodeResult, StageReceipt, Started, Status, blocks
 from sqlrun.expectations.relationships import of, target
 from sqlrun.incremental.compile import Compiled
 from sqlrun.land.drift_query import judged, refuses

@@ -18,6 +18,7 @@ from sqlrun.engine_api import Relation
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.incremental.landing.query import FILE, LANDED_AT, RAW, REASON
+from sqlrun.outcome import BLOCKING, Outcome, listed
 from sqlrun.project import Project
 from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.reader import QUARANTINE, find
@@ -139,12 +140,12 @@ class Operations:
                     arg_max("columns", tick) as "columns",
                     arg_max(severity, tick) as severity, arg_max(status, tick) as status, max(tick) as tick,
                     arg_max(evaluated, tick) as evaluated, arg_max(unexpected, tick) as unexpected,
-                    max(tick) filter (status <> 'pass') as last_bad_tick
+                    max(tick) filter (status <> {Outcome.PASS.sql}) as last_bad_tick
                 from book group by check_id
             )
             select *, count(*) over (partition by status) as of_status from one
-            order by status in ('fail', 'error') desc, status <> 'pass' desc, last_bad_tick desc nulls last,
-                model, expectation, check_id
+            order by status in {listed(BLOCKING)} desc, status <> {Outcome.PASS.sql} desc,
+                last_bad_tick desc nulls last, model, expectation, check_id
             limit {CHECKS}"""
         return self._rows("checks", sql)
 

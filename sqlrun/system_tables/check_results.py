@@ -110,12 +110,12 @@ def rows_of(result: TickResult, at: datetime) -> list[dict[str, Any]]:
             "expectation": check.type,
             "columns": list(check.columns),
             "severity": check.severity,
-            "status": check.status,
+            "status": check.status.stored,
             "evaluated": check.evaluated,
             "unexpected": check.unexpected,
             "seconds": check.seconds,
             "message": check.message,
         }
         for check in result.checks
-        if check.status != "unjudged"  # it did not run
+        if check.status.kept
     ]

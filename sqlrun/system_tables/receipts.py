@@ -17,6 +17,7 @@ from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.delta import table_pool
 from sqlrun.errors import EngineError, first_line
 from sqlrun.events import TickResult
+from sqlrun.outcome import Level
 from sqlrun.plan.engine_cost import LONGEST, MOST_ROWS, Past
 from sqlrun.publish.environment_paths import books
 from sqlrun.runtime import arrow_rows
@@ -224,5 +225,6 @@ def rows_of(result: TickResult, engine: str, at: datetime) -> list[dict[str, Any
 def _checks(result: TickResult, table: str) -> dict[str, int]:
     """Count the checks of a table; hidden ones have none, a model's own table has the model's."""
     mine = [check.status for check in result.checks if check.model == table]
-    failed = mine.count("fail") + mine.count("error")
-    return {"checks": len(mine), "checks_warned": mine.count("warn"), "checks_failed": failed}
+    warned = sum(1 for status in mine if status.level is Level.WARNING)
+    failed = sum(1 for status in mine if status.blocks)
+    return {"checks": len(mine), "checks_warned": warned, "checks_failed": failed}

@@ -55,7 +55,7 @@ def test_each_partition_has_its_range_however_many_there_are() -> None:
 def test_ranges_of_a_few_partitions_load_no_other_library() -> None:
     """Neither PyArrow's groups nor pandas: a small tick's checks would wait for them."""
     code = (
-        "import sys; from array import array; import pyarrow as pa; from sqlrun import key_ranges\n"
+        "import sys; from array import array; import pyarrow as pa; from sqlrun.check import key_ranges\n"
         "ids = pa.Array.from_buffers(pa.int64(), 2, [None, pa.py_buffer(array('q', [1, 2]))])\n"
         "table = pa.table([ids, ids], ['id', 'day'])\n"
         "print(key_ranges.of(table, ['id'], ['day']), key_ranges.of(table, ['id'], []))\n"

@@ -19,6 +19,7 @@ from sqlrun.errors import Place, ProjectError
 from sqlrun.events import CheckResult, Measure, TickResult
 from sqlrun.load import load
 from sqlrun.operations import doctor
+from sqlrun.outcome import Outcome
 from sqlrun.pipeline import prepare
 from sqlrun.report.findings import About, failures, warnings
 from sqlrun.system_tables import measures
@@ -98,7 +99,7 @@ class Played:
 
 
 def warned(result: TickResult) -> dict[tuple[str, str], str]:
-    return {(c.model, c.type): c.message for c in result.checks if c.status == "warn"}
+    return {(c.model, c.type): c.message for c in result.checks if c.status.stored == "warn"}
 
 
 def checks(result: TickResult, kind: str) -> list[CheckResult]:
@@ -404,9 +405,9 @@ def test_a_freshness_that_makes_no_sense_is_told(tmp_path: Path, text: str, said
 
 def test_the_report_says_what_to_do_about_it() -> None:
     place = Place("models/stg.yml", 6, 5)
-    stale = CheckResult("stg", "freshness", ("at",), "critical", "fail", 1, 0, (), 0.0, "old", "", place)
-    unusual = replace(stale, type="volume", severity="warning", status="warn", message="11 rows")
-    result = TickResult(2, START, False, 1.0, (), (stale, unusual, replace(stale, status="warn")))
+    stale = CheckResult("stg", "freshness", ("at",), "critical", Outcome.FAIL, 1, 0, (), 0.0, "old", "", place)
+    unusual = replace(stale, type="volume", severity="warning", status=Outcome.WARN, message="11 rows")
+    result = TickResult(2, START, False, 1.0, (), (stale, unusual, replace(stale, status=Outcome.WARN)))
     about = About("p", "duckdb", "local", "", 1, START)
 
     assert "`error_after`" in failures(result, about)[0].advice

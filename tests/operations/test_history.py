@@ -12,8 +12,9 @@ import sqlrun
 from sqlrun.engine_api import Receipt
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import Place, UsageError
-from sqlrun.events import CheckResult, CheckStatus, NodeResult, StageReceipt, TickResult
+from sqlrun.events import CheckResult, NodeResult, StageReceipt, TickResult
 from sqlrun.operations import rollback
+from sqlrun.outcome import Outcome
 from sqlrun.publish.reader import tick_of
 from sqlrun.report.console import Console
 from sqlrun.system_tables import receipts
@@ -63,7 +64,7 @@ def test_ticks_are_listed_the_newest_first(site: Site) -> None:
 def test_ticks_tell_how_their_checks_went(site: Site) -> None:
     """Passed, warned and failed ones are counted; a tick without receipts says nothing of them."""
     place = Place("x.yml")
-    states: list[CheckStatus] = ["pass", "pass", "warn", "fail"]
+    states = [Outcome.PASS, Outcome.PASS, Outcome.WARN, Outcome.FAIL]
     checks = tuple(CheckResult("m", "t", (), "critical", s, 1, 0, (), 0.0, "", "", place) for s in states)
     stage = StageReceipt("m", "merge", "", 3, 1, Receipt(0.5))
     node = NodeResult(1, 1, "m", "merge", "success", 0.5, stages=(stage,))

@@ -17,7 +17,8 @@ import pytest
 from sqlrun.commands.history import parts
 from sqlrun.engine_api import Receipt
 from sqlrun.errors import Place
-from sqlrun.events import CheckResult, CheckStatus, Measure, NodeResult, StageReceipt, TickResult
+from sqlrun.events import CheckResult, Measure, NodeResult, StageReceipt, TickResult
+from sqlrun.outcome import RANKED, Outcome
 from sqlrun.publish.ledger import Ledger
 from sqlrun.report import history_page
 from sqlrun.report.history_data import Books
@@ -25,7 +26,6 @@ from sqlrun.report.history_page import Subject, html
 from sqlrun.report.sparklines import bars, strip
 from sqlrun.report.trends import (
     NARROWEST,
-    RANKS,
     WIDEST,
     CheckPast,
     Grid,
@@ -55,13 +55,14 @@ def moments(count: int, *unpublished: int, why: str = "1 check failed in m") -> 
 
 
 def past(name: str = "m", ranks: tuple[int | None, ...] = (0, 3, 0), **more: Any) -> CheckPast:
-    said = {status: ranks.count(rank) for rank, status in enumerate(RANKS)}
+    said = {outcome: ranks.count(outcome.rank) for outcome in RANKED}
     shares = tuple(None if rank is None else 0.25 if rank else 0.0 for rank in ranks)
     values: dict[str, Any] = {
         "check_id": name, "model": name, "expectation": "expect_it", "columns": ("amount",), "severity": "critical",
         "said": said, "last": "pass", "last_tick": 3, "worst_tick": 2, "unexpected": 3, "evaluated": 12,
         "ranks": ranks, "shares": shares, **more,
     }  # fmt: skip
+    values["last"] = Outcome(values["last"])
     return CheckPast(**values)
 
 
@@ -134,10 +135,10 @@ def test_a_check_says_how_often_when_and_how_many() -> None:
 
 
 def test_why_a_tick_was_not_published() -> None:
-    assert why([("a", "fail")], True) == "1 check failed in a"
-    assert why([("a", "warn")], True) == "no check failed: a table could not be brought up to date"
+    assert why([("a", Outcome.FAIL)], True) == "1 check failed in a"
+    assert why([("a", Outcome.WARN)], True) == "no check failed: a table could not be brought up to date"
     assert why([], False) == "the build ended before its end"
-    assert why([(name, "fail") for name in "abcde"], True) == "5 checks failed in a, b, c and 2 more"
+    assert why([(name, Outcome.FAIL) for name in "abcde"], True) == "5 checks failed in a, b, c and 2 more"
 
 
 @pytest.mark.parametrize(
@@ -312,9 +313,11 @@ def test_the_largest_history_is_written_quickly_and_stays_small() -> None:
 # ── what is read ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def check(status: CheckStatus, name: str = "m", unexpected: int = 0) -> CheckResult:
+def check(status: str, name: str = "m", unexpected: int = 0) -> CheckResult:
     place = Place("expectations/m.yml", 2, 5)
-    return CheckResult(name, "t", ("a",), "critical", status, 10, unexpected, (), 0.5, "", "", place, f"id_{name}")
+    return CheckResult(
+        name, "t", ("a",), "critical", Outcome(status), 10, unexpected, (), 0.5, "", "", place, f"id_{name}"
+    )
 
 
 def result(tick: int, *checks: CheckResult, published: bool = True, seconds: float = 1.0) -> TickResult:

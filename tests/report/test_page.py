@@ -18,10 +18,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from sqlrun.check.check import blocks
 from sqlrun.engine_api import Receipt
 from sqlrun.errors import EngineError, Place
-from sqlrun.events import Measure, StageReceipt, TickResult
+from sqlrun.events import Measure, StageReceipt, TickResult, blocks
 from sqlrun.pipeline import prepare
 from sqlrun.project import Profile
 from sqlrun.report import findings, gx_results, html_report, report_files, summaries

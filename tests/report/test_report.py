@@ -11,7 +11,8 @@ import pytest
 
 from sqlrun.engine_api import Receipt
 from sqlrun.errors import Place
-from sqlrun.events import CheckResult, CheckStatus, NodeResult, StageReceipt, Started, Status, TickResult
+from sqlrun.events import CheckResult, NodeResult, StageReceipt, Started, Status, TickResult
+from sqlrun.outcome import Outcome
 from sqlrun.project import Profile
 from sqlrun.report import log_lines
 from sqlrun.report.log_lines import Line
@@ -22,7 +23,7 @@ AS_OF = datetime(2026, 1, 1, 12, 5, tzinfo=timezone.utc)
 
 
 def check(
-    status: CheckStatus = "pass", unexpected: int = 0, columns: tuple[str, ...] = ("order_total",), **more: Any
+    status: str = "pass", unexpected: int = 0, columns: tuple[str, ...] = ("order_total",), **more: Any
 ) -> CheckResult:
     values: dict[str, Any] = {
         "model": "stg_orders",
@@ -36,7 +37,7 @@ def check(
         "place": PLACE,
         **more,
     }
-    return CheckResult(status=status, unexpected=unexpected, columns=columns, **values)
+    return CheckResult(status=Outcome(status), unexpected=unexpected, columns=columns, **values)
 
 
 def node(kind: str, name: str, status: Status = "success", **more: Any) -> NodeResult:

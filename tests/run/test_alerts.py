@@ -21,8 +21,9 @@ from click.testing import CliRunner
 
 from sqlrun.cli.main import main
 from sqlrun.errors import Place, ProjectError
-from sqlrun.events import CheckResult, CheckStatus, NodeResult, Status, TickResult
+from sqlrun.events import CheckResult, NodeResult, Status, TickResult
 from sqlrun.load import profile
+from sqlrun.outcome import Outcome
 from sqlrun.project import Alerts
 from sqlrun.report.findings import About
 from sqlrun.run import alert_sender, alerts
@@ -39,11 +40,11 @@ def node(name: str, status: Status = "success") -> NodeResult:
     return NodeResult(1, 3, name, "merge", status, 0.1, message="can't cast 'secret@mail.example'")
 
 
-def check(status: CheckStatus, model: str = "orders") -> CheckResult:
+def check(status: str, model: str = "orders") -> CheckResult:
     place = Place("expectations/orders.yml", 2, 5)
     samples = ("email=secret@mail.example",)
-    said = ("critical", status, 900, 3, samples, 0.5, "observed secret@mail.example", "Nobody pays less.", place, "f00")
-    return CheckResult(model, "expect_x", ("amount",), *said)
+    said = ("critical", Outcome(status), 900, 3, samples, 0.5, "observed secret@mail.example", "Nobody pays less.")
+    return CheckResult(model, "expect_x", ("amount",), *said, place, "f00")
 
 
 GOOD = TickResult(6, AT, True, 1.0, tuple(map(node, TABLES)), (check("pass"), check("warn")))

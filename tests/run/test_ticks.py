@@ -17,6 +17,7 @@ import pytest
 
 from sqlrun.engines.duckdb import landing as duckdb_landing
 from sqlrun.errors import EngineError, LockedError, UsageError
+from sqlrun.outcome import Outcome
 from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.reader import find, query
 from sqlrun.run import scheduler
@@ -133,7 +134,7 @@ def test_a_failed_check_skips_what_reads_it_however_late(
         if model.name != "stg_orders":
             return said
         time.sleep(seconds)
-        return replace(said, checks=(replace(said.checks[0], status="fail"), *said.checks[1:]))
+        return replace(said, checks=(replace(said.checks[0], status=Outcome.FAIL), *said.checks[1:]))
 
     monkeypatch.setattr(scheduler, "check", failing)
     result = site.tick(START + FIVE)

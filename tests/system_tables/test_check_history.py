@@ -16,9 +16,10 @@ from sqlrun.cli.main import main
 from sqlrun.engine_api import Relation
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.errors import EngineError, Place
-from sqlrun.events import CheckResult, CheckStatus, TickResult
+from sqlrun.events import CheckResult, TickResult
 from sqlrun.expectations.values import identity
 from sqlrun.operations import doctor
+from sqlrun.outcome import Outcome
 from sqlrun.project import Expectation
 from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.reader import query
@@ -30,10 +31,12 @@ from tests.support.script import FIVE, START
 AT = datetime(2026, 1, 10, 12, 5, tzinfo=timezone.utc)
 
 
-def result(tick: int, *statuses: CheckStatus, published: bool = True) -> TickResult:
-    def check(status: CheckStatus) -> CheckResult:
+def result(tick: int, *statuses: str, published: bool = True) -> TickResult:
+    def check(status: str) -> CheckResult:
         place = Place("expectations/m.yml", 2, 5)
-        return CheckResult("m", "t", ("a", "b"), "critical", status, 9, 2, ("a=1",), 0.5, "2 rows", "", place, "f00")
+        return CheckResult(
+            "m", "t", ("a", "b"), "critical", Outcome(status), 9, 2, ("a=1",), 0.5, "2 rows", "", place, "f00"
+        )
 
     return TickResult(tick, AT, published, 1.0, (), tuple(check(status) for status in statuses))
 

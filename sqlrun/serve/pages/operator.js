@@ -2,6 +2,7 @@
 
 import { at, make, say } from "/static/elements.js";
 import { listen } from "/static/live.js";
+import { GOOD, LEVELS } from "/static/outcomes.js";
 import { ask, path, signedIn, signing } from "/static/session.js";
 import { ago, count, long, times } from "/static/words.js";
 
@@ -15,7 +16,6 @@ const number = (value) => (value == null ? "–" : count(value));
 const seconds = (value) => (value == null ? "–" : value < 120 ? `${SECONDS.format(value)} s` : long(value));
 const bytes = (value) => (value == null ? "–" : `${MANY.format(value)}B`);
 const state = (text, kind) => make("span", { class: `state ${kind}` }, text);
-const KINDS = { pass: "good", fail: "bad", error: "bad", warn: "warn" };
 
 // A view's columns: a title, how a row's cell is written, and of which kind it is ("amount", "text" or none).
 const VIEWS = [
@@ -52,11 +52,11 @@ const VIEWS = [
   },
   {
     name: "checks", title: "Checks", none: "No check has run yet.",
-    fold: (row) => row.status === "pass", folded: (many) => `${count(many)} that passed`,
+    fold: (row) => GOOD.includes(row.status), folded: (many) => `${count(many)} that passed`,
     sum: (rows) => [...new Map(rows.map((row) => [row.status, row.of_status]))].map(([name, many]) => `${count(many)} ${name}`).join(", "),
     columns: [
       ["Model", (row) => row.model], ["Check", (row) => [row.columns?.join(", "), row.expectation].filter(Boolean).join(": "), "text"],
-      ["Severity", (row) => row.severity], ["State", (row) => state(row.status, KINDS[row.status] ?? "")],
+      ["Severity", (row) => row.severity], ["State", (row) => state(row.status, LEVELS[row.status] ?? "")],
       ["Rows", (row) => `${number(row.unexpected)} of ${number(row.evaluated)}`, "amount"],
       ["Tick", (row) => String(row.tick), "amount"], ["Last not passed", (row) => (row.last_bad_tick == null ? "never" : String(row.last_bad_tick)), "amount"],
     ],

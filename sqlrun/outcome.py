@@ -1,0 +1,283 @@
+"""What can come of a check: a closed set of outcomes, and all that follows from each. Pure.
+
+Whoever shows, counts, stores or judges an outcome asks here, so that no two places say different things of it, and none
+forgets one. The SQL over kept outcomes and the JavaScript of the served pages are written from these, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Literal
+
+from sqlrun.project import CRITICAL, FAIL, INFO, QUARANTINE, Expectation
+from sqlrun.runtime.text_table import counted
+
+NEVER_PASS = "It could not be evaluated, which is never a pass"
+
+
+class Level(Enum):
+    """How much an outcome matters. Levels are compared by their `place`, from good to bad."""
+
+    GOOD = (0, "good", "good", "PASS", "")
+    NOTE = (1, "info", "plain", "INFO", "note")
+    WARNING = (2, "warn", "warning", "WARN", "warning")
+    BLOCKS = (3, "bad", "error", "ERROR", "error")
+
+    def __init__(
+        self, place: int, css: str, style: Literal["good", "plain", "warning", "error"], tally: str, noun: str
+    ) -> None:
+        """Take the class on a page, the style and the word of a sum on the console, and what one is called."""
+        self.place, self.css, self.tally, self.noun = place, css, tally, noun
+        self.style: Literal["good", "plain", "warning", "error"] = style
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What an outcome is called: on a line, as a tag, in a sum, in a sentence on checks, above its details."""
+
+    line: str
+    tag: str
+    summed: str
+    told: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """All that is known of an outcome; `Outcome` says what each means."""
+
+    level: Level
+    words: Words
+    dbt: Literal["pass", "warn", "fail", "error", "skipped"]
+    junit: Literal["", "skipped", "system-out", "failure", "error"]
+    rank: int | None = None
+    height: int = 0
+    evaluated: bool = True
+    stored: str = ""
+    css: str = ""
+
+
+class Outcome(str, Enum):
+    """What came of a check, in the order in which a sum lists outcomes.
+
+    PASS: the rows are as expected. FAIL: they aren't, and the tick is not published. WARN: they aren't, which is told;
+    INFO: so it is, and no more than worth knowing. ERROR: the check could not be evaluated, which is never a pass.
+    UNJUDGED: there is nothing yet that it could be held to, which is neither good nor bad; it has no past. UNMEASURED:
+    a measure is missing, which no tick waits for.
+    """
+
+    traits: Traits
+
+    PASS = (
+        "pass",
+        Traits(Level.GOOD, Words("PASS", "passed", "passed", "passed", ""), "pass", "", rank=0, height=5),
+    )
+    WARN = (
+        "warn",
+        Traits(
+            Level.WARNING, Words("WARN", "warning", "warned", "warned", "Warning in"), "warn", "system-out",
+            rank=2, height=8,
+        ),
+    )  # fmt: skip
+    UNMEASURED = (
+        "unmeasured",
+        Traits(
+            Level.WARNING, Words("WARN", "not measured", "not measured", "warned", "Warning in"), "warn", "system-out",
+            rank=2, height=8, evaluated=False, stored="warn", css="warn",
+        ),
+    )  # fmt: skip
+    INFO = (
+        "info",
+        Traits(
+            Level.NOTE, Words("INFO", "note", "noted", "noted", "Note of"), "warn", "system-out",
+            rank=1, height=6,
+        ),
+    )  # fmt: skip
+    FAIL = (
+        "fail",
+        Traits(
+            Level.BLOCKS, Words("FAIL", "failed", "failed", "failed", "Failure in"), "fail", "failure",
+            rank=3, height=12,
+        ),
+    )  # fmt: skip
+    ERROR = (
+        "error",
+        Traits(
+            Level.BLOCKS, Words("ERROR", "not evaluated", "not evaluated", "could not be evaluated", "Error in"),
+            "error", "error", rank=4, height=12, evaluated=False,
+        ),
+    )  # fmt: skip
+    UNJUDGED = (
+        "unjudged",
+        Traits(
+            Level.NOTE, Words("INFO", "not yet evaluated", "not yet evaluated", "not yet evaluated", "Note of"),
+            "skipped", "skipped", evaluated=False, css="info",
+        ),
+    )  # fmt: skip
+
+    def __new__(cls, word: str, traits: Traits) -> Outcome:
+        """Make a member that is its word."""
+        member = str.__new__(cls, word)
+        member._value_ = word
+        member.traits = traits
+        return member
+
+    def __str__(self) -> str:
+        """Give the word under which it is stored."""
+        return self.stored
+
+    def __format__(self, spec: str) -> str:
+        """Write that word into a text."""
+        return format(self.stored, spec)
+
+    @property
+    def stored(self) -> str:
+        """Give the word for it in files, tables and messages to programs; `read` reads it."""
+        return self.traits.stored or self.value
+
+    @property
+    def as_stored(self) -> Outcome:
+        """Give the outcome as which it is counted: that of its stored word."""
+        return read(self.stored)
+
+    @property
+    def level(self) -> Level:
+        """Tell how much it matters."""
+        return self.traits.level
+
+    @property
+    def blocks(self) -> bool:
+        """Tell whether it keeps the tick from being published."""
+        return self.traits.level is Level.BLOCKS
+
+    @property
+    def words(self) -> Words:
+        """Give what it is called."""
+        return self.traits.words
+
+    @property
+    def evaluated(self) -> bool:
+        """Tell whether rows or numbers were judged."""
+        return self.traits.evaluated
+
+    @property
+    def rank(self) -> int | None:
+        """Say how bad it is among those that are kept, 0 for the best; None of one that has no past."""
+        return self.traits.rank
+
+    @property
+    def kept(self) -> bool:
+        """Tell whether it becomes part of a check's past: the check ran."""
+        return self.traits.rank is not None
+
+    @property
+    def height(self) -> int:
+        """Say how tall it is drawn: what is worse is taller, as colour alone tells nothing to some."""
+        return self.traits.height
+
+    @property
+    def css(self) -> str:
+        """Give its class on a page."""
+        return self.traits.css or self.stored
+
+    @property
+    def dbt(self) -> str:
+        """Give dbt's word for it, which has none for what is only worth knowing; its readers refuse others."""
+        return self.traits.dbt
+
+    @property
+    def junit(self) -> str:
+        """Give the element of a case of JUnit that tells of it, "" where nothing has to be told."""
+        return self.traits.junit
+
+    @property
+    def sql(self) -> str:
+        """Write the stored word as a literal of SQL."""
+        return f"'{self.stored}'"
+
+    def amount(self, checks: int) -> str:
+        """Count checks that had it.
+
+        >>> Outcome.WARN.amount(2), Outcome.ERROR.amount(1000)
+        ('2 warnings', '1,000 could not be evaluated')
+        """
+        match self.level:
+            case Level.NOTE | Level.WARNING if self.evaluated:
+                return counted(checks, self.level.noun)
+            case _:
+                return f"{checks:,} {self.words.told}"
+
+    def headline(self, amount: str) -> tuple[str, str]:
+        """Write a headline around the name of what was looked at; `amount` says in how many rows it isn't as expected.
+
+        >>> "orders".join(Outcome.FAIL.headline("3 of 9 rows")), "orders".join(Outcome.UNJUDGED.headline(""))
+        ('orders: 3 of 9 rows not as expected', 'orders: not evaluated yet')
+        """
+        match self:
+            case Outcome.PASS:
+                return "", ": as expected"
+            case Outcome.FAIL | Outcome.WARN | Outcome.INFO:
+                return "", f": {amount} not as expected" if amount else ": not as expected"
+            case Outcome.ERROR:
+                return "The check of ", " could not be evaluated, which is never a pass"
+            case Outcome.UNJUDGED:
+                return "", ": not evaluated yet"
+            case Outcome.UNMEASURED:
+                return "", ": not measured"
+
+    def said(self, amount: str, message: str) -> str:
+        """Say it in one sentence, without a headline; the check's own message where no rows were judged."""
+        match self:
+            case Outcome.FAIL | Outcome.WARN | Outcome.INFO | Outcome.PASS:
+                return f"{amount} not as expected" if amount else message
+            case Outcome.ERROR:
+                return f"{NEVER_PASS}: {message}"
+            case Outcome.UNJUDGED | Outcome.UNMEASURED:
+                return message
+
+
+# Those that a stored word names; of the others that word names one that shares it.
+STORED = tuple(outcome for outcome in Outcome if outcome.stored == outcome.value)
+# Those of a check's past, each at the place of its rank.
+RANKED = tuple(sorted((outcome for outcome in STORED if outcome.kept), key=lambda outcome: outcome.rank or 0))
+WORST_FIRST = tuple(sorted(Outcome, key=lambda outcome: -outcome.level.place))
+BLOCKING = tuple(outcome for outcome in Outcome if outcome.blocks)
+
+
+def listed(outcomes: Iterable[Outcome]) -> str:
+    """Write outcomes as a list of SQL.
+
+    >>> listed(BLOCKING)
+    "('fail', 'error')"
+    """
+    return f"({', '.join(outcome.sql for outcome in outcomes)})"
+
+
+def read(word: str) -> Outcome:
+    """Read what is stored; a word that this version doesn't know is never a pass.
+
+    >>> read("warn") is Outcome.WARN, read("a later word") is Outcome.ERROR
+    (True, True)
+    """
+    return next((outcome for outcome in STORED if outcome.stored == word), Outcome.ERROR)
+
+
+def of_failure(expectation: Expectation) -> Outcome:
+    """Say what a failure is: `on_fail` decides, but of rules of quarantine, that `sqlrun check` looks at, severity."""
+    held_back = expectation.on_fail == QUARANTINE and expectation.severity == CRITICAL
+    if held_back or expectation.on_fail == FAIL:
+        return Outcome.FAIL
+    return Outcome.INFO if expectation.severity == INFO else Outcome.WARN
+
+
+def script() -> str:
+    """Write the module of JavaScript that tells the pages how much each stored outcome matters."""
+    levels = ", ".join(f'{outcome.stored}: "{outcome.level.css}"' for outcome in STORED)
+    good = ", ".join(f'"{outcome.stored}"' for outcome in STORED if outcome.level is Level.GOOD)
+    return (
+        "// Written by `SQLRUN_WRITE=1 python -m pytest tests/report/test_outcomes.py`, from sqlrun/outcome.py.\n\n"
+        f"// The class of a check's outcome on the page.\nexport const LEVELS = {{ {levels} }};\n"
+        f"\n// The outcomes of which nothing has to be seen.\nexport const GOOD = [{good}];\n"
+    )
