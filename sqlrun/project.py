@@ -14,6 +14,8 @@ Row = Mapping[str, Value]
 CRITICAL, WARNING, INFO = SEVERITIES = ("critical", "warning", "info")
 # What follows where it fails: the tick isn't published, it is told, or its rows leave at landing.
 FAIL, WARN, QUARANTINE = ON_FAIL = ("fail", "warn", "quarantine")
+# What one check may take, in seconds, where the profile says nothing.
+CHECK_TIMEOUT = 60
 
 
 def follows(severity: str) -> str:
@@ -357,7 +359,7 @@ class Profile:
     maintain_every: int = 288
     keep_ticks: int = 2016
     alerts: Alerts = Alerts()
-    check_timeout: int = 60
+    check_timeout: int = CHECK_TIMEOUT
     landing: str = ""  # spark | duckdb: what new landing tables begin with, for `auto`
     statement_timeout: int = 1800
     stop_grace: int = 1

@@ -1,4 +1,5 @@
 """Expectations and measures over the rows that a tick has changed.
 
-Entry points: `check.check`, `measure`. Three evaluators give the same results: Arrow, SQL and Great Expectations.
+Entry points: `check.check` (plan, rows, outcomes) and, beside it, `measure.measure`. Three evaluators give the same
+results: Arrow, SQL and Great Expectations.
 """

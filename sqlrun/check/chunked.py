@@ -6,18 +6,18 @@ added up: the same answer as in one piece, in the memory of one part.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import TYPE_CHECKING
 
+from sqlrun.check.check_plan import LargeRows, Placed, Rows, Terms, Way
 from sqlrun.check.evaluate import counted, not_evaluated, result_of, run_checks
 from sqlrun.check.samples import SAMPLES, masked, sampled_columns
-from sqlrun.check.sql_evaluator import CHECK_SECONDS, kept
+from sqlrun.check.sql_evaluator import kept
 from sqlrun.events import CheckResult
 from sqlrun.expectations.catalogue import CATALOGUE
 from sqlrun.expectations.validate import scope
-from sqlrun.expectations.values import columns_of, families, number
+from sqlrun.expectations.values import columns_of, number
 from sqlrun.outcome import Outcome
 from sqlrun.project import INFO, WARN, Expectation, Model
 from sqlrun.runtime import arrow_rows
@@ -26,26 +26,8 @@ from sqlrun.transpile.writer import identifier
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from sqlrun.engine_api import Dialect
-
+Ways = Mapping[Way, Placed]
 _OF_ALL = ("expect_column_values_to_not_be_null", "expect_column_values_to_be_null")
-# Types of which DuckDB's and Spark's GROUP BY find the same values equal as the checks do.
-_COUNTABLE = ("integer", "decimal", "text", "boolean", "date", "timestamp", "timestamp_ntz")
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A large change. `parts` gives its rows, `count` of them; `keyed` and `whole` give tables.
-
-    `ask` answers a query over the table `keyed`: the rows that share the grain with a changed one.
-    """
-
-    count: int
-    parts: Callable[[], Iterator[pa.Table]]
-    ask: Callable[[str], pa.Table]
-    keyed: Callable[[], pa.Table]
-    whole: Callable[[], pa.Table]
-    dialect: Dialect = "duckdb"
 
 
 @dataclass(slots=True)
@@ -62,57 +44,41 @@ class _Sum:
     evaluator: str = ""
 
 
-def run_large(
-    model: Model,
-    expectations: tuple[Expectation, ...],
-    change: Change,
-    as_of: datetime,
-    seconds: float = CHECK_SECONDS,
-    evaluator: str = "auto",
-) -> tuple[CheckResult, ...]:
-    """Evaluate expectations as `quality.run_checks` does, with the same results, one for each, in their order."""
+def run_large(model: Model, ways: Ways, rows: LargeRows, terms: Terms) -> dict[int, CheckResult]:
+    """Evaluate expectations as `run_checks` does, with the same results, each by its place."""
+    found = _in_one_pass(model, ways, rows, terms)
+    for place, expectation in ways.get("keys", {}).items():
+        found[place] = _keys(model, expectation, rows)
+    rest = tuple(ways.get("whole", {}).values())
+    if rest:
+        keyed = rows.keyed() if any(scope(one) == "key" for one in rest) else None
+        nothing = (keyed if keyed is not None else rows.whole()).slice(0, 0)
+        results = run_checks(model, rest, Rows(nothing, keyed, rows.whole), terms)
+        found |= dict(zip(ways["whole"], results, strict=True))
+    return found
+
+
+def _in_one_pass(model: Model, ways: Ways, rows: LargeRows, terms: Terms) -> dict[int, CheckResult]:
+    """Evaluate what looks at the changed rows alone, reading them once."""
     found: dict[int, CheckResult] = {}
-    ways: dict[str, dict[int, Expectation]] = {}
-    for index, expectation in enumerate(expectations):
-        ways.setdefault(_way(model, expectation), {})[index] = expectation
-    summed = {index: _Sum(expectation) for index, expectation in ways.get("parts", {}).items()}
+    summed = {place: _Sum(expectation) for place, expectation in ways.get("parts", {}).items()}
+    schema, in_one = tuple(ways.get("schema", {}).values()), tuple(ways.get("piece", {}).values())
     pieces: list[pa.Table] = []
-    in_one = tuple(ways.get("piece", {}).values())
-    for part in change.parts() if summed or in_one or "schema" in ways else ():
-        _add(model, summed.values(), part, as_of, seconds, evaluator)
+    for part in rows.parts() if summed or in_one or schema else ():
+        _add(model, summed.values(), part, terms)
         if in_one:
             pieces.append(part.select(_needed(model, in_one, part)))
-        if "schema" in ways and not found:
-            results = run_checks(model, tuple(ways["schema"].values()), part.slice(0, 0), None, None, as_of, seconds)
-            found |= dict(zip(ways["schema"], (replace(r, evaluated=change.count) for r in results), strict=True))
-    found |= {index: _total(model, total) for index, total in summed.items()}
-    found |= {index: _keys(model, expectation, change) for index, expectation in ways.get("keys", {}).items()}
+        if schema and not found:
+            of_names = replace(terms, evaluator="auto")
+            results = run_checks(model, schema, Rows(part.slice(0, 0)), of_names)
+            found |= dict(zip(ways["schema"], (replace(r, evaluated=rows.count) for r in results), strict=True))
+    found |= {place: _total(model, total) for place, total in summed.items()}
     if in_one:
         import pyarrow as pa
 
-        results = run_checks(model, in_one, pa.concat_tables(pieces), None, None, as_of, seconds, evaluator)
+        results = run_checks(model, in_one, Rows(pa.concat_tables(pieces)), terms)
         found |= dict(zip(ways["piece"], results, strict=True))
-    if "whole" in ways:
-        rest = tuple(ways["whole"].values())
-        keyed = change.keyed() if any(scope(e) == "key" for e in rest) else None
-        nothing = (keyed if keyed is not None else change.whole()).slice(0, 0)
-        results = run_checks(model, rest, nothing, keyed, change.whole, as_of, seconds, evaluator)
-        found |= dict(zip(ways["whole"], results, strict=True))
-    return tuple(found[index] for index in range(len(expectations)))
-
-
-def _way(model: Model, expectation: Expectation) -> str:
-    """Choose how an expectation is evaluated."""
-    sees, kwargs = scope(expectation), expectation.kwargs
-    has_share = number(kwargs.get("mostly"), 1.0) < 1.0
-    if sees == "row":
-        return "piece" if has_share and "column" not in kwargs else "parts"
-    if sees == "key":
-        types = families(model.columns)
-        named = columns_of(expectation, CATALOGUE[expectation.type].columns)
-        plain = not has_share and kwargs.get("row_condition") is None
-        return "keys" if plain and all(types.get(name) in _COUNTABLE for name in named) else "whole"
-    return "schema" if sees == "schema" else "whole"
+    return found
 
 
 def _needed(model: Model, expectations: Sequence[Expectation], part: pa.Table) -> list[str]:
@@ -123,11 +89,11 @@ def _needed(model: Model, expectations: Sequence[Expectation], part: pa.Table) -
     return [name for name in part.column_names if name in sampled_columns(model, named)]
 
 
-def _add(model: Model, sums: Iterable[_Sum], part: pa.Table, as_of: datetime, seconds: float, evaluator: str) -> None:
+def _add(model: Model, sums: Iterable[_Sum], part: pa.Table, terms: Terms) -> None:
     """Evaluate on one part what has not erred before; every unexpected row is counted, whatever `mostly` says."""
     todo = [total for total in sums if total.error is None]
     strict = tuple(_strict(total.expectation) for total in todo)
-    results = run_checks(model, strict, part, None, None, as_of, seconds, evaluator)
+    results = run_checks(model, strict, Rows(part), terms)
     for total, result in zip(todo, results, strict=True):
         total.seconds += result.seconds
         # One part that Great Expectations was asked about is enough to say so.
@@ -138,7 +104,7 @@ def _add(model: Model, sums: Iterable[_Sum], part: pa.Table, as_of: datetime, se
         total.evaluated += result.evaluated
         total.unexpected += result.unexpected
         total.samples = (*total.samples, *result.samples)[:SAMPLES]
-        total.looked_at += _looked_at(total.expectation, result.evaluated, part, as_of, seconds)
+        total.looked_at += _looked_at(total.expectation, result.evaluated, part, terms)
 
 
 def _strict(expectation: Expectation) -> Expectation:
@@ -147,11 +113,11 @@ def _strict(expectation: Expectation) -> Expectation:
     return replace(expectation, kwargs=kwargs, severity=INFO, on_fail=WARN)
 
 
-def _looked_at(expectation: Expectation, evaluated: int, part: pa.Table, as_of: datetime, seconds: float) -> int:
+def _looked_at(expectation: Expectation, evaluated: int, part: pa.Table, terms: Terms) -> int:
     if number(expectation.kwargs.get("mostly"), 1.0) >= 1.0 or expectation.type in _OF_ALL:
         return evaluated
     condition = expectation.kwargs.get("row_condition")
-    rows = part if condition is None else kept(part, str(condition), as_of, seconds)
+    rows = part if condition is None else kept(part, str(condition), terms.as_of, terms.check_timeout)
     column = rows.column(str(expectation.kwargs["column"]))
     return len(column) - int(column.null_count)
 
@@ -179,23 +145,23 @@ def _total(model: Model, total: _Sum) -> CheckResult:
     )
 
 
-def _keys(model: Model, expectation: Expectation, change: Change) -> CheckResult:
+def _keys(model: Model, expectation: Expectation, rows: LargeRows) -> CheckResult:
     """Count the rows that share their key with another one, by the engine."""
     names = columns_of(expectation, CATALOGUE[expectation.type].columns)
-    columns = [identifier(name, change.dialect) for name in names]
+    columns = [identifier(name, rows.dialect) for name in names]
     missing = " or " if str(expectation.kwargs.get("ignore_row_if")).startswith("any") else " and "
     ignored = missing.join(f"{column} is null" for column in columns)
     where = "true" if expectation.kwargs.get("ignore_row_if") == "never" else f"not ({ignored})"
     group = ", ".join(columns)
     groups = f"select {group}, count(*) as n from keyed where {where} group by {group} having count(*) > 1"
     sums = f"(select coalesce(sum(n), 0) from ({groups}) as q) as bad"
-    ((rows, bad),) = [tuple(row.values()) for row in change.ask(f"select count(*) as n, {sums} from keyed").to_pylist()]
+    ((count, bad),) = [tuple(row.values()) for row in rows.ask(f"select count(*) as n, {sums} from keyed").to_pylist()]
     samples: tuple[str, ...] = ()
     if bad:
         wanted = sampled_columns(model, names)
-        shown = ", ".join(f"k.{identifier(name, change.dialect)}" for name in wanted)
-        same = "<=>" if change.dialect == "spark" else "is not distinct from"
+        shown = ", ".join(f"k.{identifier(name, rows.dialect)}" for name in wanted)
+        same = "<=>" if rows.dialect == "spark" else "is not distinct from"
         on = " and ".join(f"k.{column} {same} q.{column}" for column in columns)
-        few = change.ask(f"select {shown} from keyed as k join ({groups}) as q on {on} limit {SAMPLES}")
+        few = rows.ask(f"select {shown} from keyed as k join ({groups}) as q on {on} limit {SAMPLES}")
         samples = tuple(masked(model, row, "", wanted) for row in arrow_rows.plain(few))
-    return counted(model, expectation, int(rows), int(bad), samples, 0.0)
+    return counted(model, expectation, int(count), int(bad), samples, 0.0)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
 from sqlrun.check import arrow_evaluator, great_expectations
+from sqlrun.check.check_plan import Rows, Terms
 from sqlrun.check.comparable_columns import prepare
 from sqlrun.check.great_expectations import Asked, said
 from sqlrun.check.regex_guard import stoppable
 from sqlrun.check.samples import SAMPLES, bounded, masked, sample_rows, sampled_columns
-from sqlrun.check.sql_evaluator import CHECK_SECONDS, OfAValue, kept, unexpected
+from sqlrun.check.sql_evaluator import OfAValue, kept, unexpected
 from sqlrun.errors import SqlrunError
 from sqlrun.events import CheckResult
 from sqlrun.expectations.catalogue import CATALOGUE, QUERY
@@ -48,33 +48,22 @@ class _Evaluation:
 def run_checks(
     model: Model,
     expectations: tuple[Expectation, ...],
-    rows: pa.Table,
-    keyed: pa.Table | None,
-    whole: Callable[[], pa.Table] | None,
-    as_of: datetime,
-    seconds: float = CHECK_SECONDS,
-    evaluator: str = "auto",
+    rows: Rows,
+    terms: Terms,
 ) -> tuple[CheckResult, ...]:
-    """Evaluate expectations on the rows that each has to see; one result for each, in their order.
-
-    One that takes longer than so many `seconds` is stopped, and is an error.
-
-    `rows`: the changed rows as they are now. `keyed`: the table's rows that share a key with them (None: `rows`
-    are enough). `whole`: gives the whole table, called once at most and only when a check needs it. `evaluator`: `auto`
-    leaves to Arrow what it counts as Great Expectations does; `great_expectations` asks about all of them.
-    """
-    get_whole = functools.cache(whole) if whole else None
+    """Evaluate expectations on the rows that each has to see; one result for each, in their order."""
+    get_whole = functools.cache(rows.whole) if rows.whole else None
     evaluations: dict[int, _Evaluation] = {}
-    for (rows_of, condition), lot in _lots(expectations, keyed is not None, evaluations).items():
-        tables = {"row": rows, "schema": rows, "key": keyed}
+    for (rows_of, condition), lot in _lots(expectations, rows.keyed is not None, evaluations).items():
+        tables = {"row": rows.changed, "schema": rows.changed, "key": rows.keyed}
         table = tables.get(rows_of) if rows_of != "table" else get_whole and get_whole()
         try:
             if table is not None and condition is not None:
-                table = kept(table, condition, as_of, seconds)
+                table = kept(table, condition, terms.as_of, terms.check_timeout)
         except ValueError as error:
             evaluations |= dict.fromkeys(lot, _Evaluation(None, message=f"row_condition: {_shown(model, error)}"))
             continue
-        evaluations |= _lot(model, lot, table, rows_of, as_of, seconds, evaluator)
+        evaluations |= _lot(model, lot, table, rows_of, terms)
     if set(evaluations) != set(range(len(expectations))):
         raise SqlrunError(f"{model.name}: {len(expectations)} checks declared, {len(evaluations)} evaluated")
     return tuple(_result(model, expectation, evaluations[index]) for index, expectation in enumerate(expectations))
@@ -104,9 +93,7 @@ def _lot(
     lot: Mapping[int, Expectation],
     table: pa.Table | None,
     rows_of: str,
-    as_of: datetime,
-    seconds: float,
-    evaluator: str,
+    terms: Terms,
 ) -> dict[int, _Evaluation]:
     """Evaluate the expectations that look at the same rows."""
     if table is None:
@@ -117,28 +104,28 @@ def _lot(
     asked: list[Asked] = []
     for index, expectation in lot.items():
         if expectation.type == QUERY:
-            evaluations[index] = _custom(model, expectation, table, as_of, seconds)
+            evaluations[index] = _custom(model, expectation, table, terms)
             continue
         try:
-            kwargs = resolved(expectation.kwargs, as_of)
-            if evaluator == "auto" and arrow_evaluator.none_unexpected(expectation.type, kwargs, table):
+            kwargs = resolved(expectation.kwargs, terms.as_of)
+            if terms.evaluator == "auto" and arrow_evaluator.none_unexpected(expectation.type, kwargs, table):
                 evaluations[index] = _Evaluation(True, table.num_rows, evaluator="arrow")
                 continue
             prepared = prepare(expectation.type, kwargs, table)
-            prepared = stoppable(expectation.type, prepared, seconds)
+            prepared = stoppable(expectation.type, prepared, terms.check_timeout)
             asked.append(Asked(index, expectation, prepared))
         except Exception as error:  # Arrow's errors are of many classes; each is this check's error
             hidden = _private(model, expectation) and not isinstance(error, OutOfTimeError)
             text = _HIDDEN if hidden else said(error)
             evaluations[index] = _Evaluation(None, table.num_rows, message=text)
-    return evaluations | _evaluated(model, asked, table, seconds, evaluator)
+    return evaluations | _evaluated(model, asked, table, terms)
 
 
-def _custom(model: Model, expectation: Expectation, table: pa.Table, as_of: datetime, seconds: float) -> _Evaluation:
+def _custom(model: Model, expectation: Expectation, table: pa.Table, terms: Terms) -> _Evaluation:
     started = time.perf_counter()
     query = str(expectation.kwargs["unexpected_rows_query"])
     try:
-        count, few = unexpected(table, query, as_of, SAMPLES, seconds)
+        count, few = unexpected(table, query, terms.as_of, SAMPLES, terms.check_timeout)
     except ValueError as error:
         return _Evaluation(None, table.num_rows, message=_shown(model, error))
     samples = tuple(masked(model, row, query) for row in few)
@@ -150,22 +137,20 @@ def _rows(count: int, table: pa.Table) -> str:
     return f"{count} unexpected of {table.num_rows} rows" if count else ""
 
 
-def _evaluated(
-    model: Model, asked: Sequence[Asked], table: pa.Table, limit: float, evaluator: str
-) -> dict[int, _Evaluation]:
+def _evaluated(model: Model, asked: Sequence[Asked], table: pa.Table, terms: Terms) -> dict[int, _Evaluation]:
     """Count what can be counted on the columns as they are; ask Great Expectations about all else and what failed."""
     if not asked:
         return {}
     started = time.perf_counter()
-    counted = _counted(model, asked, table, limit) if evaluator == "auto" else {}
+    counted = _counted(model, asked, table, terms.check_timeout) if terms.evaluator == "auto" else {}
     rest = [item for item in asked if item.number not in counted]
-    told = great_expectations.evaluated(rest, table.num_rows, limit) if rest else {}
+    told = great_expectations.evaluated(rest, table.num_rows, terms.check_timeout) if rest else {}
     seconds = (time.perf_counter() - started) / len(asked)
     found = {item.number: _evaluation(model, item, told[item.number], table) for item in rest}
     return {key: replace(each, seconds=seconds) for key, each in (counted | found).items()}
 
 
-def _counted(model: Model, asked: Sequence[Asked], table: pa.Table, limit: float) -> dict[int, _Evaluation]:
+def _counted(model: Model, asked: Sequence[Asked], table: pa.Table, check_timeout: float) -> dict[int, _Evaluation]:
     """Evaluate what passes, and notes; which rows break any other rule is for Great Expectations to say."""
     evaluations = {}
     for item in asked:
@@ -173,7 +158,7 @@ def _counted(model: Model, asked: Sequence[Asked], table: pa.Table, limit: float
         count = partial(arrow_evaluator.count, expectation.type, item.prepared, SAMPLES)
         try:
             # Python searches a text in one step, but it does not look at all texts in one.
-            found = within(limit, count) if "regex" in item.prepared.kwargs else count()
+            found = within(check_timeout, count) if "regex" in item.prepared.kwargs else count()
         except OutOfTimeError as error:
             evaluations[item.number] = _Evaluation(None, table.num_rows, message=said(error))
             continue

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from sqlrun.check.check import expectations_of
+from sqlrun.check.check_plan import Rows, Terms
 from sqlrun.check.relationships import over_whole
-from sqlrun.check.sql_evaluator import CHECK_SECONDS
 from sqlrun.engine_api import Engine
 from sqlrun.errors import EngineError, Place
 from sqlrun.events import CheckResult
@@ -16,7 +16,7 @@ from sqlrun.expectations.values import columns_of
 from sqlrun.incremental.compile import Compiled
 from sqlrun.load.constraints import RELATIONSHIPS
 from sqlrun.plan.plan import Workspace
-from sqlrun.project import Column, Expectation, Model
+from sqlrun.project import CHECK_TIMEOUT, Column, Expectation, Model
 from sqlrun.publish.environment_paths import print_of
 from sqlrun.publish.reader import relation
 from sqlrun.publish.table_state import Published, TableState
@@ -53,11 +53,11 @@ def check_table(
     model: Compiled,
     expectations: tuple[Expectation, ...],
     meaning: str,
-    seconds: float = CHECK_SECONDS,
+    check_timeout: float = CHECK_TIMEOUT,
 ) -> Checked:
     """Evaluate a model's checks on all public rows of its table at a tick; what can't be evaluated is an error.
 
-    `meaning` is the model's hash now. A check that takes longer than so many `seconds` is an error.
+    `meaning` is the model's hash now. A check that takes longer than `check_timeout` seconds is an error.
     """
     contract, state = model.query.rendered.model, published.tables.get(model.name)
     if state is None:
@@ -75,7 +75,7 @@ def check_table(
     rows = 0
     if known:
         ours = [e for e in known if e.type != RELATIONSHIPS]
-        rows, results = _evaluated(engine, warehouse, published, contract, state, ours, seconds)
+        rows, results = _evaluated(engine, warehouse, published, contract, state, ours, check_timeout)
         found |= {id(e): result for e, result in zip(ours, results, strict=True)}
         for one in known:
             if one.type == RELATIONSHIPS:
@@ -90,7 +90,7 @@ def _evaluated(
     contract: Model,
     state: TableState,
     expectations: list[Expectation],
-    seconds: float,
+    check_timeout: float,
 ) -> tuple[int, tuple[CheckResult, ...]]:
     """Read what the checks look at, once, and evaluate them; each scope is the whole table."""
     from sqlrun.check.evaluate import run_checks
@@ -103,10 +103,8 @@ def _evaluated(
         return 0, _errors(contract, tuple(expectations), f"the table can't be read: {error}")
     contract, asked = _guarded(contract, state), tuple(expectations)
     # Ticks count what they can without Great Expectations; here it looks at all of it itself.
-    results = run_checks(
-        contract, asked, rows, None, lambda: rows, published.as_of, seconds, evaluator="great_expectations"
-    )
-    return rows.num_rows, results
+    terms = Terms(published.as_of, check_timeout, evaluator="great_expectations")
+    return rows.num_rows, run_checks(contract, asked, Rows(rows, whole=lambda: rows), terms)
 
 
 def _errors(contract: Model, expectations: tuple[Expectation, ...], why: str) -> tuple[CheckResult, ...]:

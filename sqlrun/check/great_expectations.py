@@ -43,19 +43,19 @@ class Asked:
         return number(self.expectation.kwargs.get("mostly"), 1.0)
 
 
-def evaluated(asked: Sequence[Asked], rows: int, limit: float) -> dict[int, Said]:
+def evaluated(asked: Sequence[Asked], rows: int, check_timeout: float) -> dict[int, Said]:
     """Ask for yes or no first, which is half the work; then for counts and places, of what failed alone.
 
-    `rows` is how many the columns have; each of the two runs may take `limit` seconds. What may pass although rows are
-    unexpected is asked for counts at once.
+    `rows` is how many the columns have; each of the two runs may take `check_timeout` seconds. What may pass
+    although rows are unexpected is asked for counts at once.
     """
     with _LOCK:
         _batch_definition()  # importing it for the first time is no check's time
         frame = _frame(asked, rows)
-        quick = _validated(frame, [item for item in asked if item.mostly >= 1.0], "BOOLEAN_ONLY", limit)
+        quick = _validated(frame, [item for item in asked if item.mostly >= 1.0], "BOOLEAN_ONLY", check_timeout)
         again = [item for item in asked if quick.get(item.number, False) is not True]
         again = [item for item in again if not isinstance(quick.get(item.number), str)]
-        return quick | _validated(frame, again, "SUMMARY", limit)
+        return quick | _validated(frame, again, "SUMMARY", check_timeout)
 
 
 def said(error: Exception) -> str:
@@ -121,16 +121,16 @@ def _series(name: str, array: pa.Array) -> Any:
     return array.to_pandas(integer_object_nulls=True)
 
 
-def _validated(frame: Any, asked: Sequence[Asked], form: str, limit: float) -> dict[int, Said]:
+def _validated(frame: Any, asked: Sequence[Asked], form: str, check_timeout: float) -> dict[int, Said]:
     """Run Great Expectations; what can't be run together is run one by one, so that one culprit is named."""
     if not asked:
         return {}
     try:
-        return within(limit, lambda: _run(frame, asked, form))
+        return within(check_timeout, lambda: _run(frame, asked, form))
     except Exception as error:  # its validation errors, and pandas' own: this check's error, never a pass
         if len(asked) == 1:
             return {asked[0].number: said(error)}
-        return {key: told for item in asked for key, told in _validated(frame, [item], form, limit).items()}
+        return {key: told for item in asked for key, told in _validated(frame, [item], form, check_timeout).items()}
 
 
 def _run(frame: Any, asked: Sequence[Asked], form: str) -> dict[int, Said]:

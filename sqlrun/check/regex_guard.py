@@ -26,7 +26,7 @@ KINDS = (
 JSON_SCHEMA = "expect_column_values_to_match_json_schema"
 
 
-def stoppable(kind: str, prepared: Prepared, seconds: float) -> Prepared:
+def stoppable(kind: str, prepared: Prepared, check_timeout: float) -> Prepared:
     """Give a check's columns as they are, or searched already where its patterns might run away.
 
     Raises: OutOfTimeError, ValueError.
@@ -41,7 +41,7 @@ def stoppable(kind: str, prepared: Prepared, seconds: float) -> Prepared:
     if not patterns or not _is_text(array) or not _risky(patterns, array):
         return prepared
     encoded = array.dictionary_encode()
-    truths = searched(patterns, encoded.dictionary.to_pylist(), seconds)
+    truths = searched(patterns, encoded.dictionary.to_pylist(), check_timeout)
     fold = all if prepared.kwargs.get("match_on", "any") == "all" and "not" not in kind else any
     image = _image([fold(row) for row in zip(*truths, strict=True)], encoded.indices)
     said = {"regex_list": ["1"]} if "regex_list" in prepared.kwargs else {"regex": "1"}

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-# What a check may take where the profile says nothing.
-CHECK_SECONDS = 60
 _LOCK = threading.Lock()
 
 
@@ -45,21 +43,21 @@ def _connection() -> duckdb.DuckDBPyConnection:
 
 
 def unexpected(
-    rows: pa.Table, query: str, as_of: datetime, samples: int, seconds: float = CHECK_SECONDS
+    rows: pa.Table, query: str, as_of: datetime, samples: int, check_timeout: float
 ) -> tuple[int, list[dict[str, object]]]:
     """Run an unexpected_rows_query over the rows: how many it returns, and the first few. Raises: ValueError."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + check_timeout
     sql = _query(query, as_of)
-    counted = int(_ask(rows, f"SELECT count(*) AS n FROM ({sql}) AS q", seconds, _number))
+    counted = int(_ask(rows, f"SELECT count(*) AS n FROM ({sql}) AS q", check_timeout, _number))
     if not counted:
         return 0, []
     few = _ask(rows, f"SELECT * FROM ({sql}) AS q LIMIT {samples}", end - time.monotonic(), _table)
     return counted, arrow_rows.plain(few)
 
 
-def kept(rows: pa.Table, condition: str, as_of: datetime, seconds: float = CHECK_SECONDS) -> pa.Table:
+def kept(rows: pa.Table, condition: str, as_of: datetime, check_timeout: float) -> pa.Table:
     """Keep the rows for which a `row_condition` is true. Raises: ValueError."""
-    return _ask(rows, f"SELECT * FROM {BATCH} WHERE {_condition(condition, as_of)}", seconds, _table)
+    return _ask(rows, f"SELECT * FROM {BATCH} WHERE {_condition(condition, as_of)}", check_timeout, _table)
 
 
 def _query(text: str, as_of: datetime) -> str:

@@ -40,7 +40,7 @@ def check_command(
     started = time.perf_counter()
     prepared = pipeline.prepare(root, Cache.of(root))
     ledger = ledger_of(root, prepared, name, env)
-    seconds = profile_of(root, prepared, name).check_timeout
+    check_timeout = profile_of(root, prepared, name).check_timeout
     published = tick_of(ledger, options["tick"])
     if options["suggest"]:
         return _suggest(prepared, ledger.warehouse, published, options["suggest"])
@@ -50,7 +50,7 @@ def check_command(
     try:
         for model, expectations in todo:
             meaning = prepared.space.prints[model.name]
-            done.append(check_table(engine, ledger.warehouse, published, model, expectations, meaning, seconds))
+            done.append(check_table(engine, ledger.warehouse, published, model, expectations, meaning, check_timeout))
             if not options["as_json"]:
                 console.lines(told(done[-1], published))
             if options["fail_fast"] and blocks(done[-1].results):

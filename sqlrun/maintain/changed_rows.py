@@ -74,6 +74,14 @@ def query(progress: Progress, model: Compiled) -> str:
     return f"select {_names(progress, model)} from feed where {WEIGHT} > 0"
 
 
+def of_tick(progress: Progress, model: Compiled) -> Change:
+    """Read what a tick changed of a model's own table."""
+    before = progress.plan.tables[model.name].state
+    after = progress.states[model.name].version
+    commits = progress.commits(model.name, before.version if before else 0, after)
+    return read(progress, model, commits) if commits else Change()
+
+
 def read(progress: Progress, model: Compiled, commits: tuple[int, ...]) -> Change:
     """Read what commits changed: at once, unless it is too large to be held."""
     if delta_table.rows_changed(progress.plan.tables[model.name].spec.path, commits) <= LARGE:

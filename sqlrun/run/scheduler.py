@@ -19,20 +19,38 @@ from functools import partial
 from types import TracebackType
 from typing import Any
 
-from sqlrun.check.check import Checked, check
+from sqlrun.check.check import check
+from sqlrun.check.measure import measure
 from sqlrun.errors import EngineError
 from sqlrun.events import CheckResult, Listener, Measure, NodeResult, StageReceipt, Started, Status, blocks
 from sqlrun.expectations.relationships import of, target
 from sqlrun.incremental.compile import Compiled
 from sqlrun.land.drift_query import judged, refuses
 from sqlrun.land.land import land
+from sqlrun.maintain import changed_rows
 from sqlrun.maintain.changed_rows import Reasons
-from sqlrun.maintain.checksums import add_to_states
+from sqlrun.maintain.checksums import Checksum, add_to_states
 from sqlrun.maintain.maintain import Progress, load_seed, maintain
 
 # How much further down than the maintenance the kernel ranks checks, and its last rank. Much further down they would
 # starve beside other programs, and what they hold with them.
 YIELD, LAST = 5, 19
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a model's tick says: how many rows came or changed, what was quarantined and why, checks and measures.
+
+    `added` is what the checksum of the model's own table gains, where it was added up on the way.
+    """
+
+    rows: int
+    reasons: Reasons
+    checks: tuple[CheckResult, ...]
+    measures: tuple[Measure, ...] = ()
+    added: Checksum | None = None
+
+
 # Of a step that has no checks, or failed before them.
 NOTHING = Checked(0, (), ())
 
@@ -242,13 +260,21 @@ def _guarded(kind: str, work: Callable[[], tuple[StageReceipt, ...]]) -> _Kept:
     return _Kept(kind, time.perf_counter() - started, stages)
 
 
+def examined(progress: Progress, model: Compiled) -> Checked:
+    """Read what a step has changed, check it, and measure it."""
+    change = changed_rows.of_tick(progress, model)
+    results = check(progress, model, change)
+    measured, told = measure(progress, model, change)
+    return Checked(change.count, change.aside, (*results, *told), measured, change.added)
+
+
 def _checked(
     progress: Progress, model: Compiled, kept: _Kept, sums: Mapping[str, Future[None]]
 ) -> tuple[NodeResult, Checked]:
     """Check what a step has changed; `sums` are checksums that were begun before."""
     started = time.perf_counter()
     try:
-        said = check(progress, model)
+        said = examined(progress, model)
         note = "\n".join(text for text in (kept.stages[-1].note, _drifted(progress, model)) if text)
         rest = tuple(stage.name for stage in model.stages if stage.name not in sums)
         add_to_states(progress, rest, {model.name: said.added})

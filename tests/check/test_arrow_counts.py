@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from sqlrun.check import arrow_evaluator
 from sqlrun.check.arrow_evaluator import KINDS, Count
+from sqlrun.check.check_plan import Rows, Terms
 from sqlrun.check.comparable_columns import prepare
 from sqlrun.check.evaluate import run_checks
 from sqlrun.errors import Place
@@ -179,8 +180,8 @@ def told(result: CheckResult) -> CheckResult:
 def test_both_say_the_same(rows: pa.Table, asked: list[Expectation]) -> None:
     """Success, counts, samples, messages and errors are the same, of rows and of keys."""
     checks = tuple(asked)
-    ours = run_checks(model(), checks, rows, rows, None, AS_OF)
-    theirs = run_checks(model(), checks, rows, rows, None, AS_OF, evaluator="great_expectations")
+    ours = run_checks(model(), checks, Rows(rows, rows), Terms(AS_OF))
+    theirs = run_checks(model(), checks, Rows(rows, rows), Terms(AS_OF, evaluator="great_expectations"))
 
     for check, mine, said in zip(checks, ours, theirs, strict=True):
         assert told(mine) == told(said), check
@@ -333,7 +334,7 @@ def test_what_passes_needs_no_great_expectations(monkeypatch: pytest.MonkeyPatch
         Expectation(BETWEEN, {"column": "tiny", "min_value": 2}, "info", "warn", "", PLACE),
         Expectation(BETWEEN, {"column": "tiny", "min_value": 2, "mostly": 0.5}, "critical", "fail", "", PLACE),
     )
-    found = run_checks(model(), asked, ROWS, None, None, AS_OF)
+    found = run_checks(model(), asked, Rows(ROWS), Terms(AS_OF))
     said = [(one.status, one.evaluated, one.unexpected, one.samples, one.evaluator) for one in found]
     assert said == [
         ("pass", 3, 0, (), "arrow"),
@@ -356,7 +357,7 @@ def test_what_great_expectations_says_of_a_failure_stands(monkeypatch: pytest.Mo
         Expectation(BETWEEN, {"column": "tiny", "min_value": n}, "critical", "fail", "", PLACE) for n in bounds
     )
 
-    found = run_checks(model(), checks, ROWS, None, None, AS_OF)
+    found = run_checks(model(), checks, Rows(ROWS), Terms(AS_OF))
     assert [one.evaluator for one in found] == ["arrow", "great_expectations"] and asked == [[2]]
-    run_checks(model(), checks, ROWS, None, None, AS_OF, evaluator="great_expectations")
+    run_checks(model(), checks, Rows(ROWS), Terms(AS_OF, evaluator="great_expectations"))
     assert asked == [[2], bounds]

@@ -12,7 +12,8 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from sqlrun.check.chunked import Change, run_large
+from sqlrun.check.check_plan import LargeRows, Rows, Terms, ways
+from sqlrun.check.chunked import run_large
 from sqlrun.check.evaluate import run_checks
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.events import CheckResult
@@ -42,7 +43,7 @@ from tests.support.script import FIVE, START
 pytestmark = pytest.mark.slow
 
 
-def change(rows: pa.Table, size: int) -> Change:
+def change(rows: pa.Table, size: int) -> LargeRows:
     def parts() -> Iterator[pa.Table]:
         for start in range(0, rows.num_rows, size):
             yield rows.slice(start, size)
@@ -52,7 +53,13 @@ def change(rows: pa.Table, size: int) -> Change:
         connection.register("keyed", rows)
         return connection.sql(query).to_arrow_table()
 
-    return Change(rows.num_rows, parts, ask, lambda: rows, lambda: rows)
+    return LargeRows(rows.num_rows, parts, ask, lambda: rows, lambda: rows)
+
+
+def large(expectations: tuple, rows: LargeRows, *names: str) -> list[CheckResult]:
+    ours = model(*names)
+    found = run_large(ours, ways(ours, dict(enumerate(expectations))), rows, Terms(AS_OF))
+    return [found[place] for place in range(len(expectations))]
 
 
 def plain(result: CheckResult) -> CheckResult:
@@ -61,8 +68,8 @@ def plain(result: CheckResult) -> CheckResult:
 
 
 def same(expectations: tuple, rows: pa.Table, size: int = 2) -> tuple[CheckResult, ...]:
-    in_one = run_checks(model(), expectations, rows, rows, lambda: rows, AS_OF)
-    in_parts = run_large(model(), expectations, change(rows, size), AS_OF)
+    in_one = run_checks(model(), expectations, Rows(rows, rows, lambda: rows), Terms(AS_OF))
+    in_parts = large(expectations, change(rows, size))
     for one, parted in zip(in_one, in_parts, strict=True):
         assert plain(one) == plain(parted)
     return in_parts
@@ -134,7 +141,7 @@ def test_an_error_stays_one_whatever_the_other_parts_say():
         expect(NOT_NULL, column="id", row_condition="1 / qty > 0"),
         expect(NOT_NULL, column="id"),
     )
-    results = run_large(model(), asked, change(rows, 2), AS_OF)
+    results = large(asked, change(rows, 2))
     assert [result.status for result in results] == ["error", "error", "error", "pass"]
 
 
@@ -165,17 +172,16 @@ def test_a_tick_with_many_rows_says_the_same(tmp_path, monkeypatch):
 
 FAILING = """\
 import resource, sys, pyarrow as pa
-from tests.check.test_large_checks import change
+from tests.check.test_large_checks import change, large
 from tests.check.test_quality import *
-from sqlrun.check.chunked import run_large
 import numpy
 n, size = int(sys.argv[1]), 50_000
 rows = pa.table({"id": pa.array(numpy.arange(n)), "qty": pa.array(numpy.full(n, -1, "int32"))})
 asked = (expect(BETWEEN, column="qty", min_value=0), expect(BETWEEN, column="id", max_value=-1),
          expect(QUERY, unexpected_rows_query="select * from {batch} where qty < 0"))
-run_large(model("id", "qty"), asked, change(rows.slice(0, size), size), AS_OF)
+large(asked, change(rows.slice(0, size), size), "id", "qty")
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-found = run_large(model("id", "qty"), asked, change(rows, size), AS_OF)
+found = large(asked, change(rows, size), "id", "qty")
 assert [(r.unexpected, r.evaluated, len(r.samples)) for r in found] == [(n, n, 20)] * 3
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
 """

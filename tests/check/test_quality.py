@@ -19,6 +19,7 @@ import pytest
 import sqlglot
 
 from sqlrun.check import great_expectations
+from sqlrun.check.check_plan import Rows, Terms
 from sqlrun.check.evaluate import run_checks
 from sqlrun.check.samples import bounded
 from sqlrun.errors import Place
@@ -68,7 +69,7 @@ def expect(type, severity="critical", on_fail="fail", **kwargs):
 
 
 def check(expectation, rows, keyed=None, whole=None):
-    (result,) = run_checks(model(), (expectation,), rows, keyed, whole or (lambda: rows), AS_OF)
+    (result,) = run_checks(model(), (expectation,), Rows(rows, keyed, whole or (lambda: rows)), Terms(AS_OF))
     return result
 
 
@@ -354,7 +355,7 @@ def test_predicates_and_great_expectations_agree():
     rows = hostile_rows()
     expectations = tuple(rules())
 
-    results = run_checks(model(), expectations, rows, None, None, AS_OF)
+    results = run_checks(model(), expectations, Rows(rows), Terms(AS_OF))
     verdicts = all_held_on_duckdb(expectations, rows)
 
     assert len(expectations) > 90
@@ -386,7 +387,7 @@ def test_pairs_agree(first, second, ignored):
 
     for type_, more in ((PAIR_EQUAL, {}), (PAIR_GREATER, {}), (PAIR_GREATER, {"or_equal": True})):
         expectation = expect(type_, **names, **extra, **more)
-        (result,) = run_checks(ours, (expectation,), rows, None, None, AS_OF)
+        (result,) = run_checks(ours, (expectation,), Rows(rows), Terms(AS_OF))
 
         assert held_on_duckdb(expectation, rows).count(False) == result.unexpected, expectation
 
@@ -427,7 +428,7 @@ def test_a_check_that_raises_is_an_error_and_the_others_are_judged():
     )
     rows = table(id=[1, 2], qty=[1, None], status=["a", "b"])
 
-    results = run_checks(model(), checks, rows, None, None, AS_OF)
+    results = run_checks(model(), checks, Rows(rows), Terms(AS_OF))
 
     expected = ["error", "error", "pass", "error", "error", "error", "error", "fail", "error", "error", "error"]
     assert expected == [result.status for result in results]
@@ -449,7 +450,7 @@ def test_no_rows_pass_vacuously_without_great_expectations(monkeypatch):
     monkeypatch.setattr(great_expectations, "_run", None)
     checks = (expect(NOT_NULL, column="id"), expect(UNIQUE, column="id"))
 
-    results = run_checks(model(), checks, table(id=[]), None, None, AS_OF)
+    results = run_checks(model(), checks, Rows(table(id=[])), Terms(AS_OF))
 
     assert [(result.status, result.evaluated) for result in results] == [("pass", 0), ("pass", 0)]
 
@@ -479,7 +480,7 @@ def test_a_contract_runs():
     )  # fmt: skip
     rows = table(id=[1, 1, None], day=[date(2024, 1, 1), date(2024, 1, 1), None])
 
-    results = run_checks(contract, from_contract(contract), rows, None, None, AS_OF)
+    results = run_checks(contract, from_contract(contract), Rows(rows), Terms(AS_OF))
 
     assert [(result.status, result.unexpected) for result in results] == [("fail", 1), ("fail", 2)]
 
@@ -495,14 +496,14 @@ def test_the_whole_table_is_asked_for_once_and_only_if_needed():
     row_check = expect(NOT_NULL, column="id")
     count = expect("expect_table_row_count_to_equal", value=2)
     other = expect("expect_column_max_to_be_between", column="id", max_value=2, row_condition="id > 0")
-    run_checks(model(), (row_check,), rows, None, whole, AS_OF)
+    run_checks(model(), (row_check,), Rows(rows, whole=whole), Terms(AS_OF))
     assert asked == []
 
-    results = run_checks(model(), (row_check, count, other), rows, None, whole, AS_OF)
+    results = run_checks(model(), (row_check, count, other), Rows(rows, whole=whole), Terms(AS_OF))
     assert asked == [1]
     assert [result.status for result in results] == ["pass"] * 3
 
-    (result,) = run_checks(model(), (count,), rows, None, None, AS_OF)
+    (result,) = run_checks(model(), (count,), Rows(rows), Terms(AS_OF))
     assert result.status == "error"
 
 
@@ -540,7 +541,7 @@ def test_pii_is_masked_in_samples_and_messages():
         expect("expect_column_values_to_match_json_schema", column="email", json_schema={"type": "x"}),
     ]
 
-    results = run_checks(model(), tuple(checks), rows, None, lambda: rows, AS_OF)
+    results = run_checks(model(), tuple(checks), Rows(rows, whole=lambda: rows), Terms(AS_OF))
 
     assert [result.status for result in results][:6] == ["fail"] * 6
     assert "canary" not in str(results)
@@ -555,7 +556,10 @@ def test_what_great_expectations_said_is_kept_of_what_it_was_asked_in_full():
     private = expect("expect_column_values_to_match_regex", column="email", regex="^x")
     passed = expect(NOT_NULL, column="id")
 
-    said = [one.raw for one in run_checks(model(), (failed, many, private, passed), rows, None, lambda: rows, AS_OF)]
+    said = [
+        one.raw
+        for one in run_checks(model(), (failed, many, private, passed), Rows(rows, whole=lambda: rows), Terms(AS_OF))
+    ]
 
     assert said[0]["success"] is False
     assert said[0]["result"]["unexpected_count"] == 1 and said[0]["result"]["element_count"] == 300

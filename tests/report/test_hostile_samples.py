@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from sqlrun.check.check_plan import Rows, Terms
 from sqlrun.check.evaluate import run_checks
 from sqlrun.events import CheckResult, TickResult
 from sqlrun.report import log_lines
@@ -52,7 +53,7 @@ def result() -> TickResult:
         expect(IN_SET, "info", "warn", column="status", value_set=["fine"]),
         expect(QUERY, "warning", "warn", unexpected_rows_query="select * from {batch}"),
     )
-    checks = run_checks(model("id", "status"), asked, rows, None, lambda: rows, AS_OF)
+    checks = run_checks(model("id", "status"), asked, Rows(rows, whole=lambda: rows), Terms(AS_OF))
     assert [len(check.samples) for check in checks] == [len(HOSTILE)] * 3
     return TickResult(5, AS_OF, False, 1.0, (), checks)
 
@@ -125,7 +126,7 @@ def test_an_error_that_quotes_a_value(name):
     """A cast that fails names what it failed on."""
     rows = table(id=[1], status=[HOSTILE[name]])
     asked = (expect(QUERY, unexpected_rows_query="select * from {batch} where cast(status as int) > 1"),)
-    (check,) = run_checks(model("id", "status"), asked, rows, None, None, AS_OF)
+    (check,) = run_checks(model("id", "status"), asked, Rows(rows), Terms(AS_OF))
     assert check.status == "error" and len(check.message) < 1_000
     text = "\n".join(map(str, log_lines.failures(TickResult(5, AS_OF, False, 1.0, (), (check,)))))
     assert unseen(text) <= JOINERS

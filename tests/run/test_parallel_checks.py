@@ -8,6 +8,7 @@ from threading import Barrier
 
 import pytest
 
+from sqlrun.check.check_plan import Rows, Terms
 from sqlrun.check.evaluate import run_checks
 from sqlrun.events import CheckResult
 from tests.check.test_quality import AS_OF, BETWEEN, IN_SET, NOT_NULL, QUERY, UNIQUE, expect, model, table
@@ -34,7 +35,7 @@ def suite(number: int) -> tuple[CheckResult, ...]:
         expect("expect_table_row_count_to_equal", value=count + number % 2),
         expect("expect_column_values_to_match_regex", column="status", regex=r"^(\w+\s?)*$"),
     )
-    found = run_checks(model("id", "qty", "status"), asked, rows, rows, lambda: rows, AS_OF)
+    found = run_checks(model("id", "qty", "status"), asked, Rows(rows, rows, lambda: rows), Terms(AS_OF))
     # In which order DuckDB gives groups is chance, with one thread too.
     return tuple(replace(result, seconds=0.0, samples=tuple(sorted(result.samples))) for result in found)
 

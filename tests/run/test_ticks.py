@@ -129,12 +129,12 @@ def test_a_failed_check_skips_what_reads_it_however_late(
     site.write("1.jsonl", [order("77", START + FIVE)])
     real = scheduler.check
 
-    def failing(progress: Any, model: Any) -> Any:
-        said = real(progress, model)
+    def failing(progress: Any, model: Any, change: Any) -> Any:
+        said = real(progress, model, change)
         if model.name != "stg_orders":
             return said
         time.sleep(seconds)
-        return replace(said, checks=(replace(said.checks[0], status=Outcome.FAIL), *said.checks[1:]))
+        return replace(said[0], status=Outcome.FAIL), *said[1:]
 
     monkeypatch.setattr(scheduler, "check", failing)
     result = site.tick(START + FIVE)

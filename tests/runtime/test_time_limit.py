@@ -8,6 +8,7 @@ import time
 import pytest
 
 from sqlrun.check import great_expectations
+from sqlrun.check.check_plan import Rows, Terms
 from sqlrun.check.comparable_columns import prepare
 from sqlrun.check.evaluate import run_checks
 from sqlrun.check.regex_guard import KINDS, stoppable
@@ -69,7 +70,7 @@ def test_a_regex_that_runs_away_is_an_error_and_stops_nothing_else():
         expect(NOT_NULL, column="status"),
     )
     started = time.monotonic()
-    evil, bad, good = run_checks(model(), asked, rows, None, None, AS_OF, 3)
+    evil, bad, good = run_checks(model(), asked, Rows(rows), Terms(AS_OF, 3))
 
     assert time.monotonic() - started < 30
     assert (evil.status, evil.message) == ("error", "it ran longer than 3 s and was stopped")
@@ -79,7 +80,7 @@ def test_a_regex_that_runs_away_is_an_error_and_stops_nothing_else():
 def test_of_a_private_column_it_is_said_as_well():
     rows = table(id=[1], email=[TRAP])
     asked = (expect("expect_column_values_to_match_regex", column="email", regex=EVIL),)
-    (found,) = run_checks(model(), asked, rows, None, None, AS_OF, 0.3)
+    (found,) = run_checks(model(), asked, Rows(rows), Terms(AS_OF, 0.3))
 
     assert (found.status, found.message) == ("error", "it ran longer than 0.3 s and was stopped")
 
@@ -95,9 +96,9 @@ def test_a_search_elsewhere_finds_the_same(kind, match_on):
     prepared = prepare(kind, {"column": "status", **kwargs}, rows)
 
     here = great_expectations._validated(_frame(kind, prepared, rows), [_asked(kind, kwargs, prepared)], "SUMMARY", 60)
-    import sqlrun.check_regexes
+    import sqlrun.check.regex_guard
 
-    apart = _apart(sqlrun.check_regexes, kind, prepared)
+    apart = _apart(sqlrun.check.regex_guard, kind, prepared)
     assert apart.kwargs["column"].startswith("found:")
     there = great_expectations._validated(_frame(kind, apart, rows), [_asked(kind, kwargs, apart)], "SUMMARY", 60)
     for name in ("unexpected_count", "partial_unexpected_index_list", "success", "missing_count"):
@@ -138,7 +139,7 @@ def test_sql_that_runs_for_ever_is_stopped_and_the_next_is_not():
         expect(QUERY, unexpected_rows_query="select * from {batch} where id < 0"),
         expect(BETWEEN, column="id", min_value=0, row_condition="id >= 0"),
     )
-    first, *others = run_checks(model(), asked, rows, None, lambda: rows, AS_OF, 3)
+    first, *others = run_checks(model(), asked, Rows(rows, whole=lambda: rows), Terms(AS_OF, 3))
 
     assert time.monotonic() - started < 30
     assert (first.status, first.message) == ("error", "it ran longer than 3 s and was stopped")
@@ -152,7 +153,7 @@ def test_python_that_runs_for_long_is_stopped():
         expect("expect_column_values_to_be_dateutil_parseable", column="status"),
         expect(NOT_NULL, column="status"),
     )
-    slow, good = run_checks(model(), asked, rows, None, None, AS_OF, 0.5)
+    slow, good = run_checks(model(), asked, Rows(rows), Terms(AS_OF, 0.5))
 
     assert (slow.status, good.status) == ("error", "pass")
     assert slow.message == "it ran longer than 0.5 s and was stopped"
@@ -161,7 +162,7 @@ def test_python_that_runs_for_long_is_stopped():
 @pytest.mark.parametrize("query", ["qty / (qty - 1) > 5", "qty % (qty - 1) > 5", "qty div (qty - 1) > 5", "1 / 0 > 5"])
 def test_a_division_by_zero_is_never_a_pass(query):
     asked = (expect(QUERY, unexpected_rows_query=f"select * from {{batch}} where {query}"),)
-    (result,) = run_checks(model("id", "qty"), asked, table(id=[1], qty=[1]), None, None, AS_OF)
+    (result,) = run_checks(model("id", "qty"), asked, Rows(table(id=[1], qty=[1])), Terms(AS_OF))
 
     assert result.status == "error" and "division by zero" in result.message.lower()
 
