@@ -98,7 +98,15 @@ class Ours:
     def _run(self, as_of: datetime) -> TickResult:
         names = tuple(n for n in self._prepared.graph.order if not n.startswith("source:"))
         clock = lambda: datetime.now(timezone.utc)  # noqa: E731
-        request = Request(str(self.warehouse), as_of, names, False, 2, "benchmark", clock)
+        request = Request(
+            warehouse=str(self.warehouse),
+            as_of=as_of,
+            selected=names,
+            refresh=False,
+            threads=2,
+            holder="benchmark",
+            clock=clock,
+        )
         result = tick(self._prepared.space, self._engine, self._ledger, request, lambda _: None, self._reader)
         if not result.published:
             said = [f"{n.name}: {n.message}" for n in result.nodes if n.status == "error"]

@@ -117,7 +117,15 @@ class Year:
         began = time.process_time()
         clock = lambda: datetime.now(timezone.utc)  # noqa: E731
         names = tuple(n for n in self.prepared.graph.order if not n.startswith("source:"))
-        request = Request(self.ledger.warehouse, at, names, False, 2, "{}", clock)
+        request = Request(
+            warehouse=self.ledger.warehouse,
+            as_of=at,
+            selected=names,
+            refresh=False,
+            threads=2,
+            holder="{}",
+            clock=clock,
+        )
         result = tick(self.prepared.space, self.engine, self.ledger, request, lambda _: None)
         write_receipts(self.ledger.warehouse, result, "duckdb", clock())
         spent = time.process_time() - began

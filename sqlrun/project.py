@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sqlrun.errors import Place
+from sqlrun.runtime.limits import STATEMENT_TIMEOUT
 
 # What a YAML or TOML scalar, list or mapping becomes: plain Python values.
 Value = object
@@ -14,8 +15,6 @@ Row = Mapping[str, Value]
 CRITICAL, WARNING, INFO = SEVERITIES = ("critical", "warning", "info")
 # What follows where it fails: the tick isn't published, it is told, or its rows leave at landing.
 FAIL, WARN, QUARANTINE = ON_FAIL = ("fail", "warn", "quarantine")
-# What one check may take, in seconds, where the profile says nothing.
-CHECK_TIMEOUT = 60
 
 
 def follows(severity: str) -> str:
@@ -354,12 +353,16 @@ class Profile:
     name: str
     engine: str  # spark | duckdb | auto
     warehouse: str
-    threads: int
-    settings: Mapping[str, str]
+    threads: int = 2
+    settings: Mapping[str, str] = field(default_factory=dict)
     maintain_every: int = 288
     keep_ticks: int = 2016
     alerts: Alerts = Alerts()
-    check_timeout: int = CHECK_TIMEOUT
+    check_timeout: int = 60
     landing: str = ""  # spark | duckdb: what new landing tables begin with, for `auto`
-    statement_timeout: int = 1800
+    statement_timeout: int = STATEMENT_TIMEOUT
     stop_grace: int = 1
+
+
+# What holds where a profile says nothing.
+DEFAULTS = Profile("", "", "")

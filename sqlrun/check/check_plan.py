@@ -11,7 +11,7 @@ from sqlrun.expectations.catalogue import CATALOGUE, VOLUME
 from sqlrun.expectations.validate import scope
 from sqlrun.expectations.values import columns_of, families, number
 from sqlrun.load.constraints import RELATIONSHIPS
-from sqlrun.project import CHECK_TIMEOUT, Expectation, Model
+from sqlrun.project import DEFAULTS, Expectation, Model
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,7 +39,7 @@ class Terms:
     """
 
     as_of: datetime
-    check_timeout: float = CHECK_TIMEOUT
+    check_timeout: float = DEFAULTS.check_timeout
     evaluator: str = "auto"
 
 

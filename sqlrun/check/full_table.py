@@ -16,7 +16,7 @@ from sqlrun.expectations.values import columns_of
 from sqlrun.incremental.compile import Compiled
 from sqlrun.load.constraints import RELATIONSHIPS
 from sqlrun.plan.plan import Workspace
-from sqlrun.project import CHECK_TIMEOUT, Column, Expectation, Model
+from sqlrun.project import DEFAULTS, Column, Expectation, Model
 from sqlrun.publish.environment_paths import print_of
 from sqlrun.publish.reader import relation
 from sqlrun.publish.table_state import Published, TableState
@@ -53,7 +53,7 @@ def check_table(
     model: Compiled,
     expectations: tuple[Expectation, ...],
     meaning: str,
-    check_timeout: float = CHECK_TIMEOUT,
+    check_timeout: float = DEFAULTS.check_timeout,
 ) -> Checked:
     """Evaluate a model's checks on all public rows of its table at a tick; what can't be evaluated is an error.
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from sqlrun.errors import Place, Problem, ProjectError
 from sqlrun.load.forbidden_names import path_fault
 from sqlrun.load.yaml_reader import Reader, did_you_mean
-from sqlrun.project import Alerts, Profile
+from sqlrun.project import DEFAULTS, Alerts, Profile
 
 KEYS = (
     "engine", "warehouse", "threads", "settings", "maintain_every", "keep_ticks", "check_timeout", "alerts", "landing",
@@ -44,9 +44,9 @@ def load(root: Path, name: str) -> Profile:
     engine = _engine(reader, top)
     warehouse = _warehouse(reader, top, root)
     _check_path(reader, top, warehouse, engine)
-    threads = _number(reader, top, "threads", 2, (1, MOST_THREADS))
-    every = _number(reader, top, "maintain_every", 288, (0, MOST_TICKS))
-    keep = _number(reader, top, "keep_ticks", 2016, (1, MOST_TICKS))
+    threads = _number(reader, top, "threads", DEFAULTS.threads, (1, MOST_THREADS))
+    maintain_every = _number(reader, top, "maintain_every", DEFAULTS.maintain_every, (0, MOST_TICKS))
+    keep_ticks = _number(reader, top, "keep_ticks", DEFAULTS.keep_ticks, (1, MOST_TICKS))
     settings: dict[str, str] = {}
     raw = top.get("settings")
     if raw is not None and not isinstance(raw, dict):
@@ -56,13 +56,27 @@ def load(root: Path, name: str) -> Profile:
     for key in raw or {}:
         settings[key] = _expanded(reader, raw, key)
     alerts = _alerts(reader, top)
-    check = _number(reader, top, "check_timeout", 60, (1, LONGEST_CHECK))
+    check_timeout = _number(reader, top, "check_timeout", DEFAULTS.check_timeout, (1, LONGEST_CHECK))
     landing = _landing(reader, top, engine)
-    statement = _number(reader, top, "statement_timeout", 1800, (1, LONGEST_STATEMENT))
-    grace = _number(reader, top, "stop_grace", 1, (0, LONGEST_GRACE))
+    most = (1, LONGEST_STATEMENT)
+    statement_timeout = _number(reader, top, "statement_timeout", DEFAULTS.statement_timeout, most)
+    stop_grace = _number(reader, top, "stop_grace", DEFAULTS.stop_grace, (0, LONGEST_GRACE))
     if reader.problems:
         raise ProjectError(reader.problems)
-    return Profile(name, engine, warehouse, threads, settings, every, keep, alerts, check, landing, statement, grace)
+    return Profile(
+        name=name,
+        engine=engine,
+        warehouse=warehouse,
+        threads=threads,
+        settings=settings,
+        maintain_every=maintain_every,
+        keep_ticks=keep_ticks,
+        alerts=alerts,
+        check_timeout=check_timeout,
+        landing=landing,
+        statement_timeout=statement_timeout,
+        stop_grace=stop_grace,
+    )
 
 
 def refusal(root: Path, name: str, refused: Mapping[str, str]) -> ProjectError:

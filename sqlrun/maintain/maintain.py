@@ -48,8 +48,8 @@ class Progress:
     warehouse: str
     bases: Mapping[str, int]
     still: Callable[[], None]
-    accept_lost: bool = False  # land although files of the source are gone
-    check_timeout: int = 60
+    accept_lost: bool  # land although files of the source are gone
+    check_timeout: int
     pinned: Future[int] = field(default_factory=Future)
     lock: threading.Lock = field(default_factory=threading.Lock)
     history: History = field(init=False)

@@ -182,21 +182,20 @@ class Session:
             self.console.tell(event)
             artifacts.tell(event)
 
-        target, accept = self.target, options["accept_lost_files"]
-        still = partial(self._still, holder)
+        target, still = self.target, partial(self._still, holder)
         request = Request(
-            target.warehouse,
-            as_of,
-            self.names,
-            refresh,
-            target.threads,
-            holder,
-            self.clock,
-            accept,
-            still,
-            self._say,
-            target.check_timeout,
-            self._keep,
+            warehouse=target.warehouse,
+            as_of=as_of,
+            selected=self.names,
+            refresh=refresh,
+            threads=target.threads,
+            holder=holder,
+            clock=self.clock,
+            accept_lost=options["accept_lost_files"],
+            still=still,
+            say=self._say,
+            check_timeout=target.check_timeout,
+            published=self._keep,
         )
         self._progress = None
         for text in unread_files.told(self.root, self.prepared.nouns.sources):

@@ -16,6 +16,7 @@ from sqlrun.maintain.maintain import Progress
 from sqlrun.operations import doctor
 from sqlrun.plan import environment_sharing
 from sqlrun.plan.plan import NOTHING, TickPlan, Workspace, tick_plan
+from sqlrun.project import DEFAULTS
 from sqlrun.publish import environments
 from sqlrun.publish.environment_paths import Around
 from sqlrun.publish.ledger import Ledger
@@ -31,7 +32,7 @@ def forget(progress: Progress) -> None:
     """Keep nothing of a tick that was published."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """What a tick is asked to do; `clock` tells the time of the day, for records alone.
 
@@ -50,7 +51,7 @@ class Request:
     accept_lost: bool = False  # land although files of a source are gone
     still: Callable[[], None] = alone
     say: Callable[[str], None] = lambda _: None
-    check_timeout: int = 60
+    check_timeout: int = DEFAULTS.check_timeout
     published: Callable[[Progress], None] = forget
 
 
@@ -134,9 +135,17 @@ def _progress(
     states: dict[str, TableState],
     request: Request,
 ) -> Progress:
-    accept, timeout = request.accept_lost, request.check_timeout
     return Progress(
-        space, engine, reader or engine, plan, states, request.warehouse, {}, request.still, accept, timeout
+        space=space,
+        engine=engine,
+        reader=reader or engine,
+        plan=plan,
+        states=states,
+        warehouse=request.warehouse,
+        bases={},
+        still=request.still,
+        accept_lost=request.accept_lost,
+        check_timeout=request.check_timeout,
     )
 
 

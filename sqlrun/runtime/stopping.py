@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
+from sqlrun.runtime.limits import STATEMENT_TIMEOUT
+
 INTERRUPTED = 130
 STOPPED = "sqlrun: stopped before the end"
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -24,8 +26,6 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 PATIENCE = 0.7
 # Seconds between two interrupts: one that comes between two statements is lost.
 AGAIN = 0.05
-# Seconds that a statement may take where no profile says otherwise.
-LONGEST = 1800
 # How long a statement that doesn't heed interrupts may go on, beyond as long again as its limit.
 OVERDUE = 60.0
 
@@ -49,7 +49,7 @@ class _Watch:
         self.running: set[Limited] = set()
         self.ours = self.theirs = -1
         self.started = False
-        self.longest = float(LONGEST)
+        self.longest = float(STATEMENT_TIMEOUT)
         self.reset()
 
     def reset(self) -> None:
@@ -187,9 +187,9 @@ def limited(interrupt: Callable[[], object], seconds: float | None = None) -> It
             watch.running.discard(one)
 
 
-def limit_statements(seconds: float) -> None:
+def limit_statements(statement_timeout: float) -> None:
     """Set how long a statement may take in this process."""
-    _watch.longest = seconds
+    _watch.longest = statement_timeout
 
 
 def out_of_time(one: Limited) -> str:

@@ -58,7 +58,10 @@ def send(site: Site, name: str, *ids: str) -> None:
 
 
 def build(site: Site, number: int = 1, *, refresh: bool = False, accept: bool = False) -> TickResult:
-    request = Request(site.warehouse, START + number * FIVE, ("stg",), refresh, 1, "test", lambda: START, accept)
+    request = Request(
+        warehouse=site.warehouse, as_of=START + number * FIVE, selected=("stg",), refresh=refresh, threads=1,
+        holder="test", clock=lambda: START, accept_lost=accept,
+    )  # fmt: skip
     return tick(site.prepared.space, site.engine, site.ledger, request, site.events.append)
 
 

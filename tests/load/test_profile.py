@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from sqlrun.check.check_plan import Terms
 from sqlrun.cli.main import main
 from sqlrun.engines import factory as engine_factory
 from sqlrun.errors import ProjectError
 from sqlrun.load import profile
+from sqlrun.project import DEFAULTS
 from tests.support import shops
+from tests.support.script import START
 
 ROOT = Path(__file__).parents[2]
 
@@ -32,6 +36,14 @@ def test_the_environment_fills_values_in(tmp_path, monkeypatch):
     assert (found.name, found.engine, found.threads) == ("own", "spark", 3)
     assert found.warehouse == str(tmp_path.resolve() / "x" / "lake" / "y")
     assert found.settings == {"a.b": "lake-${LAKE}", "c": "true", "d": "4"}
+
+
+def test_what_is_left_out_is_what_profiles_have_by_default(tmp_path):
+    found = profile.load(write(tmp_path, "engine: duckdb\nwarehouse: lake\n"), "own")
+
+    given = {"name": found.name, "engine": found.engine, "warehouse": found.warehouse}
+    assert found == replace(DEFAULTS, **given)
+    assert Terms(START).check_timeout == DEFAULTS.check_timeout
 
 
 @pytest.mark.parametrize("line", ["engine: ${SECRET}", "threads: ${SECRET}", "warehouse: 's3://${SECRET}'"])

@@ -105,8 +105,9 @@ class Site:
     ) -> TickResult:
         names = select or tuple(n for n in self.prepared.graph.order if not n.startswith("source:"))
         request = Request(
-            self.warehouse, as_of, names, refresh, 2, "test", now, accept_lost, published=self.published.append
-        )
+            warehouse=self.warehouse, as_of=as_of, selected=names, refresh=refresh, threads=2, holder="test", clock=now,
+            accept_lost=accept_lost, published=self.published.append,
+        )  # fmt: skip
         return tick(self.prepared.space, self.engine, self.ledger, request, self.events.append)
 
     def rows(self, name: str) -> list[dict[str, Any]]:
