@@ -42,7 +42,7 @@ class Fed(Session):
             raise
         if code and self._last is not None:
             told = [f"{node.name}: {node.message}" for node in self._last.nodes if node.status == "error"]
-            told += [f"{c.model}: {c.type} {c.message}" for c in self._last.checks if c.status in ("fail", "error")]
+            told += [f"{c.model}: {c.type} {c.message}" for c in self._last.checks if c.status.blocks]
             self._answer({"error": "the tick was not published: " + "; ".join(told)})
         return code
 

@@ -240,6 +240,9 @@ def test_each_style_sheet_knows_the_classes() -> None:
     report, history = ((PACKAGE / "report" / "pages" / f"{name}.html.j2").read_text() for name in ("report", "history"))
     assert [one for one in RANKED if f".rank{one.rank} {{" not in report] == []
     assert [one for one in RANKED if f"path.{one.css} {{" not in history] == []
+    for one in Outcome:
+        rules = {Level.GOOD: [f".tag.{one.css}"], Level.WARNING: [f".tag.{one.css}"], Level.BLOCKS: [f".{one.css}"]}
+        assert [rule for rule in rules.get(one.level, []) if not re.search(rf"{re.escape(rule)}[ ,]", report)] == []
     served = (PACKAGE / "serve" / "pages" / "operator.css").read_text()
     for level in (Level.WARNING, Level.BLOCKS):
         assert f"article.{level.css} {{" in report and f"article.{level.css} {{" in history
