@@ -1,7 +1,7 @@
-"""Whose turn it is: the engine that carries out a table's statement of a tick. Shell: the engines, receipts, files.
+"""The engine that carries out a table's statement of a tick. Shell: the engines, files.
 
-Where the profile names one engine, it is that one. With `engine: auto` DuckDB maintains what it can do as Spark would,
-and sooner; what only Spark can do, and what it is predicted to do sooner, is Spark's.
+Where the profile names one engine, it is that one. With `engine: auto` DuckDB maintains what it can do as Spark would;
+what only Spark can do, and what is many times as large as DuckDB's memory, is Spark's.
 """
 
 from __future__ import annotations
@@ -19,10 +19,8 @@ from sqlrun.errors import EngineError, UnsuitedError
 from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.stages import Stage
 from sqlrun.incremental.statements import Tick
-from sqlrun.plan import engine_cost
-from sqlrun.plan.engine_cost import Chosen, Work
+from sqlrun.plan.engine_choice import too_large
 from sqlrun.plan.strategy_cost import FEW, USUAL
-from sqlrun.system_tables import receipts
 
 if TYPE_CHECKING:
     from sqlrun.maintain.maintain import Progress
@@ -46,28 +44,20 @@ def of_table(progress: Progress, stage: Stage, tick: Tick, changed: int) -> Turn
         return Turn(engine)
     if stage.model in engine.alone:
         return Turn(engine.spark, f"{stage.name} is maintained by Spark: {engine.alone[stage.model]}")
-    work = _work(progress, stage, tick, changed)
-    if work.rows < FEW:
-        return Turn(engine.duckdb)  # nobody waits for Spark for so few rows, whatever receipts say
-    chosen = _chosen(progress, engine, work)
-    return Turn(engine.spark if chosen.engine == "spark" else engine.duckdb, engine_cost.told(stage.name, chosen))
+    why = too_large(_volume(progress, stage, tick, changed), engine.memory)
+    if why:
+        return Turn(engine.spark, f"{stage.name} is maintained by Spark in this tick: {why}")
+    return Turn(engine.duckdb)
 
 
-def _chosen(progress: Progress, engine: AutoEngine, work: Work) -> Chosen:
-    past = receipts.past(progress.warehouse, progress.plan.env)
-    return engine_cost.choose(work, past, engine.memory, spark_is_up=engine.spark_is_up)
-
-
-def _work(progress: Progress, stage: Stage, tick: Tick, changed: int) -> Work:
-    """Say what the statement will read; sizes of tables are looked up where they matter."""
+def _volume(progress: Progress, stage: Stage, tick: Tick, changed: int) -> int:
+    """Return how many bytes of files the statement will read; 0 where they are few, and no table is looked up."""
     whole = tick.fresh or tick.whole or stage.method == "full"
     rows = round(changed * max(USUAL[stage.method], 1.0))
     if not whole and rows < FEW:
-        return Work(stage.name, changed, rows)
+        return 0
     inputs, volume = _held(progress, stage, changed)
-    if whole:
-        return Work(stage.name, changed, inputs, volume, whole=True)
-    return Work(stage.name, changed, rows, round(volume * min(1.0, rows / max(inputs, 1))))
+    return volume if whole else round(volume * min(1.0, rows / max(inputs, 1)))
 
 
 def _held(progress: Progress, stage: Stage, changed: int) -> tuple[int, int]:

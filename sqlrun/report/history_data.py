@@ -17,13 +17,13 @@ from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.incremental.landing.query import LANDED_AT, REASON
 from sqlrun.outcome import BLOCKING, RANKED, Level, Outcome, listed, read
-from sqlrun.plan.engine_cost import LONGEST, MOST_ROWS
 from sqlrun.publish.ledger import Entry, Ledger
 from sqlrun.publish.reader import QUARANTINE, find
 from sqlrun.publish.table_state import Published
 from sqlrun.report.measure_labels import named, order
 from sqlrun.report.trends import CheckPast, Grid, Line, Moment, filled, grid, why
 from sqlrun.system_tables import check_results, measures, receipts
+from sqlrun.system_tables.receipts import LONGEST, MOST_ROWS
 
 # So many ticks are looked at: a week of five minutes. So many checks are drawn.
 TICKS = 2016

@@ -18,7 +18,6 @@ from sqlrun.engines.delta import table_pool
 from sqlrun.errors import EngineError, first_line
 from sqlrun.events import TickResult
 from sqlrun.outcome import Level
-from sqlrun.plan.engine_cost import LONGEST, MOST_ROWS, Past
 from sqlrun.publish.environment_paths import books
 from sqlrun.runtime import arrow_rows
 from sqlrun.runtime.lru import Recent
@@ -47,6 +46,8 @@ COLUMNS = (
     *(StoredColumn(name, "double" if name == "seconds" else "bigint") for name in COSTS),
 )
 COMPACT_EVERY = 100
+# Beyond anything that a tick took: such a receipt is no receipt.
+LONGEST, MOST_ROWS = 7 * 86_400.0, 1e13
 
 
 def path_of(warehouse: str, env: str = "") -> str:
@@ -155,11 +156,6 @@ def _possible(value: object, most: float) -> float:
 def read_for_changes(warehouse: str, table: str, strategy: str) -> list[tuple[int | None, int | None]]:
     """List how many rows past ticks read for how many changed ones of a table's inputs, newest last."""
     return _advised(warehouse, "").reads(table, strategy)
-
-
-def past(warehouse: str, env: str = "") -> tuple[Past, ...]:
-    """List what tables took in past ticks, newest last, for a prediction; nothing where receipts can't be read."""
-    return _advised(warehouse, env).past()
 
 
 # One thread reads, the others wait for what it finds.

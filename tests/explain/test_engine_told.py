@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from unittest import mock
 
 import pytest
 
@@ -12,10 +11,8 @@ from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.explain import explain_engine
 from sqlrun.incremental.compile import Compiled
 from sqlrun.maintain import engine_selection
-from sqlrun.plan.engine_cost import Past
 from sqlrun.plan.plan import TickPlan, tick_plan
 from sqlrun.project import Profile
-from sqlrun.system_tables import receipts
 from tests.engines.test_landed_elsewhere import LINE
 from tests.run.test_machine import project
 from tests.support.projects import Site
@@ -53,13 +50,10 @@ def test_nothing_is_said_where_there_is_no_choice(site: Site) -> None:
         assert explain_engine.of_plan(plan_of(site), ["stg_sales"], profile(site, engine), {}) == {}
 
 
-def test_explain_gives_both_predictions(site: Site) -> None:
+def test_explain_gives_the_rule(site: Site) -> None:
     (said,) = explain_engine.of_model(of(site, "stg_sales"), profile(site), {}).values()
 
-    assert said == (
-        "duckdb for 1,000 changed rows: about 0.1 s; duckdb for 1,000,000: about 3 s, spark about 24 s, Spark's start "
-        "included; by what is usual on two cores, each tick anew"
-    )
+    assert said == "duckdb; spark in a tick that works on more than 4 times DuckDB's memory_limit"
 
 
 def test_explain_names_what_runs_on_spark_alone(site: Site) -> None:
@@ -91,13 +85,3 @@ def test_plan_names_the_engine_of_what_is_built(site: Site) -> None:
     assert before == {"stg_lines": "duckdb", "fct_slots": "spark, as hash() runs on Spark alone"}
     assert after["stg_lines"] == after["stg_sales"] == after["mart_hour"] == "duckdb"
     assert tight["stg_sales"] == "spark, as about 0.0 GiB to work on, DuckDB may use 0.0 GiB"
-
-
-def test_explain_goes_by_receipts_as_a_tick_does(site: Site) -> None:
-    """A large change of what was slow is Spark's; a small one is DuckDB's, whatever receipts say."""
-    slow = tuple(Past("duckdb", "stg_sales", 1_000_000 * n, 2_000_000 * n, 90.0 * n) for n in (1, 2, 3, 4))
-    with mock.patch.object(receipts, "past", return_value=slow):
-        (said,) = explain_engine.of_model(of(site, "stg_sales"), profile(site), {}).values()
-
-    assert said.startswith("duckdb for 1,000 changed rows: about 0.1 s; spark for 1,000,000: about 24 s, duckdb about ")
-    assert said.endswith("; by 4 ticks of its own, each tick anew")

@@ -23,7 +23,6 @@ from sqlrun.errors import EngineError, UnsuitedError
 from sqlrun.events import StageReceipt, TickResult
 from sqlrun.land import land
 from sqlrun.maintain import engine_selection
-from sqlrun.plan.engine_cost import Past
 from sqlrun.system_tables import receipts
 from tests.engines.test_landed_elsewhere import LINE
 from tests.run.test_machine import project
@@ -140,20 +139,6 @@ def test_what_does_not_fit_the_memory_goes_to_spark(site: Site) -> None:
     )
 
 
-@pytest.mark.usefixtures("large")
-def test_receipts_of_the_warehouse_decide(site: Site) -> None:
-    """Where DuckDB has been slow, Spark's turn comes; the next prediction may say otherwise again."""
-    slow = [Past("duckdb", name, 1, 1_000, 900.0) for name in ("stg_sales", "mart_best") for _ in range(9)]
-    with mock.patch.object(receipts, "past", return_value=tuple(slow)):
-        first = site.tick(START)
-    site.write("1.jsonl", [LINE % "c"])
-    second = site.tick(START + FIVE)
-
-    assert {"stg_sales", "mart_best"} <= by(first, "spark")
-    assert by(second, "spark") == set()
-    assert second.published and differences(site, START + FIVE) == {}
-
-
 def test_a_table_is_sized_without_what_was_just_committed(site: Site, large: None) -> None:
     """As long as that is little: what its input's files were before the tick needn't be read back."""
     site.write("more.jsonl", [LINE % f"m{n}" for n in range(9)])
@@ -184,7 +169,8 @@ def test_receipts_keep_the_engine_of_each_table(site: Site) -> None:
     engine_of(site).alone = {"mart_best": WHY}
     receipts.write(site.warehouse, site.tick(START), "duckdb", now())
 
-    found = {one.table: one.engine for one in receipts.past(site.warehouse)}
+    rows = delta_table.open_table(receipts.path_of(site.warehouse)).to_pyarrow_table().to_pylist()
+    found = {row["table"]: row["engine"] for row in rows}
 
     assert found["mart_best"] == "spark" and found["stg_lines"] == found["stg_sales"] == "duckdb"
 
@@ -194,7 +180,7 @@ def test_receipts_that_cannot_be_read_are_no_receipts(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (folder / f"{0:020}.json").write_text("torn")
 
-    assert receipts.past(str(tmp_path)) == ()
+    assert receipts.read_for_changes(str(tmp_path), "fct", "merge") == []
 
 
 def running_out(name: str, *, after: bool = False) -> Any:

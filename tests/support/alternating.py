@@ -11,8 +11,8 @@ from unittest import mock
 
 from sqlrun.engines.auto import AutoEngine
 from sqlrun.engines.spark.engine import SparkEngine
+from sqlrun.incremental.stages import Stage
 from sqlrun.maintain import engine_selection
-from sqlrun.plan.engine_cost import Chosen, Name, Work
 
 
 def auto(engine: SparkEngine, **given: Any) -> AutoEngine:
@@ -31,12 +31,11 @@ def at_random(seed: str, share: float = 0.5) -> Iterator[list[str]]:
     drawn: list[str] = []
     turn: Counter[str] = Counter()
 
-    def chosen(_progress: Any, _engine: Any, work: Work) -> Chosen:
-        turn[work.table] += 1
-        some = random.Random(f"{seed} {work.table} {turn[work.table]}")
-        name: Name = "spark" if some.random() < share else "duckdb"
-        drawn.append(name)
-        return Chosen(name, 2.0, 1.0)
+    def volume(_progress: Any, stage: Stage, *_: Any) -> int:
+        turn[stage.name] += 1
+        some = random.Random(f"{seed} {stage.name} {turn[stage.name]}")
+        drawn.append("spark" if some.random() < share else "duckdb")
+        return 1 << 60 if drawn[-1] == "spark" else 0
 
-    with mock.patch.object(engine_selection, "FEW", 0), mock.patch.object(engine_selection, "_chosen", chosen):
+    with mock.patch.object(engine_selection, "_volume", volume):
         yield drawn

@@ -16,16 +16,14 @@ from hypothesis import strategies as st
 
 from sqlrun.errors import EngineError
 from sqlrun.plan import strategy_cost
-from sqlrun.plan.engine_cost import MOST_ROWS, USUAL, Past, Work, choose
 from sqlrun.runtime.lru import Recent
 from sqlrun.system_tables import receipts
+from sqlrun.system_tables.receipts import MOST_ROWS
 from tests.system_tables.test_receipts import AT, result
 
-WORK = Work("fct", changed=5_000_000, rows=20_000_000, bytes=1 << 30)
 odd: st.SearchStrategy[Any] = (
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3) | st.just(10**400) | st.dates()
 )
-past = st.builds(Past, st.sampled_from(["duckdb", "spark", "flink"]) | odd, st.just("fct") | odd, odd, odd, odd)
 FOREIGN = {
     "other columns": pa.table({"name": ["x"], "day": [date(2026, 1, 1)]}),
     "texts for numbers": pa.table({
@@ -47,16 +45,6 @@ FOREIGN = {
 UNFIT = ("other columns", "texts for numbers")
 
 
-@pytest.mark.slow
-@given(st.lists(past, max_size=12), st.none() | st.integers(), st.booleans())
-def test_any_receipts_give_a_prediction(found: list[Past], memory: int | None, spark_is_up: bool) -> None:
-    """Whatever they say, both costs stay numbers that can be compared, and one of the engines is chosen."""
-    chosen = choose(WORK, found, memory, spark_is_up=spark_is_up)
-
-    assert chosen.engine in USUAL
-    assert all(math.isfinite(seconds) and seconds > 0 for seconds in (chosen.duckdb, chosen.spark))
-
-
 @given(st.lists(st.tuples(odd, odd)))
 @pytest.mark.slow
 def test_any_receipts_give_an_amplification_or_none(found: list[tuple[Any, Any]]) -> None:
@@ -71,10 +59,8 @@ def test_a_foreign_table_of_receipts_gives_no_advice(tmp_path: Path, kind: str) 
     """What a tick adds to it fails as an error that the build tells and goes on after, or fits."""
     write_deltalake(receipts.path_of(str(tmp_path)), FOREIGN[kind])
 
-    found = receipts.past(str(tmp_path))
     rates = receipts.read_for_changes(str(tmp_path), "fct", "merge")
 
-    assert choose(WORK, found, None, spark_is_up=True) == choose(WORK, (), None, spark_is_up=True)
     assert strategy_cost.amplification(rates) is None
     with pytest.raises(EngineError, match="receipts of tick 1 can't be written") if kind in UNFIT else nullcontext():
         receipts.write(str(tmp_path), result(1, "a"), "duckdb", AT)
@@ -122,7 +108,6 @@ def test_receipts_of_another_version_tell_of_no_tick(tmp_path: Path) -> None:
     spoil(str(tmp_path), "of another version")
 
     assert receipts.totals(str(tmp_path)) == {}
-    assert receipts.past(str(tmp_path)) == ()
 
 
 @pytest.mark.parametrize("torn", ["log", "file", "folder"])
@@ -141,7 +126,6 @@ def test_torn_receipts_give_no_advice(tmp_path: Path, torn: str) -> None:
             folder.rmdir()
             folder.write_text("a file")
 
-    assert receipts.past(str(tmp_path)) == ()
     assert receipts.read_for_changes(str(tmp_path), "a", "merge") == []
 
 
@@ -159,10 +143,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-def read_anew(warehouse: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Past, ...]:
-    with monkeypatch.context() as patch:
-        patch.setattr(receipts, "_known", Recent(4))
-        return receipts.past(str(warehouse))
+def reads(warehouse: Path, *tables: str) -> list[int]:
+    """Count the receipts that are known of each table."""
+    return [len(receipts.read_for_changes(str(warehouse), table, "merge")) for table in tables]
 
 
 def test_a_process_that_ticks_reads_the_past_once(
@@ -170,23 +153,21 @@ def test_a_process_that_ticks_reads_the_past_once(
 ) -> None:
     """Each of a tick's tables asks for it, in threads, and each tick adds to it."""
     receipts.write(str(tmp_path), result(1, "a"), "duckdb", AT)
-    first = receipts.past(str(tmp_path))
-    assert first == receipts.past(str(tmp_path)) != ()
+    assert reads(tmp_path, "a") == reads(tmp_path, "a") == [1]
     receipts.write(str(tmp_path), result(2, "a", "b"), "duckdb", AT)
     receipts.write(str(tmp_path), result(3, "b"), "spark", AT)
-    found = receipts.past(str(tmp_path))
-    assert receipts.past(str(tmp_path), "dev") == ()
+    found = reads(tmp_path, "a", "b")
     assert asked == [""]
 
-    assert found == read_anew(tmp_path, monkeypatch)
-    assert [(one.engine, one.table) for one in found[1:]] == [("duckdb", "a"), ("duckdb", "b"), ("spark", "b")]
+    monkeypatch.setattr(receipts, "_known", Recent(4))
+    assert found == reads(tmp_path, "a", "b") == [2, 2]
     assert receipts.read_for_changes(str(tmp_path), "b", "merge") == [(7, 0), (7, 0)]
 
 
 @pytest.mark.parametrize("other", ["before", "between"])
 def test_receipts_that_another_process_wrote_are_read(tmp_path: Path, asked: list[str], other: str) -> None:
     receipts.write(str(tmp_path), result(1, "a"), "duckdb", AT)
-    assert len(receipts.past(str(tmp_path))) == 1
+    assert reads(tmp_path, "a") == [1]
 
     def foreign() -> None:
         rows = DeltaTable(receipts.path_of(str(tmp_path))).to_pyarrow_table()
@@ -199,11 +180,11 @@ def test_receipts_that_another_process_wrote_are_read(tmp_path: Path, asked: lis
         receipts.write(str(tmp_path), result(2, "b"), "duckdb", AT)
         foreign()
 
-    assert len(receipts.past(str(tmp_path))) == (3 if other == "before" else 4)
+    assert reads(tmp_path, "a", "b") == ([2, 1] if other == "before" else [2, 2])
     assert len(asked) == 2
 
 
 def test_receipts_that_were_compacted_say_the_same(tmp_path: Path) -> None:
     for tick in (98, 99, 100, 101):
         receipts.write(str(tmp_path), result(tick, "a"), "duckdb", AT)
-        assert len(receipts.past(str(tmp_path))) == tick - 97
+        assert reads(tmp_path, "a") == [tick - 97]
