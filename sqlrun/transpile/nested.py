@@ -186,7 +186,8 @@ CALLS: Mapping[str, Mend] = {
         "(len(arg_a) <> list_count(arg_a) or len(arg_b) <> list_count(arg_b)) then null else false end",
         "ab",
     ),
-    "cardinality": of("cardinality(arg_a)", "a"),
+    # DuckDB's own is unsigned: it can't be negated, nor have anything greater taken from it.
+    "cardinality": of("cast(cardinality(arg_a) as integer)", "a"),
     "flatten": of("case when len(arg_a) = list_count(arg_a) then flatten(arg_a) end", "a"),
     "forall": lambda a: quantified(a[0], a[1], every=True),
     "get": of("case when arg_i >= 0 then list_extract(arg_a, arg_i + 1) end", "ai"),

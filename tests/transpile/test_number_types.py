@@ -1,0 +1,52 @@
+"""Whole numbers that a function gives on DuckDB: signed, and wide enough to be computed with as Spark does."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import duckdb
+import pytest
+from sqlglot import parse_one
+
+from sqlrun.transpile import writer
+from sqlrun.transpile.dialect import DIALECT
+from tests import scalar_calls
+
+pytestmark = pytest.mark.slow
+
+KINDS = {
+    "s": "varchar", "i": "integer", "b": "bigint", "x": "double", "d": "decimal(10,2)", "da": "date",
+    "at": "timestamptz", "o": "boolean", "ia": "integer[]", "sa": "varchar[]",
+}  # fmt: skip
+# Spark's own types are as narrow.
+NARROW = {"smallint": "SMALLINT", "tinyint": "TINYINT"}
+
+
+def types() -> dict[str, set[str]]:
+    """The types that DuckDB gives each function's calls over columns of every type, where it takes them."""
+    found: dict[str, set[str]] = defaultdict(set)
+    with duckdb.connect() as connection:
+        columns = ", ".join(f"null::{kind} as {name}" for name, kind in KINDS.items())
+        connection.execute(f"set TimeZone = 'UTC'; create table called as select {columns}")
+        for call in scalar_calls.calls():
+            try:
+                text = writer.expression(parse_one(call, dialect=DIALECT), "duckdb")
+                (kind,) = connection.execute(f"select typeof({text}) from called").fetchall()[0]
+            except Exception:  # a call that one of the parsers or DuckDB refuses, which other tests are about
+                continue
+            found[call.partition("(")[0]].add(kind)
+    return found
+
+
+def test_no_function_gives_a_number_that_is_unsigned_or_narrower_than_spark_s() -> None:
+    """An unsigned one can't be negated; a byte can't be multiplied by another."""
+    found = types()
+    odd = {
+        (name, kind)
+        for name, kinds in found.items()
+        for kind in kinds
+        if kind in ("TINYINT", "SMALLINT", "HUGEINT", "UHUGEINT", "UBIGINT", "UINTEGER", "USMALLINT", "UTINYINT")
+    }
+
+    assert len(found) > 100
+    assert odd == set(NARROW.items())
