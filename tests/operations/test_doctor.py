@@ -16,6 +16,7 @@ from deltalake import DeltaTable
 import sqlrun
 from sqlrun.cli.main import main
 from sqlrun.engine_api import TableSpec
+from sqlrun.engines.delta import log_faults
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import EngineError, UsageError
@@ -371,3 +372,28 @@ def test_a_build_tells_what_it_set_aside(site: Site) -> None:
 
     assert shown.exit_code == 0, shown.output
     assert "as after a loss of power" in " ".join(shown.output.split())
+
+
+def test_a_pointer_that_delta_rs_has_written_after_spark_is_whole(site: Site) -> None:
+    """Spark leaves a checksum beside it, which is then that of another text; nobody is told of a loss of power."""
+    published = site.ledger.read().published
+    assert published is not None
+    path = f"{site.warehouse}/{published.tables['stg_sales'].path}"
+    DeltaTable(path).create_checkpoint()
+    pointer = Path(path) / "_delta_log" / "_last_checkpoint"
+    checksum = pointer.with_name("._last_checkpoint.crc")
+    text = pointer.read_text()
+    checksum.write_bytes(log_faults.checksum_of(b'{"version": 0}'))
+    assert "All is whole" in doctor(site).output
+    assert checksum.exists()
+
+    site.write("2.jsonl", lines(2))
+    shown = CliRunner().invoke(
+        main, ["--project-dir", str(site.root), "build", "--profile", "local", "--as-of", "2026-03-10T12:10"]
+    )
+
+    assert shown.exit_code == 0, shown.output
+    assert "loss of power" not in " ".join(shown.output.split())
+    assert pointer.read_text() == text
+    assert not checksum.exists()
+    assert not (Path(site.warehouse) / "_sqlrun" / "set_aside").exists()

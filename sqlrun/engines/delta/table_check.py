@@ -57,7 +57,8 @@ class Found:
     """What was found. `first`: the first version that is not whole; it and all after it may go (None: all are whole).
 
     `moves` are files to set aside, relative to the warehouse, in that order. `foreign` are commits of another writer
-    that change what the table says and were not taken back; of those that readers see `deep` alone tells.
+    that change what the table says and were not taken back; of those that readers see `deep` alone tells. `stale` are
+    checksums of Hadoop's of a file that delta-rs, which knows none, has written again since: nothing is wrong.
     """
 
     log: Log
@@ -67,6 +68,7 @@ class Found:
     moves: list[str] = field(default_factory=list)
     texts: dict[int, str] = field(default_factory=dict)
     foreign: list[Foreign] = field(default_factory=list)
+    stale: list[str] = field(default_factory=list)
 
     @property
     def refused(self) -> list[Finding]:
@@ -210,9 +212,11 @@ class Table:
             version = -1
         known = version in self.found.log.checkpoints and version not in torn
         gone = self.found.first is not None and version >= self.found.first
-        if known and not gone and self._fits(file.name, data):
-            return []
-        return [name for name in (file.name, f".{file.name}.crc") if name in self.found.log.names]
+        if not known or gone:
+            return [name for name in (file.name, f".{file.name}.crc") if name in self.found.log.names]
+        if not self._fits(file.name, data):
+            self.found.stale.append(f"{self.subject.path}/_delta_log/.{file.name}.crc")
+        return []
 
     def _fits(self, name: str, data: bytes) -> bool:
         """Tell whether a file is what Hadoop's checksum beside it says, where there is one."""
