@@ -20,7 +20,7 @@ pytestmark = [
 RIGHT = (
     "shop=r9/day=2026-01-01",
     "a b'c\"d:~#&,;(x)!@+$=y`",
-    "é日😀\u2028",
+    "é日\u2028😀",
     "__HIVE_DEFAULT_PARTITION__",
     "-r",
     "~",
