@@ -197,8 +197,8 @@ def wait(*given, **more):
     time.sleep(60)
 
 if sys.stdin.readline() == "reads":
-    from sqlrun import cli
-    cli.main.make_context = wait
+    from sqlrun.cli import main
+    main.main.make_context = wait
 else:
     import atexit
     atexit.register(wait)
@@ -227,7 +227,7 @@ def test_a_signal_before_and_after_a_command_is_told_in_a_line(where: str, sent:
 
 DEAD = """\
 import sys, threading, time
-from sqlrun import stopping
+from sqlrun.runtime import stopping
 stopping.install()
 import duckdb
 connection = duckdb.connect()

@@ -86,7 +86,7 @@ def test_no_stream_begins_when_its_time_is_over(
 ALONE = """\
 import sys
 from pathlib import Path
-from sqlrun import stopping
+from sqlrun.runtime import stopping
 from sqlrun.engines.spark.engine import SparkEngine
 from tests.spark.test_stopping_spark import EASY, QUERIES, landing
 
