@@ -1,4 +1,4 @@
 """The command line: options, arguments and help.
 
-Entry point: `main.cli`. Each command imports what it runs when it is run, so that `sqlrun --help` loads nothing.
+Entry point: `main.main`. Each command imports what it runs when it is run, so that `sqlrun --help` loads nothing.
 """

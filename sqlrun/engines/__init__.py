@@ -1,4 +1,4 @@
 """The engines: DuckDB with delta-rs, Spark with Delta Lake, and the choice between them.
 
-Entry point: `factory.engine_of`, which returns what `engine_api.Engine` declares.
+Entry point: `factory.engine_of`, which returns what `sqlrun.engine_api.Engine` declares.
 """

@@ -1,4 +1,4 @@
 """Tables about ticks: receipts, measures and results of checks, with their history.
 
-Entry points: `receipts.write`, `measures.table`, `check_results`.
+Entry points: `receipts.write`, `measures.table`, `check_results.write`.
 """

@@ -1,4 +1,4 @@
 """Spark SQL as DuckDB's SQL with the same answers, and the dialect both are written in.
 
-Entry points: `writer.expression`, `writer.identifier`, `dialect.parse`.
+Entry points: `writer.expression`, `writer.identifier`.
 """

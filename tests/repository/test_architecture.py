@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import graphlib
+import re
 import subprocess
 import sys
 from collections.abc import Collection
@@ -255,6 +256,19 @@ def test_packages_say_what_they_are() -> None:
     assert (wordless, coded) == ([], [])
     assert {package: size for package, size in sizes.items() if not 3 <= size <= 25} == {}
     assert len(list(PACKAGE.glob("*.py"))) <= 12
+
+
+def test_a_package_s_entry_points_are_there() -> None:
+    """What its docstring names as `module.name` is a name of that module."""
+    wrong = []
+    for path in filter(is_package, MODULES):
+        for module, said in re.findall(r"`(?!sqlrun\.)([a-z_]+)\.(\w+)`", ast.get_docstring(tree(path)) or ""):
+            near = [folder / f"{module}.py" for folder in (path.parent, path.parent.parent)]
+            texts = [file.read_text() for file in near if file.exists()]
+            if not any(re.search(rf"^(def |class |)({said})\b", text, re.M) for text in texts):
+                wrong.append(f"{name(path)}: {module}.{said}")
+
+    assert wrong == []
 
 
 def test_modules_stay_readable() -> None:

@@ -1,4 +1,4 @@
 """What unit tests found: differences, coverage, JUnit.
 
-Entry points: `shown`, `differences`.
+Entry points: `shown.failures`, `differences.table`.
 """
