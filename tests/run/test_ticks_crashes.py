@@ -249,7 +249,7 @@ def test_two_ledgers_race_for_one_tick(site: Site, monkeypatch: pytest.MonkeyPat
             other.pin(2, START, {}, now(), "the faster one")
         return real(app_id, tick, metadata)
 
-    monkeypatch.setattr(ledger_module.delta_files, "commit", committing)
+    monkeypatch.setattr(ledger_module.delta_table, "commit", committing)
     with pytest.raises(LockedError, match="tick 2 was taken"):
         one.pin(2, START, {}, now(), "the slower one")
 
@@ -259,7 +259,7 @@ def test_two_ledgers_race_for_one_tick(site: Site, monkeypatch: pytest.MonkeyPat
 def test_the_lock_of_another_process_is_named(tmp_path: Path) -> None:
     """Its pid is in the message; when it has died, the warehouse is free."""
     script = (
-        "import sys; from datetime import datetime, timezone; from sqlrun import lock\n"
+        "import sys; from datetime import datetime, timezone; from sqlrun.runtime import lock\n"
         f"with lock.hold({str(tmp_path)!r}, datetime.now(timezone.utc)) as me:\n"
         "    print(me, flush=True); sys.stdin.read()"
     )

@@ -68,7 +68,7 @@ def test_a_book_is_read_without_pyarrow(tmp_path: Path) -> None:
     delta_table.create(TableSpec("receipts", path, receipts.COLUMNS))
     delta_table.append_rows(delta_table.open_table(path), [{"tick": 1, "as_of": AT, "seconds": 0.5, "model": "a"}])
     code = (
-        "import sys; from sqlrun.engine_api import TableSpec; from sqlrun import receipts\n"
+        "import sys; from sqlrun.engine_api import TableSpec; from sqlrun.system_tables import receipts\n"
         f"(row,) = receipts.rows(TableSpec('receipts', {path!r}, receipts.COLUMNS), ['tick', 'as_of', 'seconds'])\n"
         "print(row['as_of'], row['seconds'], [m for m in ('pyarrow', 'numpy', 'pandas') if m in sys.modules])"
     )

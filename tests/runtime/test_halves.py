@@ -17,11 +17,11 @@ ROOT = Path(__file__).parents[2]
 CODE = """
 import os, sys
 from pathlib import Path
-from sqlrun import halves
+from sqlrun.runtime import fork
 from sqlrun.runtime.disk_cache import Cache
 from sqlrun.errors import ProjectError
 from sqlrun.pipeline import prepare
-halves.FEW = 2
+fork.FEW = 2
 os.sched_getaffinity = lambda process: {0, 1}
 root, cache = Path(sys.argv[1]), Cache.of(Path(sys.argv[1]))
 try:

@@ -35,7 +35,7 @@ def test_without_being_asked_the_plugin_collects_nothing_and_loads_nothing(tmp_p
         "import sys\n"
         "def test_light():\n"
         "    loaded = {name for name in sys.modules if name.startswith('sqlrun')}\n"
-        "    assert loaded == {'sqlrun', 'sqlrun.unit_tests', 'sqlrun.unit_tests.plugin'}\n"
+        "    assert loaded == {'sqlrun', 'sqlrun.version', 'sqlrun.unit_tests', 'sqlrun.unit_tests.plugin'}\n"
     )
     result = ran(root, "-q")
 

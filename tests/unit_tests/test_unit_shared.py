@@ -12,11 +12,11 @@ ROOT = Path(__file__).parents[2]
 # A process of its own: pytest's has threads, and no fork is made there.
 CODE = """
 import os, signal, sys
-from sqlrun import halves
+from sqlrun.runtime import fork
 from sqlrun.runtime.disk_cache import Cache
 from sqlrun.errors import Place
 from sqlrun.project import Expected, UnitTest
-from sqlrun.unit_tests import shared
+from sqlrun.unit_tests.run import shared
 from sqlrun.unit_tests.run.results import TestResult
 shared.FEW = 4
 os.sched_getaffinity = lambda process: {0, 1}
