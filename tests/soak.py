@@ -16,6 +16,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -160,15 +161,11 @@ def own_threads(process: Path) -> int:
 
     There are as many as it ever had at once, 512 at most; they end when none was wanted for ten seconds.
     """
-    return sum(not name_of(task).startswith("tokio") for task in (process / "task").iterdir())
-
-
-def name_of(task: Path) -> str:
-    """Return a thread's name; that of delta-rs' where it has ended since it was listed."""
-    try:
-        return (task / "comm").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return "tokio"
+    names = []
+    for task in (process / "task").iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):  # it has ended since it was listed
+            names.append((task / "comm").read_text())
+    return sum(not name.startswith("tokio") for name in names)
 
 
 def resident(process: str) -> int:

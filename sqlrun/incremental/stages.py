@@ -106,9 +106,6 @@ def scan_of(name: str, node: Node) -> Scan:
     return Scan(name, node.columns, tuple(known.values()), unique=node.grain())
 
 
-Declared = Callable[[str], StoredColumn | None]
-
-
 @dataclass(frozen=True, slots=True)
 class Target:
     """What the contract says of a model's own table: its columns in order, grain and partitioning."""

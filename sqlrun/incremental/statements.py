@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from sqlrun.engine_api import Append, Dialect, Merge, Overwrite, Prune, Replace, Statement, StoredColumn
-from sqlrun.incremental.algebra import Type
 from sqlrun.incremental.expressions import column, substitute
 from sqlrun.incremental.operators.aggregate import Aggregate
 from sqlrun.incremental.operators.latest import Latest, OrderKey
@@ -427,8 +426,3 @@ def _full(stage: Stage, script: Script, full_query: str) -> Statement:
         own = script.table(stage.name, "old")
         old = script.part(f"select {script.names(stage.key)} from {own}", "old_keys")
     return _replacing(stage, script, _recomputed(stage, script, source, old))
-
-
-def known_types(stage: Stage) -> dict[str, Type]:
-    """Tell the types of a stage's public columns, as its readers see them."""
-    return {c.name: Type(c.type, c.nullable) for c in stage.public}

@@ -111,17 +111,6 @@ def _depth(tree: exp.Expr) -> int:
     return depth
 
 
-def syntax_problems(rendered: Iterable[Rendered]) -> tuple[Problem, ...]:
-    """List the syntax errors alone: all that can be said while contracts are missing."""
-    problems: list[Problem] = []
-    for item in rendered:
-        try:
-            _parse(item)
-        except ProjectError as error:
-            problems.extend(error.problems)
-    return tuple(problems)
-
-
 def query(rendered: Rendered, schema: Schema, admitted: tuple[str, ...] = ()) -> Query:
     """Parse and check one model; `admitted` are the functions that the project's settings add to the list."""
     tree = _admitted(rendered, schema, admitted)

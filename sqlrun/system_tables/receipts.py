@@ -155,7 +155,7 @@ def _possible(value: object, most: float) -> float:
 
 def read_for_changes(warehouse: str, table: str, strategy: str) -> list[tuple[int | None, int | None]]:
     """List how many rows past ticks read for how many changed ones of a table's inputs, newest last."""
-    return _advised(warehouse, "").reads(table, strategy)
+    return _advised(warehouse).reads(table, strategy)
 
 
 # One thread reads, the others wait for what it finds.
@@ -165,16 +165,16 @@ _reading = threading.Lock()
 _known: Recent[delta_table.Entry, receipt_history.Advice] = Recent(4)
 
 
-def _advised(warehouse: str, env: str) -> receipt_history.Advice:
+def _advised(warehouse: str) -> receipt_history.Advice:
     try:
-        entry = delta_table.entry_of_head(path_of(warehouse, env))
+        entry = delta_table.entry_of_head(path_of(warehouse))
     except OSError:
         return receipt_history.NOTHING
     if entry is None:
         return receipt_history.NOTHING
     with _reading:
         return _known.get(
-            entry, lambda: receipt_history.NOTHING.and_of(_advice(warehouse, env, list(receipt_history.COLUMNS)))
+            entry, lambda: receipt_history.NOTHING.and_of(_advice(warehouse, "", list(receipt_history.COLUMNS)))
         )
 
 

@@ -14,10 +14,6 @@ from tests import scalar_calls
 
 pytestmark = pytest.mark.slow
 
-KINDS = {
-    "s": "varchar", "i": "integer", "b": "bigint", "x": "double", "d": "decimal(10,2)", "da": "date",
-    "at": "timestamptz", "o": "boolean", "ia": "integer[]", "sa": "varchar[]",
-}  # fmt: skip
 # Spark's own types are as narrow.
 NARROW = {"smallint": "SMALLINT", "tinyint": "TINYINT"}
 
@@ -26,7 +22,7 @@ def types() -> dict[str, set[str]]:
     """The types that DuckDB gives each function's calls over columns of every type, where it takes them."""
     found: dict[str, set[str]] = defaultdict(set)
     with duckdb.connect() as connection:
-        columns = ", ".join(f"null::{kind} as {name}" for name, kind in KINDS.items())
+        columns = ", ".join(f"{writer.cast('null', kind, 'duckdb')} as {name}" for name, kind in scalar_calls.COLUMNS)
         connection.execute(f"set TimeZone = 'UTC'; create table called as select {columns}")
         for call in scalar_calls.calls():
             try:
