@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlrun import pipeline_cache
+from sqlrun import pipeline_cache, project_files
 from sqlrun.engines.duckdb import binding
 from sqlrun.errors import Problem, ProjectError
-from sqlrun.expectations import relationships, sql_check_files, validate
+from sqlrun.expectations import relationships, validate
 from sqlrun.graph import graph
 from sqlrun.graph.graph import Graph
 from sqlrun.graph.graph import select as select_nodes
@@ -25,15 +25,10 @@ from sqlrun.project import Profile, Project
 from sqlrun.render import render
 from sqlrun.runtime.disk_cache import Cache
 from sqlrun.runtime.stopping import limit_statements
-from sqlrun.test_definitions import files as unit_files
 from sqlrun.test_definitions.upstream import problems as unit_problems
 
 if TYPE_CHECKING:
     from sqlrun.publish.ledger import Ledger
-
-
-# What is read from the project's folder by later stages than `load`.
-ATTACHED = (unit_files.attach, sql_check_files.attach)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +50,12 @@ class Prepared:
         return tuple(model.name for model in self.space.models)
 
 
-def read(root: Path, cache: Cache | None = None) -> Loaded:
-    """Read the whole project: its nouns, its unit tests, and its checks that are queries."""
-    return load.read(root, cache, ATTACHED)
-
-
 def prepare(root: Path, cache: Cache | None = None) -> Prepared:
     """Read, check and compile a project, without any engine; what `cache` knows is not done again.
 
     Raises: ProjectError with everything that is wrong, in file order.
     """
-    return _prepared(read(root, cache), cache)
+    return _prepared(project_files.read(root, cache), cache)
 
 
 def _prepared(loaded: Loaded, cache: Cache | None) -> Prepared:
@@ -114,7 +104,7 @@ def prepare_to_build(root: Path, name: str | None, cache: Cache | None = None) -
     """
     problems: list[Problem] = []
     prepared, target = None, None
-    loaded = read(root, cache)
+    loaded = project_files.read(root, cache)
     nouns = loaded.project
     try:
         prepared = _prepared(loaded, cache)

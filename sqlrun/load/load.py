@@ -53,14 +53,6 @@ class Loaded:
     contracts: Mapping[str, str]
 
 
-def project(root: Path, cache: Cache | None = None, attach: Sequence[Attach] = ()) -> Project:
-    """Read the project; raise one `ProjectError` with all problems (SR1xx)."""
-    loaded = read(root, cache, attach)
-    if loaded.problems:
-        raise ProjectError(loaded.problems)
-    return loaded.project
-
-
 def read(root: Path, cache: Cache | None = None, attach: Sequence[Attach] = ()) -> Loaded:
     """Read the project and collect its problems; a file of which `cache` knows what it says is not parsed again.
 

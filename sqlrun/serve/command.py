@@ -14,8 +14,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from sqlrun import pipeline
-from sqlrun.errors import ProjectError, UsageError
+from sqlrun import project_files
+from sqlrun.errors import UsageError
 from sqlrun.load import profile
 from sqlrun.project import Project
 from sqlrun.publish import environments
@@ -55,13 +55,6 @@ def is_loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
-def _nouns(root: Path) -> Project:
-    loaded = pipeline.read(root, Cache.of(root))
-    if loaded.problems:
-        raise ProjectError(loaded.problems)
-    return loaded.project
-
-
 def serve_command(root: Path, options: dict[str, Any], clock: Callable[[], datetime]) -> int:
     """Carry out `sqlrun serve`."""
     require_libraries()
@@ -73,7 +66,7 @@ def serve_command(root: Path, options: dict[str, Any], clock: Callable[[], datet
             f"{options['host']} is reached by others, and there is no key to know them by. Set one: {HOW}; "
             "or name a file of keys: --keys FILE; or serve on 127.0.0.1"
         )
-    nouns = _nouns(root)
+    nouns = project_files.project(root, Cache.of(root))
     target = profile.load(root, options["profile"] or nouns.profile)
     limit_statements(target.statement_timeout)
     warehouse = target.warehouse

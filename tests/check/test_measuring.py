@@ -11,13 +11,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from sqlrun import pipeline
+from sqlrun import project_files
 from sqlrun.check import measure
 from sqlrun.cli.main import main
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import Place, ProjectError
 from sqlrun.events import CheckResult, Measure, TickResult
-from sqlrun.load import load
 from sqlrun.operations import doctor
 from sqlrun.outcome import Outcome
 from sqlrun.pipeline import prepare
@@ -350,7 +349,7 @@ def test_builds_keep_their_measures_upkeep_leaves_them_and_a_rollback_takes_them
 
 def problems(root: Path) -> list[str]:
     try:
-        load.project(root, None, pipeline.ATTACHED)
+        project_files.project(root)
     except ProjectError as error:
         return [f"{problem.code} {problem.place} {problem.message}" for problem in error.problems]
     return []

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlrun import pipeline
+from sqlrun import project_files
 from sqlrun.errors import ProjectError
 from sqlrun.load import load
 from sqlrun.project import Serve
@@ -32,7 +32,7 @@ def exposure(name: str = "page", serve: str = "", **other: str) -> str:
 
 def project(folder: Path, *listed: str) -> load.Loaded:
     files = {**MODELS, "models/_exposures.yml": "exposures:\n" + "".join(listed)}
-    return pipeline.read(broken.write(folder, files))
+    return project_files.read(broken.write(folder, files))
 
 
 def problems(folder: Path, *listed: str) -> list[str]:
@@ -97,11 +97,9 @@ def test_two_exposures_can_not_give_a_table_to_different_owners(tmp_path: Path) 
 
 def test_a_project_without_exposures_serves_nothing(tmp_path: Path) -> None:
     with pytest.raises(Exception, match="no exposure says what may be served"):
-        offer(load.project(broken.write(tmp_path, MODELS), None, pipeline.ATTACHED))
+        offer(project_files.project(broken.write(tmp_path, MODELS)))
 
 
 def test_a_torn_file_is_a_problem_and_no_traceback(tmp_path: Path) -> None:
     with pytest.raises(ProjectError):
-        load.project(
-            broken.write(tmp_path, {**MODELS, "models/_exposures.yml": "exposures: [{"}), None, pipeline.ATTACHED
-        )
+        project_files.project(broken.write(tmp_path, {**MODELS, "models/_exposures.yml": "exposures: [{"}))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlrun import pipeline
+from sqlrun import project_files
 from sqlrun.errors import Place, Problem, ProjectError
 from sqlrun.load import load, seed_fields
 from sqlrun.load.yaml_reader import Reader, plain
@@ -22,7 +22,7 @@ SEED = "seeds:\n  - name: {0}\n    description: Rows.\n    columns:\n"
 
 
 def codes(root: Path) -> list[str]:
-    return [problem.code for problem in pipeline.read(root).problems]
+    return [problem.code for problem in project_files.read(root).problems]
 
 
 def test_settings_cascade_from_folder_to_contract(tmp_path):
@@ -45,8 +45,8 @@ at_worst = "merge"
         {"staging/orders/a": "select 1", "staging/b": "select 1", "c": "select 1", "x/staging/d": "select 1"}
     )
     own = contract("a", extra="    config: {materialized: table, partition_by: id, tags: [own]}")
-    project = load.project(
-        write(tmp_path, {"pyproject.toml": toml, **files, "models/staging/orders/a.yml": own}), None, pipeline.ATTACHED
+    project = project_files.project(
+        write(tmp_path, {"pyproject.toml": toml, **files, "models/staging/orders/a.yml": own})
     )
     configs = {model.name: model.config for model in project.models}
 
@@ -76,7 +76,9 @@ models:
       - {name: c, data_type: "array<struct<x: int, y: string>>", description: C., nulls: false}
       - {name: d, data_type: int, description: D.}
 """
-    model = load.project(write(tmp_path, {**models({"orders": "select 1"}), "models/orders.yml": text})).models[0]
+    model = project_files.project(
+        write(tmp_path, {**models({"orders": "select 1"}), "models/orders.yml": text})
+    ).models[0]
 
     assert model.description == "One row\nan order.".replace("\n", " ")
     assert (model.grain, model.repeats, model.contract_file) == (("order_id",), True, "models/orders.yml")
@@ -116,7 +118,7 @@ unit_tests:
     )
     files = models({"sums": "select {{ var('hours', 1) }} as id"})
     files["models/sums.yml"] += tests
-    project = load.project(write(tmp_path, {**files, "models/_sources.yml": source}), None, pipeline.ATTACHED)
+    project = project_files.project(write(tmp_path, {**files, "models/_sources.yml": source}))
     test = project.models[0].unit_tests[0]
 
     assert (test.as_of, test.vars, test.place) == (
@@ -139,7 +141,9 @@ def test_a_suite_has_defaults(tmp_path):
   - {type: expect_b, severity: warning, description: Why.}
   - {type: expect_c, on_fail: quarantine}
 """
-    found = load.project(write(tmp_path, {**models({"marts/a": "select 1"}), "expectations/marts/a.yml": suite})).suites
+    found = project_files.project(
+        write(tmp_path, {**models({"marts/a": "select 1"}), "expectations/marts/a.yml": suite})
+    ).suites
 
     assert [(e.type, e.severity, e.on_fail) for e in found[0].expectations] == [
         ("expect_a", "critical", "fail"),
@@ -206,7 +210,7 @@ def test_a_spreadsheets_csv_is_read(tmp_path):
     write(tmp_path, {"seeds/a.yml": SEED.format("a") + columns})
     (tmp_path / "seeds/a.csv").write_bytes(b"\xef\xbb\xbfid\r\n1\r\n2\r\n")
 
-    assert load.project(tmp_path, None, pipeline.ATTACHED).seeds[0].rows == (("1",), ("2",))
+    assert project_files.project(tmp_path).seeds[0].rows == (("1",), ("2",))
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
@@ -217,7 +221,7 @@ def test_a_line_end_in_quotes_is_kept_as_it_is(tmp_path, end):
     lines = ["a,b", '"x\ry","p\nq"', '"\r\n",z', '"\r",', ""]
     (tmp_path / "seeds/a.csv").write_bytes(end.join(lines).encode())
 
-    assert load.project(tmp_path).seeds[0].rows == (("x\ry", "p\nq"), ("\r\n", "z"), ("\r", None))
+    assert project_files.project(tmp_path).seeds[0].rows == (("x\ry", "p\nq"), ("\r\n", "z"), ("\r", None))
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
@@ -230,15 +234,13 @@ def test_lines_of_a_csv_are_counted_by_any_line_end(end):
 def test_what_hides_behind_a_dot_is_no_model(tmp_path):
     files = models({".ipynb_checkpoints/a": "select 1", "a": "select 1"})
 
-    assert [model.file for model in load.project(write(tmp_path, files), None, pipeline.ATTACHED).models] == [
-        "models/a.sql"
-    ]
+    assert [model.file for model in project_files.project(write(tmp_path, files)).models] == ["models/a.sql"]
 
 
 def test_a_model_without_contract_is_known_to_refs(tmp_path):
     files = models({"a": "select 1", "b": "select * from {{ ref('a') }}"})
     del files["models/a.yml"]
-    loaded = pipeline.read(write(tmp_path, files))
+    loaded = project_files.read(write(tmp_path, files))
 
     assert [problem.code for problem in loaded.problems] == ["SR106"]
     assert render.attempt(loaded.project)[1] == ()

@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from sqlrun import pipeline
+from sqlrun import project_files
 from sqlrun.cli.main import main
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import ProjectError
 from sqlrun.events import CheckResult, TickResult
-from sqlrun.load import load
 from sqlrun.pipeline import prepare
 from sqlrun.runtime.disk_cache import Cache
 from tests.run.test_machine import project
@@ -264,7 +263,7 @@ def test_an_argument_that_means_nothing_here_is_refused(tmp_path: Path, promise:
     written = broken.contract("a", extra="    grain: [id]").replace("name: id, ", f"name: id, {promise}, ")
     broken.write(tmp_path, {"models/a.sql": "select 1 as id", "models/a.yml": written})
 
-    problems = pipeline.read(tmp_path).problems
+    problems = project_files.read(tmp_path).problems
 
     assert code in {problem.code for problem in problems}
 
@@ -274,7 +273,7 @@ def test_not_null_may_be_a_warning(tmp_path: Path) -> None:
     promise = "data_tests: [{not_null: {config: {severity: warn}}}]"
     written = broken.contract("a").replace("name: id, ", f"name: id, {promise}, ")
     broken.write(tmp_path, {"models/a.sql": "select 1 as id", "models/a.yml": written})
-    (column,) = load.project(tmp_path, None, pipeline.ATTACHED).models[0].columns
+    (column,) = project_files.project(tmp_path).models[0].columns
     assert column.nullable
     assert [(one.type, one.severity, one.on_fail) for one in column.promises] == [
         ("expect_column_values_to_not_be_null", "warning", "warn")

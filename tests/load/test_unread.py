@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from sqlrun import pipeline
+from sqlrun import project_files
 from sqlrun.cli.main import main
-from sqlrun.load import load, unread_files
+from sqlrun.load import unread_files
 from sqlrun.render import render
 from tests.run.test_machine import project
 from tests.support import broken
@@ -54,7 +54,7 @@ SILENT = (
 def found(root: Path, *files: str) -> dict[str, str]:
     root.mkdir()
     broken.write(root, {file: TEXTS.get(file, "select * from {{ ref('orders') }}") for file in files})
-    return {p.place.file: p.hint for p in pipeline.read(root).problems if p.code == "SR117"}
+    return {p.place.file: p.hint for p in project_files.read(root).problems if p.code == "SR117"}
 
 
 @pytest.mark.parametrize("file", NAMED)
@@ -70,7 +70,7 @@ def test_what_needs_no_word_gets_none(tmp_path: Path) -> None:
 
 def test_every_folder_that_is_read_is_looked_through(tmp_path: Path) -> None:
     """A folder that load reads and this list doesn't know would be silent again."""
-    read = pipeline.read(broken.write(tmp_path, {}))
+    read = project_files.read(broken.write(tmp_path, {}))
     assert not read.problems
     rooms = {"models", "macros", "seeds", "expectations"}
     assert rooms <= {*unread_files.SUFFIXES}
@@ -80,7 +80,7 @@ def test_every_folder_that_is_read_is_looked_through(tmp_path: Path) -> None:
 def test_a_description_is_no_template(tmp_path: Path, text: str) -> None:
     yml = broken.contract("a").replace("description: A row.", f'description: "{text}"')
     broken.write(tmp_path, {"models/a.sql": "select 1 as id", "models/a.yml": yml})
-    (problem,) = pipeline.read(tmp_path).problems
+    (problem,) = project_files.read(tmp_path).problems
     assert (problem.code, problem.place.line) == ("SR110", 3)
 
 
@@ -113,13 +113,13 @@ def test_a_key_of_dbt_is_refused_with_what_stands_for_it(tmp_path: Path, key: st
     """In the contract, and in the SQL, which has no hyphens."""
     written = broken.contract("a", extra=f"    {key}: x")
     broken.write(tmp_path, {"models/a.sql": "select 1 as id", "models/a.yml": written})
-    (problem,) = pipeline.read(tmp_path).problems
+    (problem,) = project_files.read(tmp_path).problems
     assert problem.code == "SR102" and said in problem.hint
     name = key.replace("-", "_")
     broken.write(
         tmp_path, {"models/a.sql": f"{{{{ config({name}='x') }}}}select 1 as id", "models/a.yml": broken.contract("a")}
     )
-    (problem,) = render.attempt(load.project(tmp_path, None, pipeline.ATTACHED))[1]
+    (problem,) = render.attempt(project_files.project(tmp_path))[1]
     assert problem.code == "SR205" and said in problem.hint
 
 

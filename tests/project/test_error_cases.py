@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlrun import pipeline
+from sqlrun import project_files
 from sqlrun.errors import ProjectError
 from sqlrun.graph.lineage import Lineage, chosen
 from sqlrun.load import load, profile
@@ -40,7 +40,7 @@ def printed(folder: Path) -> str:
             case ["prepare"]:
                 prepare(folder)
             case ["sources"]:
-                raise ProjectError(load.missing_sources(load.project(folder, None, pipeline.ATTACHED)))
+                raise ProjectError(load.missing_sources(project_files.project(folder)))
             case ["lineage", name]:
                 prepared = prepare(folder)
                 chosen(Lineage(prepared.nouns, prepared.graph, prepared.queries), name)

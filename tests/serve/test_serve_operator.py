@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sqlrun import pipeline
+from sqlrun import project_files
 from sqlrun.system_tables import check_results, measures, receipts
 from tests.support import chromium as chromium_here
 from tests.support import served
@@ -83,7 +83,7 @@ def test_views_say_what_the_ticks_did(asked: Any) -> None:
 
 
 def test_a_project_without_a_tick_has_empty_books(tmp_path: Path) -> None:
-    warehouse = served.Warehouse(tmp_path, served.load.project(served.ROOT, None, pipeline.ATTACHED))
+    warehouse = served.Warehouse(tmp_path, project_files.project(served.ROOT))
     with served.client(served.site(warehouse)[0]) as asked:
         for view in VIEWS:
             answer = asked.get(f"/api/v1/operator/{view}", headers=served.bearer(operator=True))

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from sqlrun import pipeline
+from sqlrun import project_files
 from tests.support import chromium as chromium_here
 from tests.support import served
 from tests.support.chromium import DESK, PHONE, picture
@@ -50,7 +50,7 @@ def pages(chromium: Any, serve: Any) -> Iterator[Pages]:
 
 @pytest.fixture(scope="module")
 def nouns() -> Any:
-    return served.load.project(served.ROOT, None, pipeline.ATTACHED)
+    return project_files.project(served.ROOT)
 
 
 @pytest.fixture

@@ -11,11 +11,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sqlrun import pipeline
+from sqlrun import project_files
 from sqlrun.engine_api import Engine, Relation
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.events import TickResult
-from sqlrun.load import load
 from sqlrun.maintain.maintain import Progress
 from sqlrun.pipeline import Prepared, prepare
 from sqlrun.project import Project
@@ -67,7 +66,7 @@ def prepared(root: Path) -> Prepared:
 @cache
 def nouns() -> Project:
     """Read the reference project where it is, once for all tests of a process."""
-    return load.project(ROOT, None, pipeline.ATTACHED)
+    return project_files.project(ROOT)
 
 
 def rows_of(table: Relation) -> list[dict[str, Any]]:

@@ -17,10 +17,9 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
-from sqlrun import pipeline
+from sqlrun import project_files
 from sqlrun.engine_api import StoredColumn, TableSpec
 from sqlrun.engines.delta import table as delta_table
-from sqlrun.load import load
 from sqlrun.project import Project
 from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.table_state import TableState
@@ -134,7 +133,7 @@ def project(folder: Path, **files: str) -> Project:
     shutil.copy(ROOT / "pyproject.toml", folder)
     for name, text in files.items():
         (folder / name).write_text(text)
-    return load.project(folder, None, pipeline.ATTACHED)
+    return project_files.project(folder)
 
 
 def site(

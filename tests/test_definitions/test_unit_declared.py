@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from sqlrun import pipeline
+from sqlrun import project_files
 from sqlrun.errors import Problem
 from sqlrun.load import load
 from sqlrun.project import Change, Expected, UnitTest
@@ -30,7 +30,9 @@ def read(tmp_path: Path, tests: str, files: Mapping[str, str] | None = None) -> 
     own = contract("sums", *COLUMNS, "items array<struct<a:int,b:string>>", extra="    grain: [id]")
     queries = {"events": "select * from {{ source('shop', 'events') }}", "sums": "select * from {{ ref('events') }}"}
     made = {**models(queries), "models/events.yml": grain, "models/_sources.yml": SOURCES}
-    return pipeline.read(write(tmp_path, {**made, "models/sums.yml": f"{own}\nunit_tests:\n{tests}", **(files or {})}))
+    return project_files.read(
+        write(tmp_path, {**made, "models/sums.yml": f"{own}\nunit_tests:\n{tests}", **(files or {})})
+    )
 
 
 def test_of(tmp_path: Path, tests: str, files: Mapping[str, str] | None = None) -> UnitTest:

@@ -1,0 +1,33 @@
+"""A project's folder read whole: its nouns, its unit tests, and its checks that are queries. Shell: the project folder.
+
+`load` reads the nouns; what later packages read from the same folder is attached here, once for all commands. Nothing
+is rendered but checks that are queries, so that `sqlrun serve` needs no compiler.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sqlrun.errors import ProjectError
+from sqlrun.expectations import sql_check_files
+from sqlrun.load import load
+from sqlrun.load.load import Loaded
+from sqlrun.project import Project
+from sqlrun.runtime.disk_cache import Cache
+from sqlrun.test_definitions import files as unit_files
+
+
+def read(root: Path, cache: Cache | None = None) -> Loaded:
+    """Return the whole project as far as it could be read, with its problems; see `load.read`."""
+    return load.read(root, cache, (unit_files.attach, sql_check_files.attach))
+
+
+def project(root: Path, cache: Cache | None = None) -> Project:
+    """Return the whole project.
+
+    Raises: ProjectError with all its problems (SR1xx).
+    """
+    loaded = read(root, cache)
+    if loaded.problems:
+        raise ProjectError(loaded.problems)
+    return loaded.project
