@@ -17,8 +17,8 @@ from sqlrun.events import NodeResult, TickResult
 from sqlrun.land.schema_drift import Drift, union
 from sqlrun.land.source_editor import edited
 from sqlrun.load.contract import sources
-from sqlrun.load.load import project as load_project
 from sqlrun.load.yaml_reader import Reader
+from sqlrun.project_files import project as load_project
 from sqlrun.publish.reader import find, query, tick_of
 from tests.support import broken, rescue_lines
 from tests.support.projects import Site
