@@ -42,12 +42,12 @@ ORDER = (
 
 def sqlruns_tables(work: Path) -> tuple[Workspace, TickPlan]:
     """Prepare the project and find the tables that sqlrun has published in it."""
-    space = prepare_project(work).space
+    workspace = prepare_project(work).workspace
     warehouse = str(work / "warehouse")
-    published = Ledger(warehouse, space.project.name).read().published
+    published = Ledger(warehouse, workspace.project.name).read().published
     assert published is not None
-    names = [m.name for m in space.tables] + [s.name for s in space.project.seeds]
-    return space, tick_plan(space, warehouse, published, 0, published.as_of, names, False)
+    names = [m.name for m in workspace.tables] + [s.name for s in workspace.project.seeds]
+    return workspace, tick_plan(workspace, warehouse, published, 0, published.as_of, names, False)
 
 
 class ByHand:
@@ -96,9 +96,9 @@ class ByHand:
             return
         needed = pruning.needed(stage, moment, fresh=False)
         relations = []
-        for table, flavour in prepared.reads:
-            found = tuple((r.column, r.low, r.high) for r in needed.get((table, flavour), ()))
-            relations.append(self._relation(stage, table, flavour, before, commits, found))
+        for table, row_set in prepared.reads:
+            found = tuple((r.column, r.low, r.high) for r in needed.get((table, row_set), ()))
+            relations.append(self._relation(stage, table, row_set, before, commits, found))
         own = self._spark.newSession()
         spark_views.register(own, tuple(relations))
         assert isinstance(prepared.statement, Merge)
@@ -107,16 +107,16 @@ class ByHand:
         self._advance(name)
 
     def _relation(
-        self, stage: Stage, name: str, flavour: Any, before: Mapping[str, int], commits: Mapping[str, Any], found: Any
+        self, stage: Stage, name: str, row_set: Any, before: Mapping[str, int], commits: Mapping[str, Any], found: Any
     ) -> Relation:
         table = self._tables[name]
-        label, path = f"{name}__{flavour}", table.spec.path
+        label, path = f"{name}__{row_set}", table.spec.path
         if name == stage.name:
             return Relation(label, path, table.spec.columns, "old", version=before[name])
-        if flavour == "changes":
-            return Relation(label, path, table.public, flavour, commits=commits[name], where=table.where)
-        version = (before if flavour == "old" else self._versions)[name]
-        return Relation(label, path, table.public, flavour, version=version, where=table.where, ranges=found)
+        if row_set == "changes":
+            return Relation(label, path, table.public, row_set, commits=commits[name], where=table.where)
+        version = (before if row_set == "old" else self._versions)[name]
+        return Relation(label, path, table.public, row_set, version=version, where=table.where, ranges=found)
 
     def mart(self) -> list[dict[str, Any]]:
         """Read the mart."""

@@ -112,9 +112,9 @@ def _published(work: str) -> tuple[Any, Any]:
     from sqlrun.publish.ledger import Ledger
 
     prepared = prepare(Path(work))
-    published = Ledger(str(Path(work, "warehouse")), prepared.nouns.name).read().published
+    published = Ledger(str(Path(work, "warehouse")), prepared.project.name).read().published
     assert published is not None
-    return prepared.space, published
+    return prepared.workspace, published
 
 
 def _by_hand(work: str, _: str) -> tuple[float, float, int]:
@@ -142,16 +142,16 @@ def _great_expectations(work: str, memory: str) -> tuple[float, float, int]:
     from benchmarks.expert import session
     from sqlrun.check.check import expectations_of
 
-    space, published = _published(work)
+    workspace, published = _published(work)
     spark = session(memory)
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = ProgressBarsConfig(globally=False)
     source = context.data_sources.add_spark("tables")
     spark.range(1).count()
     started, busy, broken = time.perf_counter(), cpu_seconds(), 0
-    for model in space.tables:
+    for model in workspace.tables:
         state = published.tables.get(model.name)
-        declared = [e for e in expectations_of(space, model) if e.on_fail != "quarantine"]
+        declared = [e for e in expectations_of(workspace, model) if e.on_fail != "quarantine"]
         if state is None or not declared:
             continue
         path = str(Path(work, "warehouse", state.path))

@@ -42,7 +42,7 @@ def of_sqlrun(folder: Path, name: str = "restaurant_windows") -> list[dict[str, 
     from sqlrun.publish.ledger import Ledger
     from sqlrun.publish.reader import query, relation
 
-    published = Ledger(str(folder / "warehouse"), prepare(folder).nouns.name).read().published
+    published = Ledger(str(folder / "warehouse"), prepare(folder).project.name).read().published
     assert published is not None
     bound = relation(str(folder / "warehouse"), name, published.tables[name])
     rows: list[dict[str, Any]] = query(f'select * from "{name}"', [bound]).to_pylist()

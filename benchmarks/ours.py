@@ -48,7 +48,7 @@ class Ours:
         self.warehouse = work / "warehouse"
         self.warehouse.mkdir(exist_ok=True)
         self._prepared = prepare(work)
-        self._ledger = Ledger(str(self.warehouse), self._prepared.nouns.name)
+        self._ledger = Ledger(str(self.warehouse), self._prepared.project.name)
         self._reader = None
         if engine == "duckdb":
             self._engine: Any = DuckDBEngine()
@@ -107,7 +107,7 @@ class Ours:
             holder="benchmark",
             clock=clock,
         )
-        result = tick(self._prepared.space, self._engine, self._ledger, request, lambda _: None, self._reader)
+        result = tick(self._prepared.workspace, self._engine, self._ledger, request, lambda _: None, self._reader)
         if not result.published:
             said = [f"{n.name}: {n.message}" for n in result.nodes if n.status == "error"]
             said += [f"{c.model}: {c.type} {c.columns} {c.message}" for c in result.checks if c.status.blocks]

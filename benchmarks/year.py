@@ -126,7 +126,7 @@ class Year:
             holder="{}",
             clock=clock,
         )
-        result = tick(self.prepared.space, self.engine, self.ledger, request, lambda _: None)
+        result = tick(self.prepared.workspace, self.engine, self.ledger, request, lambda _: None)
         write_receipts(self.ledger.warehouse, result, "duckdb", clock())
         spent = time.process_time() - began
         assert result.published, result

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Flavour = Literal["old", "new", "changes"]
+RowSet = Literal["old", "new", "changes"]
 Dialect = Literal["spark", "duckdb"]
 
 
@@ -53,7 +53,7 @@ class Relation:
     name: str
     path: str
     columns: tuple[StoredColumn, ...]
-    flavour: Flavour
+    row_set: RowSet
     version: int = 0
     commits: tuple[int, ...] = ()
     where: str = ""

@@ -35,19 +35,19 @@ if TYPE_CHECKING:
 class Prepared:
     """A project that is right: its nouns, graph, queries and how each model is kept.
 
-    `alone`: models that run on Spark alone, each with why, where a build is to choose.
+    `spark_only_models`: models that run on Spark alone, each with why, where a build is to choose.
     """
 
-    nouns: Project
+    project: Project
     graph: Graph
     queries: tuple[Query, ...]
-    space: Workspace
-    alone: Mapping[str, str] = field(default_factory=dict)
+    workspace: Workspace
+    spark_only_models: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def names(self) -> tuple[str, ...]:
         """Name the models, inputs first."""
-        return tuple(model.name for model in self.space.models)
+        return tuple(model.name for model in self.workspace.models)
 
 
 def prepare(root: Path, cache: Cache | None = None) -> Prepared:
@@ -59,17 +59,17 @@ def prepare(root: Path, cache: Cache | None = None) -> Prepared:
 
 
 def _prepared(loaded: Loaded, cache: Cache | None) -> Prepared:
-    nouns = loaded.project
+    project = loaded.project
     quick = pipeline_cache.prepare(loaded, cache) if cache is not None else None
     if cache is not None and quick is not None:
         cache.save()
-        return _promised(Prepared(nouns, *quick))
-    rendered, problems = render.attempt(nouns)
+        return _promised(Prepared(project, *quick))
+    rendered, problems = render.attempt(project)
     problems = (*loaded.problems, *problems)
-    queries, wrong = parse.attempt(rendered, nouns)
-    problems = (*problems, *wrong, *_suite_problems(nouns, queries))
+    queries, wrong = parse.attempt(rendered, project)
+    problems = (*problems, *wrong, *_suite_problems(project, queries))
     try:
-        made = graph.build(nouns, rendered)
+        made = graph.build(project, rendered)
     except ProjectError as error:
         raise ProjectError(dict.fromkeys([*problems, *error.problems])) from None
     if problems:
@@ -78,11 +78,11 @@ def _prepared(loaded: Loaded, cache: Cache | None) -> Prepared:
     by_name = {query.name: query for query in queries}
     ordered = tuple(by_name[name] for name in made.order if name in by_name)
     try:
-        compiled = compiler.project(ordered, nouns)
-        space = plan.workspace(nouns, compiled, {m.name: plan.rules_of(nouns, m) for m in compiled})
+        compiled = compiler.project(ordered, project)
+        workspace = plan.workspace(project, compiled, {m.name: plan.rules_of(project, m) for m in compiled})
     except parse.TOO_DEEP_ERRORS:
         raise ProjectError([parse.deepest(ordered)]) from None
-    return _promised(Prepared(nouns, made, ordered, space))
+    return _promised(Prepared(project, made, ordered, workspace))
 
 
 def _promised(prepared: Prepared) -> Prepared:
@@ -90,8 +90,8 @@ def _promised(prepared: Prepared) -> Prepared:
 
     Raises: ProjectError.
     """
-    nouns, graph = prepared.nouns, prepared.graph
-    problems = (*relationships.problems(nouns, graph, prepared.space.views), *unit_problems(nouns, graph))
+    project, graph = prepared.project, prepared.graph
+    problems = (*relationships.problems(project, graph, prepared.workspace.views), *unit_problems(project, graph))
     if problems:
         raise ProjectError(problems)
     return prepared
@@ -105,21 +105,21 @@ def prepare_to_build(root: Path, name: str | None, cache: Cache | None = None) -
     problems: list[Problem] = []
     prepared, target = None, None
     loaded = project_files.read(root, cache)
-    nouns = loaded.project
+    project = loaded.project
     try:
         prepared = _prepared(loaded, cache)
     except ProjectError as error:
         problems.extend(error.problems)
-    problems.extend(load.missing_sources(nouns))
+    problems.extend(load.missing_sources(project))
     try:
-        target = profile.load(root, name or nouns.profile)
+        target = profile.load(root, name or project.profile)
     except ProjectError as error:
         problems.extend(error.problems)
     if prepared is not None and target is not None:
         problems.extend(_engine_problems(prepared, target, cache))
     if prepared is None or target is None or problems:
         raise ProjectError(problems)
-    return replace(prepared, alone=on_spark_alone(prepared, target, cache)), target
+    return replace(prepared, spark_only_models=spark_only_models_of(prepared, target, cache)), target
 
 
 def require_engine(prepared: Prepared, target: Profile) -> None:
@@ -132,38 +132,38 @@ def require_engine(prepared: Prepared, target: Profile) -> None:
 def _engine_problems(prepared: Prepared, target: Profile, cache: Cache | None = None) -> tuple[Problem, ...]:
     if target.engine != "duckdb":
         return ()
-    found = binding.problems(binding.Fit(prepared.nouns, prepared.space.models, cache), prepared.names)
+    found = binding.problems(binding.Fit(prepared.project, prepared.workspace.models, cache), prepared.names)
     if cache is not None:
         cache.save()
     return found
 
 
-def on_spark_alone(prepared: Prepared, target: Profile, cache: Cache | None = None) -> dict[str, str]:
+def spark_only_models_of(prepared: Prepared, target: Profile, cache: Cache | None = None) -> dict[str, str]:
     """Name the models that DuckDB would answer otherwise than Spark, by what they or the views they read call.
 
     Asked for where the engine is chosen by model; none where the profile has chosen.
     """
     if target.engine != "auto":
         return {}
-    fit = binding.Fit(prepared.nouns, prepared.space.models, cache)
+    fit = binding.Fit(prepared.project, prepared.workspace.models, cache)
     found: dict[str, str] = {}
     for query in prepared.queries:  # inputs first
         for problem in binding.problems(fit, [query.name])[:1]:
             found[query.name] = problem.message
-        for view in set(query.rendered.refs) & set(prepared.space.views) & found.keys():
+        for view in set(query.rendered.refs) & set(prepared.workspace.views) & found.keys():
             found.setdefault(query.name, found[view])
     if cache is not None:
         cache.save()
     return found
 
 
-def _suite_problems(nouns: Project, queries: tuple[Query, ...]) -> tuple[Problem, ...]:
+def _suite_problems(project: Project, queries: tuple[Query, ...]) -> tuple[Problem, ...]:
     parsed = {query.name for query in queries}
     lands = {query.name for query in queries if query.rendered.sources}
     views = {query.name for query in queries if query.rendered.config.materialized == "view"}
-    models = {model.name: model for model in nouns.models}
+    models = {model.name: model for model in project.models}
     found: list[Problem] = []
-    for suite in nouns.suites:
+    for suite in project.suites:
         if models[suite.model].columns:
             # Of a query that is wrong it can't be said that it lands nothing.
             may_land = suite.model in lands or suite.model not in parsed
@@ -173,7 +173,7 @@ def _suite_problems(nouns: Project, queries: tuple[Query, ...]) -> tuple[Problem
 
 def profile_of(root: Path, prepared: Prepared, name: str | None) -> Profile:
     """Load the profile that was asked for, or the project's own."""
-    found = profile.load(root, name or prepared.nouns.profile)
+    found = profile.load(root, name or prepared.project.profile)
     limit_statements(found.statement_timeout)
     return found
 
@@ -182,7 +182,7 @@ def ledger_of(root: Path, prepared: Prepared, name: str | None, env: str | None 
     """Give the ledger of the warehouse that a profile names; of production, unless told otherwise."""
     from sqlrun.publish.ledger import Ledger
 
-    return Ledger(profile_of(root, prepared, name).warehouse, prepared.nouns.name, env)
+    return Ledger(profile_of(root, prepared, name).warehouse, prepared.project.name, env)
 
 
 def chosen(prepared: Prepared, select: tuple[str, ...], exclude: tuple[str, ...]) -> tuple[str, ...]:

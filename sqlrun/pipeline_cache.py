@@ -63,37 +63,37 @@ class _Kept:
 
 def prepare(loaded: Loaded, cache: Cache) -> tuple[Graph, tuple[Query, ...], Workspace] | None:
     """Prepare a project as far as the cache doesn't know it; None where anything is wrong with it."""
-    nouns = loaded.project
+    project = loaded.project
     if loaded.problems:
         return None
     try:
-        rendered = _rendered(nouns, loaded.contracts, cache)
-        made = graph.build(nouns, rendered)
-        _check_types(nouns, cache)
+        rendered = _rendered(project, loaded.contracts, cache)
+        made = graph.build(project, rendered)
+        _check_types(project, cache)
         work = _Work(loaded, {item.model.name: item for item in rendered}, cache)
         done = work.all_done([name for name in made.order if name in work.rendered])
         _check_suites(loaded, rendered, cache)
         rules = {model.name: _rules(loaded, model, cache) for _, model in done}
     except (ProjectError, _Wrong, *parse.TOO_DEEP_ERRORS):
         return None
-    return made, tuple(query for query, _ in done), plan.workspace(nouns, tuple(c for _, c in done), rules)
+    return made, tuple(query for query, _ in done), plan.workspace(project, tuple(c for _, c in done), rules)
 
 
-def _rendered(nouns: Project, contracts: Any, cache: Cache) -> list[Rendered]:
+def _rendered(project: Project, contracts: Any, cache: Cache) -> list[Rendered]:
     """Render what was not rendered before with the same text, columns, settings, macros, vars and sources."""
-    one = render.later(nouns)
-    names = {model.name for model in nouns.models} | {seed.name for seed in nouns.seeds}
+    one = render.later(project)
+    names = {model.name for model in project.models} | {seed.name for seed in project.seeds}
     shared = digest(
         [
-            [[macro.name, macro.file, macro.text] for macro in nouns.macros],
-            facts(nouns.vars),
-            sorted([source.group, source.name] for source in nouns.sources),
+            [[macro.name, macro.file, macro.text] for macro in project.macros],
+            facts(project.vars),
+            sorted([source.group, source.name] for source in project.sources),
         ]
     )
-    if nouns.macros:
-        _sure(cache.kept("macros", shared, bool, lambda: render.macros_are_right(nouns) or None))
+    if project.macros:
+        _sure(cache.kept("macros", shared, bool, lambda: render.macros_are_right(project) or None))
     found = []
-    for model in nouns.models:
+    for model in project.models:
         source = [shared, model.file, model.sql, contracts[model.name], facts(model.config)]
         text: _Text = _sure(cache.kept("rendered", source, _Text, partial(_text, one, model)))
         if not names.issuperset(text.refs):
@@ -118,14 +118,14 @@ class _Work:
 
     def __init__(self, loaded: Loaded, rendered: dict[str, Rendered], cache: Cache) -> None:
         self.rendered = rendered
-        self._nouns, self._contracts, self._cache = loaded.project, loaded.contracts, cache
-        self._sources = {source.table: source for source in self._nouns.sources}
-        self._shared = digest([facts(getattr(self._nouns, f.name)) for f in fields(Project) if f.name not in PARTS])
-        self._shown = {seed.name: self._contracts[seed.name] for seed in self._nouns.seeds}
+        self._project, self._contracts, self._cache = loaded.project, loaded.contracts, cache
+        self._sources = {source.table: source for source in self._project.sources}
+        self._shared = digest([facts(getattr(self._project, f.name)) for f in fields(Project) if f.name not in PARTS])
+        self._shown = {seed.name: self._contracts[seed.name] for seed in self._project.seeds}
         self._hashes: dict[str, str] = {}
         self._done: dict[str, tuple[Query, Compiled]] = {}
         self._real: dict[str, tuple[Query, Compiled]] = {}
-        self._catalog = compiler.new_catalog(self._nouns)
+        self._catalog = compiler.new_catalog(self._project)
         self._schema: parse.Schema | None = None
         self._lock = threading.RLock()
 
@@ -185,9 +185,9 @@ class _Work:
         with self._lock:
             if name not in self._real:
                 if self._schema is None:
-                    self._schema = parse.schema_of(self._nouns)
+                    self._schema = parse.schema_of(self._project)
                 item = self.rendered[name]
-                query = parse.query(item, self._schema, self._nouns.functions)
+                query = parse.query(item, self._schema, self._project.functions)
                 for ref in item.refs:
                     self._show(ref)
                 compiled = compiler.model(query, self._catalog)
@@ -214,10 +214,10 @@ def calls_alike(query: Query, functions: tuple[str, ...], cache: Cache) -> bool:
     return bool(cache.kept("calls", [query.canonical, functions], bool, make))
 
 
-def _check_types(nouns: Project, cache: Cache) -> None:
-    listed: list[Model | Seed | Source] = [*nouns.models, *nouns.seeds, *nouns.sources]
+def _check_types(project: Project, cache: Cache) -> None:
+    listed: list[Model | Seed | Source] = [*project.models, *project.seeds, *project.sources]
     kinds = sorted({column.type for noun in listed for column in noun.columns})
-    _sure(cache.kept("types", kinds, bool, lambda: None if list(declared_types.problems(nouns)) else True))
+    _sure(cache.kept("types", kinds, bool, lambda: None if list(declared_types.problems(project)) else True))
 
 
 def _check_suites(loaded: Loaded, rendered: list[Rendered], cache: Cache) -> None:

@@ -9,56 +9,56 @@ from sqlrun.expectations.relationships import of
 from sqlrun.expectations.validate import of_model
 from sqlrun.incremental.compile import Compiled
 from sqlrun.maintain.changed_rows import Change, feed
-from sqlrun.maintain.maintain import Progress
+from sqlrun.maintain.maintain import TickContext
 from sqlrun.plan.plan import Workspace
 from sqlrun.project import Expectation
 
 
-def expectations_of(space: Workspace, model: Compiled) -> tuple[Expectation, ...]:
+def expectations_of(workspace: Workspace, model: Compiled) -> tuple[Expectation, ...]:
     """List what is expected of a model: its contract's keys and nulls, then its suite."""
-    return of_model(model.query.rendered.model, space.suites.get(model.name))
+    return of_model(model.query.rendered.model, workspace.suites.get(model.name))
 
 
-def check(progress: Progress, model: Compiled, change: Change) -> tuple[CheckResult, ...]:
+def check(context: TickContext, model: Compiled, change: Change) -> tuple[CheckResult, ...]:
     """Check what a tick changed of a model; what is measured of it is told by `measure`, beside this."""
-    related = _related(progress, model, change)
+    related = _related(context, model, change)
     if not change.commits:
         return related
-    declared = expectations_of(progress.space, model)
-    results = _declared(progress, model, declared, change) if change.count else ()
-    repeated = repeated_rows.told(progress, model, change)
-    return (*results, *related, *repeated, *quarantine_limit.judged(progress, model, change))
+    declared = expectations_of(context.workspace, model)
+    results = _declared(context, model, declared, change) if change.count else ()
+    repeated = repeated_rows.told(context, model, change)
+    return (*results, *related, *repeated, *quarantine_limit.judged(context, model, change))
 
 
 def _declared(
-    progress: Progress, model: Compiled, expectations: tuple[Expectation, ...], change: Change
+    context: TickContext, model: Compiled, expectations: tuple[Expectation, ...], change: Change
 ) -> tuple[CheckResult, ...]:
     """Evaluate expectations on the rows that came or changed, lot by lot."""
     planned = plan(model.query.rendered.model, expectations, held=change.rows is not None)
     found: dict[int, CheckResult] = {}
     for lot in planned.lots:
-        found |= _outcomes(progress, model, lot, change)
+        found |= _outcomes(context, model, lot, change)
     return planned.in_order(found)
 
 
-def _outcomes(progress: Progress, model: Compiled, lot: Lot, change: Change) -> dict[int, CheckResult]:
+def _outcomes(context: TickContext, model: Compiled, lot: Lot, change: Change) -> dict[int, CheckResult]:
     """Read the rows of a lot, and evaluate it."""
     from sqlrun.check.chunked import run_large
     from sqlrun.check.evaluate import run_checks
 
     contract = model.query.rendered.model
-    terms = Terms(progress.plan.as_of, progress.check_timeout, model.query.rendered.config.checks)
+    terms = Terms(context.plan.as_of, context.check_timeout, model.query.rendered.config.checks)
     if change.rows is None:
-        return run_large(contract, lot.ways, rows.large(progress, model, lot, change), terms)
-    results = run_checks(contract, lot.expectations, rows.held(progress, model, lot, change.rows), terms)
+        return run_large(contract, lot.ways, rows.large(context, model, lot, change), terms)
+    results = run_checks(contract, lot.expectations, rows.held(context, model, lot, change.rows), terms)
     return dict(zip(lot.held, results, strict=True))
 
 
-def _related(progress: Progress, model: Compiled, change: Change) -> tuple[CheckResult, ...]:
+def _related(context: TickContext, model: Compiled, change: Change) -> tuple[CheckResult, ...]:
     """Evaluate relationships, which a table that hasn't changed can break too: the other table may have."""
     if not of(model.query.rendered.model):
         return ()
     from sqlrun.check.relationships import in_tick
 
-    where = progress.plan.tables[model.name].where
-    return in_tick(progress, model, feed(progress, model, change.commits, where) if change.commits else None)
+    where = context.plan.tables[model.name].where
+    return in_tick(context, model, feed(context, model, change.commits, where) if change.commits else None)

@@ -17,7 +17,7 @@ from sqlrun.incremental.compile import Compiled
 from sqlrun.load.constraints import RELATIONSHIPS
 from sqlrun.plan.plan import Workspace
 from sqlrun.project import DEFAULTS, Column, Expectation, Model
-from sqlrun.publish.environment_paths import print_of
+from sqlrun.publish.environment_paths import fingerprint_of
 from sqlrun.publish.reader import relation
 from sqlrun.publish.table_state import Published, TableState
 from sqlrun.transpile.writer import identifier
@@ -36,11 +36,11 @@ class Checked:
     edited: bool = False
 
 
-def declared(space: Workspace, names: tuple[str, ...]) -> list[tuple[Compiled, tuple[Expectation, ...]]]:
+def declared(workspace: Workspace, names: tuple[str, ...]) -> list[tuple[Compiled, tuple[Expectation, ...]]]:
     """List the named models that have checks of their tables, in graph order: volume is of a tick, as freshness is."""
     found = [
-        (model, tuple(one for one in expectations_of(space, model) if one.type != VOLUME))
-        for model in space.tables
+        (model, tuple(one for one in expectations_of(workspace, model) if one.type != VOLUME))
+        for model in workspace.tables
         if model.name in names
     ]
     return [(model, expectations) for model, expectations in found if expectations]
@@ -63,7 +63,7 @@ def check_table(
     if state is None:
         why = f"tick {published.tick} has no table {model.name}; `sqlrun build` makes it"
         return Checked(model.name, 0, _errors(contract, expectations, why))
-    edited = print_of(state.path) != meaning
+    edited = fingerprint_of(state.path) != meaning
     there = {name for name, _ in state.columns}
     known = [e for e in expectations if _named(e) <= there]
     found = {}

@@ -20,7 +20,7 @@ from sqlrun.events import CheckResult, Measure
 from sqlrun.expectations.values import identity
 from sqlrun.incremental.compile import Compiled
 from sqlrun.maintain.changed_rows import Change
-from sqlrun.maintain.maintain import Progress
+from sqlrun.maintain.maintain import TickContext
 from sqlrun.outcome import Outcome
 from sqlrun.project import CRITICAL, WARN, WARNING, Expectation, Freshness, Model
 from sqlrun.runtime import arrow_rows, far_times
@@ -44,26 +44,26 @@ FIRST, LAST = (end.replace(tzinfo=timezone.utc) for end in (datetime.min, dateti
 Found = tuple[tuple[Measure, ...], tuple[CheckResult, ...]]
 
 
-def measure(progress: Progress, model: Compiled, changed: Change) -> Found:
+def measure(context: TickContext, model: Compiled, changed: Change) -> Found:
     """Measure a model's tick and compare it with the past; give what declared freshness and volume say, too."""
-    fresh, stale = _freshness(progress, model, changed)
-    stale = [*stale, *volume.judged(progress, model, changed.count, _passed(progress, model))]
+    fresh, stale = _freshness(context, model, changed)
+    stale = [*stale, *volume.judged(context, model, changed.count, _passed(context, model))]
     try:
-        found = [*_measures(progress, model, changed), *fresh]
+        found = [*_measures(context, model, changed), *fresh]
     except Exception as error:  # Arrow's errors are of many classes; none of them is the tick's
         return tuple(fresh), (*stale, _untold(model, f"not measured: {first_line(error)}"))
-    judged, told = _compared(progress, model, found, changed)
+    judged, told = _compared(context, model, found, changed)
     return judged, (*stale, *told)
 
 
-def _measures(progress: Progress, model: Compiled, changed: Change) -> Iterator[Measure]:
+def _measures(context: TickContext, model: Compiled, changed: Change) -> Iterator[Measure]:
     name, rows = model.name, changed.rows
-    interval = _interval(progress, model)
+    interval = _interval(context, model)
     if model.source is not None:
         source = f"{model.source.group}.{model.source.name}"
         landed = {"rows": float(changed.count), "quarantined": float(changed.quarantined)}
         landed |= {"files": float(changed.files), "rescued": float(changed.rescued)}
-        landed |= _lateness(progress, model, rows)
+        landed |= _lateness(context, model, rows)
         for what, value in landed.items():
             yield Measure(name, what, value, source, interval)
     if rows is not None and rows.num_rows:
@@ -73,18 +73,18 @@ def _measures(progress: Progress, model: Compiled, changed: Change) -> Iterator[
             yield Measure(name, f"null_share:{column}", share, None, interval)
 
 
-def _interval(progress: Progress, model: Compiled) -> float | None:
+def _interval(context: TickContext, model: Compiled) -> float | None:
     """Give the seconds since the tick that the model was last part of; None where there was none, or no time passed."""
-    return _passed(progress, model) or None
+    return _passed(context, model) or None
 
 
-def _passed(progress: Progress, model: Compiled) -> float | None:
+def _passed(context: TickContext, model: Compiled) -> float | None:
     """Give the seconds since the tick that the model was last part of, 0 where no time passed; None in its first."""
-    state = progress.plan.tables[model.name].state
-    return (progress.plan.as_of - parse_time(state.as_of)).total_seconds() if state else None
+    state = context.plan.tables[model.name].state
+    return (context.plan.as_of - parse_time(state.as_of)).total_seconds() if state else None
 
 
-def _lateness(progress: Progress, model: Compiled, rows: pa.Table | None) -> dict[str, float]:
+def _lateness(context: TickContext, model: Compiled, rows: pa.Table | None) -> dict[str, float]:
     """Say how long after their events lines came; one from the future counts as negative."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -94,7 +94,7 @@ def _lateness(progress: Progress, model: Compiled, rows: pa.Table | None) -> dic
         return {}
     micros = pa.timestamp("us", tz="UTC")
     happened = rows.column(column).cast(micros).cast(pa.int64())
-    now = scalar(progress.plan.as_of).cast(pa.int64())
+    now = scalar(context.plan.as_of).cast(pa.int64())
     median, p95 = pc.quantile(pc.subtract(now, happened), q=[0.5, 0.95]).to_pylist()
     return {"lateness_median_seconds": median / 1e6, "lateness_p95_seconds": p95 / 1e6}
 
@@ -102,7 +102,7 @@ def _lateness(progress: Progress, model: Compiled, rows: pa.Table | None) -> dic
 # ---------------------------------------------------------------------------------------- the past
 
 
-def _compared(progress: Progress, model: Compiled, found: list[Measure], changed: Change) -> Found:
+def _compared(context: TickContext, model: Compiled, found: list[Measure], changed: Change) -> Found:
     """Compare measures with their past, and make a check of each of which something is expected."""
     if not model.query.rendered.config.anomalies:
         return tuple(found), ()
@@ -110,7 +110,7 @@ def _compared(progress: Progress, model: Compiled, found: list[Measure], changed
     for each in found:
         started = time.perf_counter()
         try:
-            judged, band = _judged(progress, each, changed.count)
+            judged, band = _judged(context, each, changed.count)
         except EngineError as error:
             told.append(_untold(model, f"not compared with the past: {error}"))
             judged, band = each, None
@@ -120,13 +120,13 @@ def _compared(progress: Progress, model: Compiled, found: list[Measure], changed
     return tuple(kept), tuple(told)
 
 
-def _judged(progress: Progress, each: Measure, count: int) -> tuple[Measure, Band | None]:
+def _judged(context: TickContext, each: Measure, count: int) -> tuple[Measure, Band | None]:
     if anomalies.kind_of(each.measure) is None:
         return each, None
-    at = measures.middle(progress.plan.as_of, each.interval_seconds)
-    judged, band = anomalies.judged(each, at, progress.history.same_hour(each, at), count)
+    at = measures.middle(context.plan.as_of, each.interval_seconds)
+    judged, band = anomalies.judged(each, at, context.history.same_hour(each, at), count)
     if band is None:
-        judged, band = anomalies.judged(each, at, progress.history.recent(each, at), count)
+        judged, band = anomalies.judged(each, at, context.history.recent(each, at), count)
     return judged, band
 
 
@@ -181,19 +181,19 @@ def _result(
 # ---------------------------------------------------------------------------------------- freshness
 
 
-def _freshness(progress: Progress, model: Compiled, change: Change) -> tuple[list[Measure], list[CheckResult]]:
+def _freshness(context: TickContext, model: Compiled, change: Change) -> tuple[list[Measure], list[CheckResult]]:
     """Look for the newest event that is not of the future, and judge its age where the contract says how."""
     contract = model.query.rendered.model
     if not contract.event_time:
         return [], []
     started = time.perf_counter()
     try:
-        newest, message = _newest(progress, model, contract, change), ""
+        newest, message = _newest(context, model, contract, change), ""
     except EngineError as error:
         newest, message = None, str(error)
-    age = None if newest is None else (progress.plan.as_of - newest).total_seconds()
+    age = None if newest is None else (context.plan.as_of - newest).total_seconds()
     source = f"{model.source.group}.{model.source.name}" if model.source else None
-    found = [Measure(model.name, "freshness_seconds", age, source, _interval(progress, model))]
+    found = [Measure(model.name, "freshness_seconds", age, source, _interval(context, model))]
     declared = contract.freshness
     if declared is None:
         return found, [] if not message else [_untold(model, f"freshness is not measured: {message}")]
@@ -241,26 +241,26 @@ def _soonest(found: _Newest) -> _Newest:
 _known: dict[str, _Newest] = {}
 
 
-def _newest(progress: Progress, model: Compiled, contract: Model, change: Change) -> datetime | None:
+def _newest(context: TickContext, model: Compiled, contract: Model, change: Change) -> datetime | None:
     """Find the newest event up to the tick's time; files of older events are opened only where there is none.
 
     What is newer than the newest of the rows that came or changed in this tick lies in few files, if in any.
     """
-    path, as_of, column = progress.plan.tables[model.name].spec.path, progress.plan.as_of, contract.event_time
+    path, as_of, column = context.plan.tables[model.name].spec.path, context.plan.as_of, contract.event_time
     came, later = _ends(change.rows, column, as_of)
     known = _known.get(path)
-    if known is not None and known.holds(_grown_from(progress, model, change), as_of):
+    if known is not None and known.holds(_grown_from(context, model, change), as_of):
         found = known.grown(came, later, as_of)
     else:
-        found = _looked_for(progress, model, column, came)
-    entry = delta_table.entry_of(path, progress.states[model.name].version)
+        found = _looked_for(context, model, column, came)
+    entry = delta_table.entry_of(path, context.states[model.name].version)
     _known[path] = replace(found, entry=entry)
     return found.newest
 
 
-def _grown_from(progress: Progress, model: Compiled, change: Change) -> delta_table.Entry | None:
+def _grown_from(context: TickContext, model: Compiled, change: Change) -> delta_table.Entry | None:
     """Give the version to which this tick has only added the rows that it has; None where that isn't known."""
-    table, now = progress.plan.tables[model.name], progress.states[model.name]
+    table, now = context.plan.tables[model.name], context.states[model.name]
     if not change.commits:
         return delta_table.entry_of(table.spec.path, now.version)
     if table.state is None or not change.grew or change.rows is None:
@@ -268,19 +268,19 @@ def _grown_from(progress: Progress, model: Compiled, change: Change) -> delta_ta
     return delta_table.entry_of(table.spec.path, table.state.version)
 
 
-def _looked_for(progress: Progress, model: Compiled, event_time: str, came: datetime | None) -> _Newest:
+def _looked_for(context: TickContext, model: Compiled, event_time: str, came: datetime | None) -> _Newest:
     """Read the newest event up to the tick's time from the table, and those after it.
 
     Of a landing table, whose rows stay, all of these; of another one the first, as the next tick looks again anyway.
     """
-    table, dialect, as_of = progress.plan.tables[model.name], progress.reader.dialect, progress.plan.as_of
+    table, dialect, as_of = context.plan.tables[model.name], context.reader.dialect, context.plan.as_of
     column, now = identifier(event_time, dialect), timestamp(as_of, dialect)
     held = Relation(
         "held",
         table.spec.path,
         tuple(c for c in table.public if c.name == event_time),
         "new",
-        version=progress.states[model.name].version,
+        version=context.states[model.name].version,
         where=table.where,
     )
     sql = (
@@ -293,7 +293,7 @@ def _looked_for(progress: Progress, model: Compiled, event_time: str, came: date
         ranges = () if since is None else ((event_time, since, LAST),)
         # Said to the engine too, it skips the parts of files that have only older ones.
         bound = "" if since is None else f" where {column} >= {timestamp(since, dialect)}"
-        (row,) = arrow_rows.plain(progress.reader.query(sql + bound, (replace(held, ranges=ranges),)))
+        (row,) = arrow_rows.plain(context.reader.query(sql + bound, (replace(held, ranges=ranges),)))
         row["newest"] = _since_year_one(row["newest"])
         # A row that came may have gone again in the same tick.
         if row["newest"] is not None and (since is None or row["newest"] >= since):
@@ -305,7 +305,7 @@ def _looked_for(progress: Progress, model: Compiled, event_time: str, came: date
         return _Newest(None, as_of, newest, (first,), first)
     later = f"{column} > {now} and {column} <= {timestamp(LAST, dialect)}"
     every = f"select distinct {column} as at from held where {later} order by 1 limit {MOST_LATER + 1}"
-    rows = arrow_rows.plain(progress.reader.query(every, (replace(held, ranges=((event_time, as_of, LAST),)),)))
+    rows = arrow_rows.plain(context.reader.query(every, (replace(held, ranges=((event_time, as_of, LAST),)),)))
     return _soonest(_Newest(None, as_of, newest, tuple(each["at"] for each in rows)))
 
 

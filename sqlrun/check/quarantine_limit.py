@@ -22,7 +22,7 @@ from sqlrun.land import quarantine_log, quarantine_query
 from sqlrun.land.drift_query import reader_of
 from sqlrun.land.quarantine_query import exceeds
 from sqlrun.maintain.changed_rows import Change
-from sqlrun.maintain.maintain import Progress
+from sqlrun.maintain.maintain import TickContext
 from sqlrun.outcome import Outcome
 from sqlrun.project import CRITICAL, FAIL, WARNING, Expectation, Limit
 
@@ -48,28 +48,28 @@ def too_much(limit: str | None, aside: int, lines: int) -> bool:
     return lines >= FEW and exceeds(DEFAULT, aside, lines) if limit is None else exceeds(limit, aside, lines)
 
 
-def judged(progress: Progress, model: Compiled, change: Change) -> tuple[CheckResult, ...]:
+def judged(context: TickContext, model: Compiled, change: Change) -> tuple[CheckResult, ...]:
     """Hold the lines that have landed since the published tick to the limit; no result where the default is kept.
 
     Lines that have been discarded or replayed since they landed don't count as set aside: so a tick that was stopped
     goes on once they are.
     """
-    suite = progress.space.suites.get(model.name)
+    suite = context.workspace.suites.get(model.name)
     limit = suite.max_quarantined if suite else None
     if model.source is None or (limit is None and not too_much(None, change.quarantined, change.lines)):
         return ()
     started = time.perf_counter()
-    path = progress.plan.tables[model.name].spec.path
+    path = context.plan.tables[model.name].spec.path
     landed = delta_table.landings(path, change.commits)
-    lines, aside, few = _counted(progress, model, landed) if landed else (0, 0, [])
+    lines, aside, few = _counted(context, model, landed) if landed else (0, 0, [])
     if limit is None and not too_much(None, aside, lines):
         return ()
-    return (_result(progress, model, limit, lines, aside, few, time.perf_counter() - started),)
+    return (_result(context, model, limit, lines, aside, few, time.perf_counter() - started),)
 
 
-def _counted(progress: Progress, model: Compiled, landed: tuple[int, ...]) -> tuple[int, int, list[dict[str, Any]]]:
+def _counted(context: TickContext, model: Compiled, landed: tuple[int, ...]) -> tuple[int, int, list[dict[str, Any]]]:
     """Count the lines of commits, and those that still wait in quarantine; give a few of these."""
-    path, version = progress.plan.tables[model.name].spec.path, progress.states[model.name].version
+    path, version = context.plan.tables[model.name].spec.path, context.states[model.name].version
     feed = Relation("feed", path, landing_query.ORIGIN, "changes", commits=landed)
     held = Relation("held", path, landing_query.ORIGIN, "new", version=version, where=QUARANTINED_ROWS)
     aside = (
@@ -78,8 +78,8 @@ def _counted(progress: Progress, model: Compiled, landed: tuple[int, ...]) -> tu
     )
 
     def rows(sql: str) -> list[dict[str, Any]]:
-        text, book = quarantine_log.about(progress.warehouse, progress.plan.env, sql)
-        found: list[dict[str, Any]] = reader_of(progress).query(text, (feed, held, *book)).to_pylist()
+        text, book = quarantine_log.about(context.warehouse, context.plan.env, sql)
+        found: list[dict[str, Any]] = reader_of(context).query(text, (feed, held, *book)).to_pylist()
         return found
 
     (counts,) = rows(f"select count(*) as lines, count(*) filter ({aside}) as aside from feed where _weight > 0")
@@ -91,7 +91,7 @@ def _counted(progress: Progress, model: Compiled, landed: tuple[int, ...]) -> tu
 
 
 def _result(
-    progress: Progress,
+    context: TickContext,
     model: Compiled,
     limit: Limit | None,
     lines: int,
@@ -102,7 +102,7 @@ def _result(
     contract, source = model.query.rendered.model, model.source
     assert source is not None
     bad = too_much(limit.text if limit else None, aside, lines)
-    alone = limit is None and lines == 1 and _has_rows(progress, model)
+    alone = limit is None and lines == 1 and _has_rows(context, model)
     status = Outcome.PASS if not bad else Outcome.WARN if alone else Outcome.FAIL
     shown = () if quarantine_query.private(contract, source) else ("raw",)
     share = f" ({100 * aside / lines:.2f}%)" if lines else ""
@@ -131,10 +131,10 @@ def _result(
     )
 
 
-def _has_rows(progress: Progress, model: Compiled) -> bool:
-    table, version = progress.plan.tables[model.name], progress.states[model.name].version
+def _has_rows(context: TickContext, model: Compiled) -> bool:
+    table, version = context.plan.tables[model.name], context.states[model.name].version
     held = Relation("held", table.spec.path, table.public, "new", version=version, where=table.where)
-    return bool(progress.reader.query("select 1 as n from held limit 1", (held,)).num_rows)
+    return bool(context.reader.query("select 1 as n from held limit 1", (held,)).num_rows)
 
 
 def _allowed(limit: Limit | None, all_of_them: bool) -> str:

@@ -17,7 +17,7 @@ from sqlrun.errors import EngineError
 from sqlrun.events import CheckResult
 from sqlrun.expectations.relationships import gone, of, orphans, rows_of_gone, target
 from sqlrun.incremental.compile import Compiled
-from sqlrun.maintain.maintain import Progress
+from sqlrun.maintain.maintain import TickContext
 from sqlrun.project import Expectation, Model
 from sqlrun.publish.reader import relation
 from sqlrun.publish.table_state import Published, TableState
@@ -25,10 +25,10 @@ from sqlrun.runtime import arrow_rows
 from sqlrun.transpile.writer import names
 
 
-def in_tick(progress: Progress, model: Compiled, changed: Relation | None) -> tuple[CheckResult, ...]:
+def in_tick(context: TickContext, model: Compiled, changed: Relation | None) -> tuple[CheckResult, ...]:
     """Evaluate a model's relationships on what a tick has changed on either side; `changed` is its change feed."""
     contract = model.query.rendered.model
-    return tuple(_in_tick(progress, model, contract, one, changed) for one in of(contract))
+    return tuple(_in_tick(context, model, contract, one, changed) for one in of(contract))
 
 
 def over_whole(
@@ -44,18 +44,18 @@ def over_whole(
 
 
 def _in_tick(
-    progress: Progress, model: Compiled, contract: Model, one: Expectation, changed: Relation | None
+    context: TickContext, model: Compiled, contract: Model, one: Expectation, changed: Relation | None
 ) -> CheckResult:
-    reader, to = progress.reader, target(one)
-    published = progress.plan.published
+    reader, to = context.reader, target(one)
+    published = context.plan.published
     before = published.tables.get(to) if published else None
-    now = progress.states.get(to, before)
+    now = context.states.get(to, before)
     if now is None:
         return not_evaluated(contract, one, f"{to} has no table yet; a build without --select makes it")
-    wanted = relation(progress.warehouse, to, now, "target")
+    wanted = relation(context.warehouse, to, now, "target")
     queries: list[tuple[str, tuple[Relation, ...]]] = []
     rows = 0
-    was = _was(progress, to, before, now)
+    was = _was(context, to, before, now)
     left = was is not None and reader.query(f"{gone(one, reader.dialect)} limit 1", (was, wanted)).num_rows > 0
     if changed is not None:
         feed = "(select * from feed where _weight > 0)"
@@ -64,20 +64,20 @@ def _in_tick(
         text = orphans(one, feed, reader.dialect, but_gone=left)
         queries.append((text, (changed, wanted, was) if left and was is not None else (changed, wanted)))
     if left and was is not None:
-        held = relation(progress.warehouse, model.name, progress.states[model.name], "held")
+        held = relation(context.warehouse, model.name, context.states[model.name], "held")
         queries.append((rows_of_gone(one, "held", reader.dialect), (held, wanted, was)))
     return _result(reader, contract, one, queries, rows)
 
 
-def _was(progress: Progress, to: str, before: TableState | None, now: TableState) -> Relation | None:
+def _was(context: TickContext, to: str, before: TableState | None, now: TableState) -> Relation | None:
     """Give rows that hold every key that the other table has lost in this tick; None where it can't have lost one."""
     if before is None:
         return None
-    whole = relation(progress.warehouse, to, before, "was")
+    whole = relation(context.warehouse, to, before, "was")
     if before.path != now.path:
         return whole
     commits = delta_table.effective_commits(whole.path, before.version, now.version)
-    return replace(whole, flavour="changes", commits=commits, version=0) if commits else None
+    return replace(whole, row_set="changes", commits=commits, version=0) if commits else None
 
 
 def _result(

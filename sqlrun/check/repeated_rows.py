@@ -18,7 +18,7 @@ from sqlrun.expectations.values import identity
 from sqlrun.incremental.compile import Compiled
 from sqlrun.land.drift_query import reader_of
 from sqlrun.maintain.changed_rows import Change
-from sqlrun.maintain.maintain import Progress
+from sqlrun.maintain.maintain import TickContext
 from sqlrun.outcome import Outcome
 from sqlrun.project import FAIL, WARNING, Expectation, Model
 from sqlrun.runtime import arrow_rows
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 TYPE = "repeats"
 
 
-def told(progress: Progress, model: Compiled, change: Change) -> tuple[CheckResult, ...]:
+def told(context: TickContext, model: Compiled, change: Change) -> tuple[CheckResult, ...]:
     """Warn of keys of rows that came whose rows differ, here or in what is there; no result where there are none."""
     contract = model.query.rendered.model
     if not contract.repeats or not contract.grain or not change.count:
@@ -39,10 +39,10 @@ def told(progress: Progress, model: Compiled, change: Change) -> tuple[CheckResu
     given: dict[str, pa.Table] = {}
     if change.rows is not None:
         given["changed"] = change.rows.select(list(contract.grain))
-    keys = _found(progress, model, _twice(contract, whole=change.rows is None), given, change.rows)
+    keys = _found(context, model, _twice(contract, whole=change.rows is None), given, change.rows)
     if not keys.num_rows:
         return ()
-    found = arrow_rows.plain(_found(progress, model, _differing(contract), {"changed": keys}, keys))
+    found = arrow_rows.plain(_found(context, model, _differing(contract), {"changed": keys}, keys))
     return (_result(contract, change.count, found, time.perf_counter() - started),) if found else ()
 
 
@@ -60,13 +60,13 @@ def _differing(contract: Model) -> str:
 
 
 def _found(
-    progress: Progress, model: Compiled, query: str, given: Mapping[str, pa.Table], near: pa.Table | None
+    context: TickContext, model: Compiled, query: str, given: Mapping[str, pa.Table], near: pa.Table | None
 ) -> pa.Table:
-    table, version = progress.plan.tables[model.name], progress.states[model.name].version
+    table, version = context.plan.tables[model.name], context.states[model.name].version
     key = model.query.rendered.model.grain
     ranges = key_ranges.of(near, key, table.spec.partition_by) if near is not None else ()
     held = Relation("held", table.spec.path, table.public, "new", version=version, where=table.where, ranges=ranges)
-    return reader_of(progress).query(query, (held,), given)
+    return reader_of(context).query(query, (held,), given)
 
 
 def _result(contract: Model, rows: int, found: list[dict[str, Any]], seconds: float) -> CheckResult:

@@ -12,52 +12,52 @@ from sqlrun.expectations.validate import scope
 from sqlrun.incremental.compile import Compiled
 from sqlrun.maintain import changed_rows
 from sqlrun.maintain.changed_rows import Change, feed
-from sqlrun.maintain.maintain import Progress
+from sqlrun.maintain.maintain import TickContext
 from sqlrun.transpile.writer import identifier
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def held(progress: Progress, model: Compiled, lot: Lot, changed: pa.Table) -> Rows:
+def held(context: TickContext, model: Compiled, lot: Lot, changed: pa.Table) -> Rows:
     """Give a change that is held, and the rows that share a key with it where a check looks at keys."""
     keyed = None
     if any(scope(one) == "key" for one in lot.expectations):
         near = key_ranges.of(changed, lot.key, model.own.partition_by)
-        query, table = _keyed(progress, model, lot, near)
-        keyed = progress.reader.query(query, (table,), {"changed": changed.select(list(lot.key))})
-    return Rows(changed, keyed, partial(_whole, progress, model))
+        query, table = _keyed(context, model, lot, near)
+        keyed = context.reader.query(query, (table,), {"changed": changed.select(list(lot.key))})
+    return Rows(changed, keyed, partial(_whole, context, model))
 
 
-def large(progress: Progress, model: Compiled, lot: Lot, change: Change) -> LargeRows:
+def large(context: TickContext, model: Compiled, lot: Lot, change: Change) -> LargeRows:
     """Give ways to the rows of a change that is too large to be held; nothing is read yet."""
-    rows = changed_rows.query(progress, model)
-    changes = feed(progress, model, change.commits, progress.plan.tables[model.name].where)
-    keyed, table = _keyed(progress, model, lot)
+    rows = changed_rows.query(context, model)
+    changes = feed(context, model, change.commits, context.plan.tables[model.name].where)
+    keyed, table = _keyed(context, model, lot)
     query = f"with changed as ({rows}) {keyed}"
     return LargeRows(
         count=change.count,
-        parts=partial(progress.reader.parts, rows, (changes,), changed_rows.LARGE),
-        ask=lambda asked: progress.reader.query(f"with keyed as ({query}) {asked}", (table, changes)),
-        keyed=partial(progress.reader.query, query, (table, changes)),
-        whole=partial(_whole, progress, model),
-        dialect=progress.reader.dialect,
+        parts=partial(context.reader.parts, rows, (changes,), changed_rows.LARGE),
+        ask=lambda asked: context.reader.query(f"with keyed as ({query}) {asked}", (table, changes)),
+        keyed=partial(context.reader.query, query, (table, changes)),
+        whole=partial(_whole, context, model),
+        dialect=context.reader.dialect,
     )
 
 
-def _whole(progress: Progress, model: Compiled) -> pa.Table:
-    table, version = progress.plan.tables[model.name], progress.states[model.name].version
+def _whole(context: TickContext, model: Compiled) -> pa.Table:
+    table, version = context.plan.tables[model.name], context.states[model.name].version
     whole = Relation("whole", table.spec.path, table.public, "new", version=version, where=table.where)
-    return progress.reader.query("select * from whole", (whole,))
+    return context.reader.query("select * from whole", (whole,))
 
 
-def _keyed(progress: Progress, model: Compiled, lot: Lot, near: key_ranges.Ranges = ()) -> tuple[str, Relation]:
+def _keyed(context: TickContext, model: Compiled, lot: Lot, near: key_ranges.Ranges = ()) -> tuple[str, Relation]:
     """Write the query for the rows of the table that share a key with a row of `changed`.
 
     They are read from files that can hold one.
     """
-    dialect = progress.reader.dialect
-    table = progress.plan.tables[model.name]
+    dialect = context.reader.dialect
+    table = context.plan.tables[model.name]
     grain = model.query.rendered.model.grain
     word = "left semi join" if dialect == "spark" else "semi join"
     same = "<=>" if dialect == "spark" else "is not distinct from"
@@ -66,6 +66,6 @@ def _keyed(progress: Progress, model: Compiled, lot: Lot, near: key_ranges.Range
     if any(one.kwargs.get("row_condition") is not None for one in lot.expectations):
         shown = [column.name for column in table.public]  # a condition may name any
     names = ", ".join(f"l.{identifier(k, dialect)}" for k in shown)
-    version = progress.states[model.name].version
+    version = context.states[model.name].version
     whole = Relation("held", table.spec.path, table.public, "new", version=version, where=table.where, ranges=near)
     return f"select {names} from held as l {word} changed as r on {on}", whole

@@ -17,7 +17,7 @@ from sqlrun.events import CheckResult, Measure
 from sqlrun.expectations.catalogue import VOLUME
 from sqlrun.expectations.values import number
 from sqlrun.incremental.compile import Compiled
-from sqlrun.maintain.maintain import Progress
+from sqlrun.maintain.maintain import TickContext
 from sqlrun.outcome import Outcome
 from sqlrun.project import Expectation
 from sqlrun.system_tables import measures
@@ -34,24 +34,22 @@ class Usual:
     like: str
 
 
-def judged(progress: Progress, model: Compiled, count: int, interval: float | None) -> tuple[CheckResult, ...]:
+def judged(context: TickContext, model: Compiled, count: int, interval: float | None) -> tuple[CheckResult, ...]:
     """Evaluate each such check of a suite: `count` rows landed in `interval` seconds, None where the table begins."""
-    suite = progress.space.suites.get(model.name)
+    suite = context.workspace.suites.get(model.name)
     declared = [one for one in suite.expectations if one.type == VOLUME] if suite else []
-    return tuple(_judged(progress, model, one, count, interval) for one in declared)
+    return tuple(_judged(context, model, one, count, interval) for one in declared)
 
 
 def _judged(
-    progress: Progress, model: Compiled, declared: Expectation, count: int, interval: float | None
+    context: TickContext, model: Compiled, declared: Expectation, count: int, interval: float | None
 ) -> CheckResult:
     from sqlrun.check.evaluate import not_evaluated, result_of
 
     started, contract = time.perf_counter(), model.query.rendered.model
-    at = measures.middle(progress.plan.as_of, interval or None)
+    at = measures.middle(context.plan.as_of, interval or None)
     try:
-        past = progress.history.same_hour_or_error(
-            Measure(model.name, "rows", float(count), None, interval or None), at
-        )
+        past = context.history.same_hour_or_error(Measure(model.name, "rows", float(count), None, interval or None), at)
     except EngineError as error:
         return not_evaluated(contract, declared, f"the past can't be read: {error}")
     found = usual(past, at, interval, int(number(declared.kwargs.get("weeks"), 1.0)))

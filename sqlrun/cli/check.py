@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from sqlrun.cli.options import ENV, EXCLUDE, PROFILE, SELECT, fails_plainly
+from sqlrun.cli.options import ENV, EXCLUDE, PROFILE, SELECT, report_errors
 
 
 @click.command()
@@ -21,7 +21,7 @@ from sqlrun.cli.options import ENV, EXCLUDE, PROFILE, SELECT, fails_plainly
 @click.option("--suggest", metavar="MODEL", help="Print a suite for MODEL that its table passes, to begin with.")
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 @click.pass_obj
-@fails_plainly
+@report_errors
 def check(
     root: Path,
     select: tuple[str, ...],

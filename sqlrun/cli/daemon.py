@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from sqlrun.cli.options import PROFILE, fails_plainly
+from sqlrun.cli.options import PROFILE, report_errors
 
 
 @click.command()
@@ -15,7 +15,7 @@ from sqlrun.cli.options import PROFILE, fails_plainly
 @click.option("--idle", metavar="STEP", default="1h", show_default=True, help="End after so long without a command.")
 @click.option("--status", "look", is_flag=True, help="Only tell whether a server runs (exit code 0; else 1), and how.")
 @click.pass_obj
-@fails_plainly
+@report_errors
 def up(root: Path, profile: str | None, idle: str, look: bool) -> None:
     """Keep libraries loaded and Spark started for this project's commands, which find the server by themselves.
 
@@ -30,7 +30,7 @@ def up(root: Path, profile: str | None, idle: str, look: bool) -> None:
 
 @click.command()
 @click.pass_obj
-@fails_plainly
+@report_errors
 def down(root: Path) -> None:
     """End the server that `sqlrun up` started, after the commands that it runs."""
     from sqlrun.daemon import switch

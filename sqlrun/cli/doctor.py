@@ -7,14 +7,14 @@ from pathlib import Path
 
 import click
 
-from sqlrun.cli.options import PROFILE, fails_plainly, utc_now
+from sqlrun.cli.options import PROFILE, report_errors, utc_now
 
 
 @click.command()
 @PROFILE
 @click.option("--repair", is_flag=True, help="Set aside what is not whole and was never published, as a build does.")
 @click.pass_obj
-@fails_plainly
+@report_errors
 def doctor(root: Path, profile: str | None, repair: bool) -> None:
     """Look at every file of the warehouse's logs, tables and checkpoints, and tell which are torn and what to do."""
     from sqlrun.commands.doctor import examine_warehouse

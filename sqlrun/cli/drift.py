@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from sqlrun.cli.options import PROFILE, fails_plainly
+from sqlrun.cli.options import PROFILE, report_errors
 
 
 @click.command()
@@ -15,7 +15,7 @@ from sqlrun.cli.options import PROFILE, fails_plainly
 @click.option("--write", is_flag=True, help="Edit `_sources.yml` as each source's on_schema_change says.")
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 @click.pass_obj
-@fails_plainly
+@report_errors
 def drift(root: Path, profile: str | None, write: bool, as_json: bool) -> None:
     """Show how the lines that have landed differ from what their sources declare."""
     from sqlrun.commands.drift import drift_command

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from sqlrun.cli.options import PROFILE, fails_plainly, utc_now
+from sqlrun.cli.options import PROFILE, report_errors, utc_now
 
 
 @click.group("env")
@@ -18,7 +18,7 @@ def environments() -> None:
 @environments.command("list")
 @PROFILE
 @click.pass_obj
-@fails_plainly
+@report_errors
 def list_command(root: Path, profile: str | None) -> None:
     """List environments: newest tick, its time, and how many tables are their own and shared with production."""
     from sqlrun.commands.environments import list_environments
@@ -30,7 +30,7 @@ def list_command(root: Path, profile: str | None) -> None:
 @click.argument("name")
 @PROFILE
 @click.pass_obj
-@fails_plainly
+@report_errors
 def drop_command(root: Path, name: str, profile: str | None) -> None:
     """Delete the environment NAME: its ticks, and its tables that nobody else shows."""
     from sqlrun.commands.environments import drop_environment

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from sqlrun.cli import check, daemon, doctor, drift, environments, new, quarantine, serve, ticks, unit_tests
-from sqlrun.cli.options import ENV, EXCLUDE, FOLDER, PROFILE, SELECT, fails_plainly, utc_now
+from sqlrun.cli.options import ENV, EXCLUDE, FOLDER, PROFILE, SELECT, report_errors, utc_now
 from sqlrun.simulate.command import command as simulate_command
 from sqlrun.version import __version__
 
@@ -78,7 +78,7 @@ def leave() -> None:
 @click.option("--wait", is_flag=True, help="Wait for another build that holds the warehouse, instead of giving up.")
 @click.option("--quiet", "-q", is_flag=True, help="Print failures alone.")
 @click.pass_obj
-@fails_plainly
+@report_errors
 def build(root: Path, **options: Any) -> None:
     """Land what is new, bring the models up to date, check them, publish the tick."""
     from sqlrun.commands.build import build_command
@@ -91,7 +91,7 @@ def build(root: Path, **options: Any) -> None:
 @EXCLUDE
 @PROFILE
 @click.pass_obj
-@fails_plainly
+@report_errors
 def compile_command(root: Path, select: tuple[str, ...], exclude: tuple[str, ...], profile: str | None) -> None:
     """Check the whole project and write each model's SQL under target/, ready to paste."""
     from sqlrun.commands.build import write_compiled
@@ -104,7 +104,7 @@ def compile_command(root: Path, select: tuple[str, ...], exclude: tuple[str, ...
 @PROFILE
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 @click.pass_obj
-@fails_plainly
+@report_errors
 def explain(root: Path, model: str, profile: str | None, as_json: bool) -> None:
     """Show how MODEL is kept: strategy, reason, what else is legal and its cost, tables, and the change's query."""
     from sqlrun.commands.build import explain_model
@@ -118,7 +118,7 @@ def explain(root: Path, model: str, profile: str | None, as_json: bool) -> None:
 @click.option("--down", "direction", flag_value="down", help="What is made of it. The default for a seed or a source.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
-@fails_plainly
+@report_errors
 def lineage(root: Path, column: str, direction: str | None, as_json: bool) -> None:
     """Show what a column is made of through the whole graph, or what is made of it; of a model, each column.
 
@@ -131,7 +131,7 @@ def lineage(root: Path, column: str, direction: str | None, as_json: bool) -> No
 
 @main.command("error")
 @click.argument("code")
-@fails_plainly
+@report_errors
 def error_command(code: str) -> None:
     """Tell what an error's CODE, such as SR304, means and what to do."""
     from sqlrun.commands.error_page import page
@@ -145,7 +145,7 @@ def error_command(code: str) -> None:
 @EXCLUDE
 @click.option("--output", type=click.Choice(["text", "json"]), default="text")
 @click.pass_obj
-@fails_plainly
+@report_errors
 def list_command(root: Path, select: tuple[str, ...], exclude: tuple[str, ...], output: str) -> None:
     """List models, seeds and sources in graph order."""
     from sqlrun.commands.build import list_nodes
@@ -156,7 +156,7 @@ def list_command(root: Path, select: tuple[str, ...], exclude: tuple[str, ...], 
 @main.command()
 @PROFILE
 @click.pass_obj
-@fails_plainly
+@report_errors
 def debug(root: Path, profile: str | None) -> None:
     """Tell versions, Java, jars and profile, and try to read and write the warehouse."""
     from sqlrun.commands.debug import debug_command
@@ -168,7 +168,7 @@ def debug(root: Path, profile: str | None) -> None:
 @click.option("--warehouse", is_flag=True, help="Delete the profile's tables, ledger and checkpoints too.")
 @PROFILE
 @click.pass_obj
-@fails_plainly
+@report_errors
 def clean(root: Path, warehouse: bool, profile: str | None) -> None:
     """Delete target/, and with --warehouse everything that was built."""
     from sqlrun.commands.clean import clean_up

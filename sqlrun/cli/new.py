@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from sqlrun.cli.options import fails_plainly
+from sqlrun.cli.options import report_errors
 
 
 @click.group("new")
@@ -20,7 +20,7 @@ def new() -> None:
 @click.argument("path", metavar="FOLDER/NAME")
 @click.option("--from", "read", multiple=True, metavar="NAME", help="What it reads: a model, a seed, or GROUP.TABLE.")
 @click.pass_obj
-@fails_plainly
+@report_errors
 def model_command(root: Path, path: str, read: tuple[str, ...]) -> None:
     """Write models/FOLDER/NAME.sql and .yml: a query, its contract and a unit test that passes."""
     from sqlrun.report.console import Console
@@ -33,7 +33,7 @@ def model_command(root: Path, path: str, read: tuple[str, ...]) -> None:
 @click.argument("model")
 @click.option("--name", help="What the test is called; MODEL_example, with a number where it is taken, otherwise.")
 @click.pass_obj
-@fails_plainly
+@report_errors
 def test_command(root: Path, model: str, name: str | None) -> None:
     """Put a unit test into MODEL's file: a typed row for each input, and what the query makes of them."""
     from sqlrun.report.console import Console

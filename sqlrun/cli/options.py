@@ -22,7 +22,7 @@ ENV = click.option("--env", metavar="NAME", help="An environment of the warehous
 PROFILE = click.option("--profile", metavar="NAME", help="profiles/NAME.yml; the project's default otherwise.")
 
 
-def fails_plainly(function: Callable[..., Any]) -> Callable[..., Any]:
+def report_errors(function: Callable[..., Any]) -> Callable[..., Any]:
     """Turn sqlrun's own errors into their text and exit code."""
 
     @wraps(function)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from sqlrun.cli.options import ENV, PROFILE, SELECT, fails_plainly, utc_now
+from sqlrun.cli.options import ENV, PROFILE, SELECT, report_errors, utc_now
 
 REASON = click.option("--reason", default="", metavar="TEXT", help="Those with this reason alone, as `list` says it.")
 
@@ -23,7 +23,7 @@ def quarantine() -> None:
 @ENV
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 @click.pass_obj
-@fails_plainly
+@report_errors
 def list_command(root: Path, select: tuple[str, ...], profile: str | None, env: str | None, as_json: bool) -> None:
     """Count the lines in quarantine by model and reason: waiting, replayed, discarded, and since when."""
     from sqlrun.commands.quarantine import list_queues
@@ -41,7 +41,7 @@ def list_command(root: Path, select: tuple[str, ...], profile: str | None, env: 
 @click.option("--discarded", is_flag=True, help="Show those that were discarded, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 @click.pass_obj
-@fails_plainly
+@report_errors
 def show_command(
     root: Path,
     model: str,
@@ -72,7 +72,7 @@ ALL = click.option("--all", "every", is_flag=True, help="All lines of the model 
 @ALL
 @click.option("--because", required=True, metavar="TEXT", help="Why: it stays on record, with who and when.")
 @click.pass_obj
-@fails_plainly
+@report_errors
 def discard_command(
     root: Path,
     model: str,
@@ -97,7 +97,7 @@ def discard_command(
 @REASON
 @ALL
 @click.pass_obj
-@fails_plainly
+@report_errors
 def replay_command(
     root: Path,
     model: str,

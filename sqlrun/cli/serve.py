@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from sqlrun.cli.options import ENV, PROFILE, fails_plainly, utc_now
+from sqlrun.cli.options import ENV, PROFILE, report_errors, utc_now
 
 KEYS = click.option(
     "--keys", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
@@ -34,7 +34,7 @@ KEYS = click.option(
 @click.option("--stale-after", metavar="TIME", default="15m", show_default=True, help="When a tick is called old.")
 @click.option("--no-access-log", is_flag=True, help="Write no line for each request.")
 @click.pass_context
-@fails_plainly
+@report_errors
 def serve(context: click.Context, **options: Any) -> None:
     """Answer from the published ticks over HTTP: the owners' page, and the API behind it."""
     if context.invoked_subcommand is None:
@@ -50,7 +50,7 @@ def serve(context: click.Context, **options: Any) -> None:
     "--hours", type=click.FloatRange(0, 8784, min_open=True), default=12, show_default=True, help="How long it holds."
 )
 @KEYS
-@fails_plainly
+@report_errors
 def token(restaurant: tuple[str, ...], operator: bool, hours: float, keys: Path | None) -> None:
     """Print a signed token for local use; `Authorization: Bearer TOKEN` shows it."""
     from sqlrun.serve.command import print_token

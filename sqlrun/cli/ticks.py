@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from sqlrun.cli.options import ENV, EXCLUDE, PROFILE, SELECT, fails_plainly, utc_now
+from sqlrun.cli.options import ENV, EXCLUDE, PROFILE, SELECT, report_errors, utc_now
 
 
 @click.command()
@@ -20,7 +20,7 @@ from sqlrun.cli.options import ENV, EXCLUDE, PROFILE, SELECT, fails_plainly, utc
 @click.option("--tick", type=click.IntRange(1), help="As this published tick has them, instead of the newest.")
 @click.option("--output", type=click.Choice(["table", "json", "csv"]), default="table")
 @click.pass_obj
-@fails_plainly
+@report_errors
 def show(
     root: Path, model: str, profile: str | None, env: str | None, where: str, limit: int, tick: int | None, output: str
 ) -> None:
@@ -38,7 +38,7 @@ def show(
 @ENV
 @click.option("--tick", type=click.IntRange(1), help="Of this published tick, instead of the newest.")
 @click.pass_obj
-@fails_plainly
+@report_errors
 def views(root: Path, profile: str | None, env: str | None, tick: int | None) -> None:
     """Print Spark SQL that makes a temporary view of each table, all of them at one published tick."""
     from sqlrun.commands.ticks import print_views
@@ -54,7 +54,7 @@ def views(root: Path, profile: str | None, env: str | None, tick: int | None) ->
 @click.option("--full-refresh", is_flag=True, help="As if the selected models were to be built anew.")
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 @click.pass_obj
-@fails_plainly
+@report_errors
 def plan(
     root: Path,
     select: tuple[str, ...],
@@ -75,7 +75,7 @@ def plan(
 @ENV
 @click.option("--limit", type=click.IntRange(0), default=20, show_default=True, help="How many ticks; 0 is all.")
 @click.pass_obj
-@fails_plainly
+@report_errors
 def ticks(root: Path, profile: str | None, env: str | None, limit: int) -> None:
     """List ticks, the newest first: time, whether published, rows changed, checks, seconds of all tables together."""
     from sqlrun.commands.ticks import list_ticks
@@ -92,7 +92,7 @@ def ticks(root: Path, profile: str | None, env: str | None, limit: int) -> None:
 @click.option("--limit", type=click.IntRange(0), default=20, show_default=True, help="How many rows; 0 is all.")
 @click.option("--output", type=click.Choice(["table", "json", "csv"]), default="table")
 @click.pass_obj
-@fails_plainly
+@report_errors
 def diff(
     root: Path,
     model: str,
@@ -127,7 +127,7 @@ def diff(
 )
 @click.option("--checksums", is_flag=True, help="Only add up the rows that are there: torn and doubled writes show.")
 @click.pass_obj
-@fails_plainly
+@report_errors
 def verify(
     root: Path,
     select: tuple[str, ...],
@@ -150,7 +150,7 @@ def verify(
     help="How many ticks can still be shown, compared, verified and gone back to; else the profile's `keep_ticks`.",
 )  # fmt: skip
 @click.pass_obj
-@fails_plainly
+@report_errors
 def maintain(root: Path, profile: str | None, env: str | None, keep: int | None) -> None:
     """Put small files together and delete those that no kept tick needs; readers see the same rows."""
     from sqlrun.commands.ticks import maintain_tables
@@ -163,7 +163,7 @@ def maintain(root: Path, profile: str | None, env: str | None, keep: int | None)
 @ENV
 @click.option("--to", type=click.IntRange(1), required=True, help="The published tick to go back to.")
 @click.pass_obj
-@fails_plainly
+@report_errors
 def rollback(root: Path, profile: str | None, env: str | None, to: int) -> None:
     """Publish an old tick again, as a new tick; the next build takes in what has landed since."""
     from sqlrun.commands.ticks import roll_back
@@ -181,7 +181,7 @@ def rollback(root: Path, profile: str | None, env: str | None, to: int) -> None:
     help="Where to write it; target/history.html otherwise.",
 )  # fmt: skip
 @click.pass_obj
-@fails_plainly
+@report_errors
 def history(
     root: Path,
     select: tuple[str, ...],

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from sqlrun.cli.new import record, recording
-from sqlrun.cli.options import CHOICE, fails_plainly
+from sqlrun.cli.options import CHOICE, report_errors
 
 TESTS = f"{CHOICE[:-1]}, MODEL::test, test_name:x."
 
@@ -36,7 +36,7 @@ TESTS = f"{CHOICE[:-1]}, MODEL::test, test_name:x."
 @click.option("--quiet", "-q", is_flag=True, help="Print failures alone.")
 @recording
 @click.pass_obj
-@fails_plainly
+@report_errors
 def unit_tests(root: Path, **options: Any) -> None:
     """Run the unit tests of the models, on DuckDB without a JVM."""
     if options["record"]:

@@ -31,9 +31,9 @@ Clock = Callable[[], datetime]
 
 def build_command(root: Path, options: dict[str, Any], clock: Clock) -> int:
     """Carry out `sqlrun build`: unit tests first, then one tick or many."""
-    from sqlrun.run.session import Session, refuse_nonsense
+    from sqlrun.run.session import Session, validate_times
 
-    refuse_nonsense(options)
+    validate_times(options)
     environment(options["env"])
     console = Console(quiet=options["quiet"])
     cache = Cache.of(root)
@@ -64,16 +64,16 @@ def write_compiled(
     prepared = pipeline.prepare(root, cache)
     target = profile_of(root, prepared, name)
     pipeline.require_engine(prepared, target)
-    alone = pipeline.on_spark_alone(prepared, target, cache)
+    spark_only_models = pipeline.spark_only_models_of(prepared, target, cache)
     names = chosen(prepared, select, exclude)
     folder = root / "target" / "compiled" / target.name
     lines = []
-    for model in prepared.space.models:
+    for model in prepared.workspace.models:
         if model.name in names:
             file = folder / model.query.rendered.model.file
             file.parent.mkdir(parents=True, exist_ok=True)
-            dialect = dialect_of(target, model.name, alone)
-            file.write_text(explain.compiled(prepared.space, model, target, dialect, now) + "\n")
+            dialect = dialect_of(target, model.name, spark_only_models)
+            file.write_text(explain.compiled(prepared.workspace, model, target, dialect, now) + "\n")
             lines.append(f"{model.query.rendered.model.file} -> {file.relative_to(root)}")
     Console().lines([*lines, f"Compiled {len(lines)} models for {target.engine}; nothing was run."])
     return 0
@@ -86,15 +86,17 @@ def explain_model(root: Path, model: str, name: str | None, as_json: bool, now: 
     cache = Cache.of(root)
     prepared = pipeline.prepare(root, cache)
     target = profile_of(root, prepared, name)
-    known = {m.name: m for m in prepared.space.models}
+    known = {m.name: m for m in prepared.workspace.models}
     if model not in known:
         select_nodes(prepared.graph, (model,))  # says what is near
         raise UsageError(f"{model} is not a model; explain takes one model")
     pipeline.require_engine(prepared, target)
-    alone = pipeline.on_spark_alone(prepared, target, cache)
-    engines = explain_engine.of_model(known[model], target, alone)
+    spark_only_models = pipeline.spark_only_models_of(prepared, target, cache)
+    engines = explain_engine.of_model(known[model], target, spark_only_models)
     sizes = replace(_sizes(prepared, known[model], target), engines=engines)
-    about = explain.described(prepared.space, known[model], dialect_of(target, model, alone), now, sizes)
+    about = explain.described(
+        prepared.workspace, known[model], dialect_of(target, model, spark_only_models), now, sizes
+    )
     if as_json:
         Console().raw(json.dumps(about, indent=2))
     else:
@@ -109,7 +111,7 @@ def _sizes(prepared: Prepared, model: Compiled, target: Profile) -> explain.Know
     from sqlrun.publish.ledger import Ledger
     from sqlrun.system_tables.receipts import read_for_changes
 
-    ledger = Ledger(target.warehouse, prepared.nouns.name)
+    ledger = Ledger(target.warehouse, prepared.project.name)
     published = ledger.read().published
     if published is None:
         return explain.Known({}, {})
@@ -126,7 +128,7 @@ def show_lineage(root: Path, text: str, direction: str | None, as_json: bool) ->
     from sqlrun.graph.lineage import Lineage, chosen
 
     prepared = pipeline.prepare(root, Cache.of(root))
-    found = Lineage(prepared.nouns, prepared.graph, prepared.queries)
+    found = Lineage(prepared.project, prepared.graph, prepared.queries)
     items = chosen(found, text)
     direction = direction or ("up" if found.kind(items[0].node) == "model" else "down")
     if as_json:
@@ -140,7 +142,7 @@ def list_nodes(root: Path, select: tuple[str, ...], exclude: tuple[str, ...], ou
     """Carry out `sqlrun ls`."""
     prepared = pipeline.prepare(root, Cache.of(root))
     names = chosen(prepared, select, exclude)
-    rows = explain.listed(prepared.space, prepared.graph, names)
+    rows = explain.listed(prepared.workspace, prepared.graph, names)
     if output == "json":
         Console().raw(json.dumps(rows, indent=2))
     else:

@@ -44,12 +44,12 @@ def check_command(
     published = tick_of(ledger, options["tick"])
     if options["suggest"]:
         return _suggest(prepared, ledger.warehouse, published, options["suggest"])
-    todo = declared(prepared.space, chosen(prepared, select, exclude))
+    todo = declared(prepared.workspace, chosen(prepared, select, exclude))
     console, engine = Console(), DuckDBEngine()
     done: list[Checked] = []
     try:
         for model, expectations in todo:
-            meaning = prepared.space.prints[model.name]
+            meaning = prepared.workspace.prints[model.name]
             done.append(check_table(engine, ledger.warehouse, published, model, expectations, meaning, check_timeout))
             if not options["as_json"]:
                 console.lines(told(done[-1], published))
@@ -68,13 +68,13 @@ def check_command(
 
 def _suggest(prepared: Prepared, warehouse: str, published: Published, name: str) -> int:
     """Print a suite for a model's table."""
-    found = next((model for model in prepared.space.tables if model.name == name), None)
+    found = next((model for model in prepared.workspace.tables if model.name == name), None)
     if found is None:
         select_nodes(prepared.graph, (name,))  # says what is near
         raise UsageError(f"{name} is not a model that is kept as a table; a suite is of one")
     engine = DuckDBEngine()
     try:
-        known, contract = expectations_of(prepared.space, found), found.query.rendered.model
+        known, contract = expectations_of(prepared.workspace, found), found.query.rendered.model
         text = suggest(engine, find(published, warehouse, name), contract, known, published.as_of)
     finally:
         engine.close()

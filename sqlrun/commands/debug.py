@@ -25,12 +25,12 @@ def debug_command(root: Path, name: str | None) -> int:
     console.lines([f"python            {platform.python_version()}"])
     console.lines([f"{package:<17} {_version(package)}" for package in PACKAGES])
     try:
-        nouns = load.read(root).project
-        target = profile.load(root, name or nouns.profile)
+        project = load.read(root).project
+        target = profile.load(root, name or project.profile)
     except ProjectError as error:
         console.problem(error)
         return error.exit_code
-    console.lines([f"project           {nouns.name} ({nouns.root})"])
+    console.lines([f"project           {project.name} ({project.root})"])
     console.lines([f"profile           {target.name}: engine {target.engine}, {target.threads} threads"])
     console.lines([f"warehouse         {target.warehouse}"])
     ok = True

@@ -53,15 +53,15 @@ def drift_command(root: Path, name: str | None, write: bool, as_json: bool) -> i
 
 def _found(prepared: Prepared, ledger: Ledger) -> list[Found]:
     """Look at every landing table as it is now, published or not."""
-    space, history = prepared.space, ledger.read()
+    workspace, history = prepared.workspace, ledger.read()
     published = history.published
-    lands = tuple(m.name for m in space.tables if m.source is not None)
+    lands = tuple(m.name for m in workspace.tables if m.source is not None)
     as_of = published.as_of if published else datetime.min
-    plan = tick_plan(space, ledger.warehouse, published, history.last_tick + 1, as_of, lands, False)
+    plan = tick_plan(workspace, ledger.warehouse, published, history.last_tick + 1, as_of, lands, False)
     engine = DuckDBEngine()
     try:
         found = []
-        for model in (m for m in space.tables if m.source is not None):
+        for model in (m for m in workspace.tables if m.source is not None):
             assert model.source is not None
             table = plan.tables[model.name]
             head = delta_table.head(table.spec.path)

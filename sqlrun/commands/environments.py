@@ -67,11 +67,11 @@ def drop(ledger: Ledger, clock: datetime) -> list[str]:
     if ledger.env not in environments.names(ledger.warehouse):
         raise environments.unknown(ledger)
     with lock.hold(ledger.warehouse, clock) as holder:
-        still = partial(lock.require, ledger.warehouse, holder)
+        assert_lock_held = partial(lock.require, ledger.warehouse, holder)
         wanted = retention.needed(environments.others(ledger))
         built = [
             path for path in maintenance.unused(ledger.warehouse, wanted) if environment_paths.owner(path) == ledger.env
         ]
-        still()
+        assert_lock_held()
         ledger.drop()
-        return [maintenance.drop_table(ledger.warehouse, path, still) for path in built]
+        return [maintenance.drop_table(ledger.warehouse, path, assert_lock_held) for path in built]

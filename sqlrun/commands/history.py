@@ -53,7 +53,7 @@ def history_command(
     with Books(ledger, names) as books:
         past = books.read()
     profile = profile_of(root, prepared, name).name
-    about = Subject(prepared.nouns.name, profile, ledger.env, clock(), names, _described(prepared))
+    about = Subject(prepared.project.name, profile, ledger.env, clock(), names, _described(prepared))
     text = html(parts(), past.grid, past.checks, past.checks_left, past.lines, past.costs, past.aside, about)
     file = out or root / "target" / NAME
     try:

@@ -232,9 +232,9 @@ def _shown(
     assert source is not None
     entries = ledger.entries()
     private, name = _private(queue), queue.model.name
-    ids = quarantine_query.check_ids(queue.model.query.rendered.model, prepared.space.suites.get(name))
+    ids = quarantine_query.check_ids(queue.model.query.rendered.model, prepared.workspace.suites.get(name))
     values = quarantine_queue.values(queue, [row["id"] for row in found])
-    numbers = quarantine_queue.places(Path(prepared.nouns.root) / source.path, found)
+    numbers = quarantine_queue.places(Path(prepared.project.root) / source.path, found)
     return [
         {
             "id": row["id"],

@@ -39,15 +39,15 @@ def queues(prepared: Prepared, ledger: Ledger, names: Iterable[str]) -> list[Que
 
     Raises: UsageError where none of the named models lands a source.
     """
-    space, history, around = prepared.space, ledger.read(), environments.around(ledger)
+    workspace, history, around = prepared.workspace, ledger.read(), environments.around(ledger)
     wanted = set(names)
-    lands = [m for m in space.tables if m.source is not None and m.name in wanted]
+    lands = [m for m in workspace.tables if m.source is not None and m.name in wanted]
     if not lands:
         raise UsageError(f"no model that was selected reads a source; those that do: {_listed(prepared)}")
     as_of = history.published.as_of if history.published else datetime.min
-    every = tuple(m.name for m in space.tables if m.source is not None)
+    every = tuple(m.name for m in workspace.tables if m.source is not None)
     plan = tick_plan(
-        space, ledger.warehouse, history.published, history.last_tick + 1, as_of, every, False, around
+        workspace, ledger.warehouse, history.published, history.last_tick + 1, as_of, every, False, around
     )  # fmt: skip
     found = []
     for model in lands:
@@ -74,7 +74,7 @@ def _is_own(published: TableState | None, env: str, taken: Iterable[str]) -> boo
 
 
 def _listed(prepared: Prepared) -> str:
-    return ", ".join(m.name for m in prepared.space.tables if m.source is not None) or "none"
+    return ", ".join(m.name for m in prepared.workspace.tables if m.source is not None) or "none"
 
 
 def counted(prepared: Prepared, ledger: Ledger, found: Iterable[Queue]) -> Iterator[quarantine_query.Counted]:
@@ -82,7 +82,7 @@ def counted(prepared: Prepared, ledger: Ledger, found: Iterable[Queue]) -> Itera
     entries = ledger.entries()
     for each in found:
         name = each.model.name
-        ids = quarantine_query.check_ids(each.model.query.rendered.model, prepared.space.suites.get(name))
+        ids = quarantine_query.check_ids(each.model.query.rendered.model, prepared.workspace.suites.get(name))
         sql, book = quarantine_log.about(ledger.warehouse, ledger.env, quarantine_query.counts(name))
         for row in arrow_rows.plain(query(sql, [each.held, *book])):
             ticks = (tick_at(entries, row["first_landed"]), tick_at(entries, row["last_landed"]))

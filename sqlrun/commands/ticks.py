@@ -90,17 +90,21 @@ def plan_edits(
     history, around = ledger.read(), environments.around(ledger)
     number, names = history.last_tick + 1, chosen(prepared, select, exclude)
     plan = tick_plan(
-        prepared.space, ledger.warehouse, history.published, number, now, names, refresh, around
+        prepared.workspace, ledger.warehouse, history.published, number, now, names, refresh, around
     )  # fmt: skip
-    anew = rule_changes.broken(prepared.space, plan, DuckDBEngine())
-    if anew:
+    rebuild_reasons = rule_changes.broken(prepared.workspace, plan, DuckDBEngine())
+    if rebuild_reasons:
         plan = tick_plan(
-            prepared.space, ledger.warehouse, history.published, number, now, names, refresh, around, anew
+            prepared.workspace, ledger.warehouse, history.published, number, now, names, refresh, around,
+            rebuild_reasons,
         )  # fmt: skip
     published = plan.published
     target = profile_of(root, prepared, name)
-    alone, found = pipeline.on_spark_alone(prepared, target, cache), plan_diff.edits(prepared.space, plan)
-    engines = explain_engine.of_plan(plan, (e.name for e in found if e.reads), target, alone)
+    spark_only_models, found = (
+        pipeline.spark_only_models_of(prepared, target, cache),
+        plan_diff.edits(prepared.workspace, plan),
+    )
+    engines = explain_engine.of_plan(plan, (e.name for e in found if e.reads), target, spark_only_models)
     found = tuple(replace(edit, engine=engines.get(edit.name, "")) for edit in found)
     states = {n: published.tables[n] for e in found for n in e.reads if n in published.tables} if published else {}
     rows = {n: delta_table.rows_at(f"{ledger.warehouse}/{state.path}", state.version) for n, state in states.items()}
@@ -179,7 +183,7 @@ def verify_tables(
             failed += not found.ok
     else:
         some = Sample(options["sample"], options["seed"]) if options["sample"] else None
-        for verdict in verify(prepared.space, ledger.warehouse, published, names, options["limit"], some):
+        for verdict in verify(prepared.workspace, ledger.warehouse, published, names, options["limit"], some):
             console.lines(outcome_lines.verdict(verdict))
             failed += not verdict.ok
     what = "the ledger's checksums" if options["checksums"] else "their queries"

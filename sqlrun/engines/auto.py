@@ -37,17 +37,20 @@ def of_spark(settings: Mapping[str, str]) -> dict[str, str]:
 class AutoEngine:
     """As an engine it is DuckDB; whoever may choose (`turns.py`) takes `duckdb` or `spark`.
 
-    `alone` are the models that run on Spark alone, each with why. `lands`: the engine that new landing tables begin
-    with. Settings whose name begins with `spark.` are Spark's, all others DuckDB's.
+    `spark_only_models` are the models that run on Spark alone, each with why. `lands`: the engine that new landing
+    tables begin with. Settings whose name begins with `spark.` are Spark's, all others DuckDB's.
     """
 
     name = "auto"
     dialect: Dialect = "duckdb"
 
     def __init__(
-        self, settings: Mapping[str, str] = NOTHING, alone: Mapping[str, str] = NOTHING, lands: str = "duckdb"
+        self,
+        settings: Mapping[str, str] = NOTHING,
+        spark_only_models: Mapping[str, str] = NOTHING,
+        lands: str = "duckdb",
     ) -> None:
-        self.alone, self.lands = alone, lands
+        self.spark_only_models, self.lands = spark_only_models, lands
         self.duckdb, self.spark = DuckDBEngine(of_duckdb(settings)), SparkEngine(of_spark(settings))
         self._warming: threading.Thread | None = None
 

@@ -13,18 +13,21 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 DIALECTS: dict[str, Dialect] = {"spark": "spark", "duckdb": "duckdb", "auto": "duckdb"}
 
 
-def dialect_of(profile: Profile, model: str, alone: Mapping[str, str]) -> Dialect:
-    """Tell which SQL a model of a project runs as; `alone`: models for Spark alone."""
-    return "spark" if profile.engine == "auto" and model in alone else DIALECTS[profile.engine]
+def dialect_of(profile: Profile, model: str, spark_only_models: Mapping[str, str]) -> Dialect:
+    """Tell which SQL a model of a project runs as; `spark_only_models`: models for Spark alone."""
+    return "spark" if profile.engine == "auto" and model in spark_only_models else DIALECTS[profile.engine]
 
 
-def engine_of(profile: Profile, alone: Mapping[str, str] = NOTHING) -> Engine:
-    """Make the engine of a profile; it starts when it is first used. `alone`: models for Spark alone, and why."""
+def engine_of(profile: Profile, spark_only_models: Mapping[str, str] = NOTHING) -> Engine:
+    """Return a profile's engine, which starts when it is first used.
+
+    `spark_only_models` are the models that run on Spark alone, each with why.
+    """
     settings = dict(profile.settings)
     if profile.engine == "auto":
         from sqlrun.engines.auto import AutoEngine
 
-        return AutoEngine(settings, alone, profile.landing or "duckdb")
+        return AutoEngine(settings, spark_only_models, profile.landing or "duckdb")
     if profile.engine == "duckdb":
         from sqlrun.engines.duckdb.engine import DuckDBEngine
 

@@ -25,12 +25,12 @@ def target(expectation: Expectation) -> str:
     return str(expectation.kwargs["to"])
 
 
-def problems(nouns: Project, graph: Graph, views: tuple[str, ...]) -> tuple[Problem, ...]:
+def problems(project: Project, graph: Graph, views: tuple[str, ...]) -> tuple[Problem, ...]:
     """Find the promises that can't be held: unknown tables and columns, views, other types, tables further below."""
-    nodes: list[Model | Seed] = [*nouns.models, *nouns.seeds]
+    nodes: list[Model | Seed] = [*project.models, *project.seeds]
     known = {node.name: {column.name: column for column in node.columns} for node in nodes}
     found: list[Problem] = []
-    for model in nouns.models:
+    for model in project.models:
         promised = [(column, one) for column in model.columns for one in column.promises]
         below = _below(graph, model.name) if promised else set()
         for column, one in promised:

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from sqlrun.expectations.sql_checks import SqlCheck
 
 
-def attach(folder: Folder, nouns: Project, contracts: Mapping[str, str]) -> Project:
+def attach(folder: Folder, project: Project, contracts: Mapping[str, str]) -> Project:
     """Return the project with each such check in the suite of its model."""
     del contracts
-    found = {suite.model: suite for suite in nouns.suites}
+    found = {suite.model: suite for suite in project.suites}
     # All that a template and its query can ask for; what contracts say is hashed.
-    around = [nouns.vars, nouns.functions, [(macro.name, macro.text) for macro in nouns.macros], folder.facts]
-    around.append([source.table for source in nouns.sources])
+    around = [project.vars, project.functions, [(macro.name, macro.text) for macro in project.macros], folder.facts]
+    around.append([source.table for source in project.sources])
     for file in folder.files("expectations", ".sql"):
         check_name(folder, file, "a check")
         text, name = folder.text(file), folder.name(file)
@@ -30,19 +30,19 @@ def attach(folder: Folder, nouns: Project, contracts: Mapping[str, str]) -> Proj
             continue
         from sqlrun.expectations.sql_checks import SqlCheck  # it loads sqlglot, which a project without any spares
 
-        make = partial(_sql_check, folder, nouns, file.stem, name, text)
+        make = partial(_sql_check, folder, project, file.stem, name, text)
         check = folder.kept("sql check", [name, text, *around], SqlCheck | None, make)
         if check is not None:
             suite = found.get(check.model) or Suite(check.model, name, ())
             found[check.model] = replace(suite, expectations=(*suite.expectations, check.expectation))
-    return replace(nouns, suites=tuple(found.values()))
+    return replace(project, suites=tuple(found.values()))
 
 
-def _sql_check(folder: Folder, nouns: Project, name: str, file: str, text: str) -> SqlCheck | None:
+def _sql_check(folder: Folder, project: Project, name: str, file: str, text: str) -> SqlCheck | None:
     from sqlrun.expectations import sql_checks
 
     try:
-        return sql_checks.read(nouns, name, file, text)
+        return sql_checks.read(project, name, file, text)
     except ProjectError as error:
         folder.problems.extend(error.problems)
         return None

@@ -33,17 +33,17 @@ class SqlCheck:
     expectation: Expectation
 
 
-def read(nouns: Project, name: str, file: str, text: str) -> SqlCheck | None:
+def read(project: Project, name: str, file: str, text: str) -> SqlCheck | None:
     """Read a check; None where it can't be known because what it reads is wrong, which is told there.
 
     Raises: ProjectError with all that is wrong with it.
     """
     pseudo = Model(name, file, text, "", "", (), False, (), Config(), ())
-    rendered, config = render.check(nouns, pseudo)
-    model = _model(nouns, rendered)
+    rendered, config = render.check(project, pseudo)
+    model = _model(project, rendered)
     if not model.columns:
         return None
-    tree = parse.check(rendered, parse.schema_of(nouns), nouns.functions)
+    tree = parse.check(rendered, parse.schema_of(project), project.functions)
     problems = [_elsewhere(rendered, node, why, instead) for node, why, instead in unlike(tree)]
     if problems:
         raise ProjectError(problems)
@@ -62,9 +62,9 @@ def read(nouns: Project, name: str, file: str, text: str) -> SqlCheck | None:
     return SqlCheck(model.name, Expectation(QUERY, kwargs, severity, on_fail, description, place, name))
 
 
-def _model(nouns: Project, rendered: Rendered) -> Model:
+def _model(project: Project, rendered: Rendered) -> Model:
     """Find the model that a check is of."""
-    models = {model.name: model for model in nouns.models}
+    models = {model.name: model for model in project.models}
     file, lines = rendered.model.file, rendered.model.sql.split("\n")
     read = [*rendered.refs, *rendered.sources]
     if len(read) == 1 and read[0] in models:

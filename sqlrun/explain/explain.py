@@ -55,7 +55,7 @@ class Known:
 EXAMPLE = 1_000
 
 
-def described(space: Workspace, model: Compiled, dialect: Dialect, now: datetime, known: Known) -> dict[str, Any]:
+def described(workspace: Workspace, model: Compiled, dialect: Dialect, now: datetime, known: Known) -> dict[str, Any]:
     """Describe a model as plain values: how it is kept and why, what else is legal, its tables and their statements."""
     contract = model.query.rendered.model
     about: dict[str, Any] = {
@@ -73,9 +73,9 @@ def described(space: Workspace, model: Compiled, dialect: Dialect, now: datetime
         "reason": _reason(model, model.own.reason),
         "at_worst": config.at_worst,
         "max_read_amplification": config.max_read_amplification,
-        "meaning": space.prints[model.name],
-        "tables": [_table(space, model, stage, dialect, now, known) for stage in model.stages],
-        "checks": explain_checks.listed(space, model, known.rows.get(model.name)),
+        "meaning": workspace.prints[model.name],
+        "tables": [_table(workspace, model, stage, dialect, now, known) for stage in model.stages],
+        "checks": explain_checks.listed(workspace, model, known.rows.get(model.name)),
     }
 
 
@@ -88,7 +88,7 @@ def _reason(model: Compiled, reason: Reason) -> dict[str, Any]:
 
 
 def _table(
-    space: Workspace, model: Compiled, stage: Stage, dialect: Dialect, now: datetime, known: Known
+    workspace: Workspace, model: Compiled, stage: Stage, dialect: Dialect, now: datetime, known: Known
 ) -> dict[str, Any]:
     moment = Moment(now, now - timedelta(minutes=5))
     return {
@@ -105,7 +105,7 @@ def _table(
         "ways": _ways(stage, known),
         "engine": known.engines.get(stage.name),
         "opens": _opens(pruning.needed(stage, moment, fresh=False)),
-        "statement": statement_text(space, model, stage, dialect, now),
+        "statement": statement_text(workspace, model, stage, dialect, now),
     }
 
 
@@ -124,8 +124,8 @@ def _ways(stage: Stage, known: Known) -> list[dict[str, Any]]:
 
 def _opens(needed: Mapping[tuple[str, str], tuple[Range, ...]]) -> list[str]:
     opened = (
-        f"{table} ({flavour}): {one.column} from {one.low:%Y-%m-%d %H:%M} to {one.high:%Y-%m-%d %H:%M}"
-        for (table, flavour), found in sorted(needed.items())
+        f"{table} ({row_set}): {one.column} from {one.low:%Y-%m-%d %H:%M} to {one.high:%Y-%m-%d %H:%M}"
+        for (table, row_set), found in sorted(needed.items())
         for one in found
     )
     return list(dict.fromkeys(opened))
@@ -175,14 +175,14 @@ def _rows(rows: int | None) -> str:
     return "reads every row" if rows is None else f"reads about {rows:,} rows"
 
 
-def statement_text(space: Workspace, model: Compiled, stage: Stage, dialect: Dialect, now: datetime) -> str:
+def statement_text(workspace: Workspace, model: Compiled, stage: Stage, dialect: Dialect, now: datetime) -> str:
     """Write the statement of a tick five minutes after the last one, in which every input changed."""
     if stage.method == "land":
         assert model.source is not None
-        return landing_query.query(stage, model.source, space.rules.get(model.name, ()), dialect, now)
+        return landing_query.query(stage, model.source, workspace.rules.get(model.name, ()), dialect, now)
     moment = Moment(now, now - timedelta(minutes=5))
-    queries = {m.name: m.query for m in space.models}
-    full = whole_query(queries, model.name, space.views, moment, dialect) if stage.method == "full" else ""
+    queries = {m.name: m.query for m in workspace.models}
+    full = whole_query(queries, model.name, workspace.views, moment, dialect) if stage.method == "full" else ""
     prepared = prepare(stage, Tick(moment, frozenset(stage.inputs), fresh=False), dialect, full)
     assert prepared is not None
     return _statement(prepared.statement, stage.name, dialect)
@@ -230,38 +230,40 @@ def _indented(text: str) -> list[str]:
     return [f"    {line}" for line in text_lines(text)]
 
 
-def compiled(space: Workspace, model: Compiled, target: Profile, dialect: Dialect, now: datetime) -> str:
+def compiled(workspace: Workspace, model: Compiled, target: Profile, dialect: Dialect, now: datetime) -> str:
     """Write a model's whole query so that it runs by paste: refs are the tables where they lie."""
-    queries = {m.name: m.query for m in space.models}
-    text = whole_query(queries, model.name, space.views, Moment(now, None), dialect, relation="{name}")
+    queries = {m.name: m.query for m in workspace.models}
+    text = whole_query(queries, model.name, workspace.views, Moment(now, None), dialect, relation="{name}")
     pretty = sqlglot.parse_one(text, read=dialect).sql(dialect, pretty=True)
     reads = dict.fromkeys(s for stage in model.stages for s in stage.inputs if not s.startswith(f"{model.name}__"))
-    names = [n for n in (*reads, *model.query.rendered.refs) if n not in space.views]
+    names = [n for n in (*reads, *model.query.rendered.refs) if n not in workspace.views]
     header = f"-- {model.query.rendered.model.file}, compiled for {dialect} at as_of {now:%Y-%m-%d %H:%M} UTC"
-    sources = [_relation(space, name, target, dialect) for name in dict.fromkeys(names) if _is_table(space, name)]
+    sources = [
+        _relation(workspace, name, target, dialect) for name in dict.fromkeys(names) if _is_table(workspace, name)
+    ]
     if not sources:
         return f"{header}\n{pretty}"
     return f"{header}\nwith\n" + ",\n".join(sources) + f"\nselect * from (\n{pretty}\n) as query"
 
 
-def _is_table(space: Workspace, name: str) -> bool:
-    return space.seed(name) is not None or space.stage(name) is not None
+def _is_table(workspace: Workspace, name: str) -> bool:
+    return workspace.seed(name) is not None or workspace.stage(name) is not None
 
 
-def _relation(space: Workspace, name: str, target: Profile, dialect: Dialect) -> str:
-    stage, seed = space.stage(name), space.seed(name)
+def _relation(workspace: Workspace, name: str, target: Profile, dialect: Dialect) -> str:
+    stage, seed = workspace.stage(name), workspace.seed(name)
     columns = [c.name for c in stage.public] if stage else [c.name for c in seed.columns]  # type: ignore[union-attr]
-    path = f"{target.warehouse}/{name}/{space.prints[name]}"
+    path = f"{target.warehouse}/{name}/{workspace.prints[name]}"
     where = f" where {PUBLIC_ROWS}" if stage is not None and stage.method == "land" else ""
     listed = ", ".join(identifier(c, dialect) for c in columns)
     source = f"delta.`{path}`" if dialect == "spark" else f"delta_scan('{path}')"
     return f"{identifier(name, dialect)} as (select {listed} from {source}{where})"
 
 
-def listed(space: Workspace, graph: Graph, names: tuple[str, ...]) -> list[dict[str, str]]:
+def listed(workspace: Workspace, graph: Graph, names: tuple[str, ...]) -> list[dict[str, str]]:
     """List nodes in graph order: name, kind, strategy, what they read, file."""
     rows = []
-    models = {m.name: m for m in space.models}
+    models = {m.name: m for m in workspace.models}
     for name in names:
         model = models.get(name)
         kind = "seed" if model is None else "view" if model.is_view else "landing" if model.source else "table"

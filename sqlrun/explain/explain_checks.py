@@ -23,12 +23,12 @@ SEES: Mapping[Scope, str] = {
 LANDING = "each line before it lands"
 
 
-def listed(space: Workspace, model: Compiled, rows: int | None) -> list[dict[str, Any]]:
+def listed(workspace: Workspace, model: Compiled, rows: int | None) -> list[dict[str, Any]]:
     """Describe the checks of a model; `rows` are its table's, None where that isn't known.
 
     One that can't be evaluated on changes reads the whole table in every tick in which the table changes.
     """
-    suite = space.suites.get(model.name)
+    suite = workspace.suites.get(model.name)
     return [_described(check, rows) for check in of_model(model.query.rendered.model, suite)]
 
 

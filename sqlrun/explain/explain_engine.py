@@ -13,16 +13,16 @@ from sqlrun.plan.plan import TickPlan
 from sqlrun.project import Profile
 
 
-def of_model(model: Compiled, target: Profile, alone: Mapping[str, str]) -> dict[str, str]:
+def of_model(model: Compiled, target: Profile, spark_only_models: Mapping[str, str]) -> dict[str, str]:
     """Return by which rule an engine maintains each table of a model; nothing where the profile names one engine."""
     if target.engine != "auto":
         return {}
-    return {stage.name: _of_stage(model, stage, target, alone) for stage in model.stages}
+    return {stage.name: _of_stage(model, stage, target, spark_only_models) for stage in model.stages}
 
 
-def _of_stage(model: Compiled, stage: Stage, target: Profile, alone: Mapping[str, str]) -> str:
-    if model.name in alone:
-        return f"spark: {alone[model.name]}"
+def _of_stage(model: Compiled, stage: Stage, target: Profile, spark_only_models: Mapping[str, str]) -> str:
+    if model.name in spark_only_models:
+        return f"spark: {spark_only_models[model.name]}"
     if stage.method == "land":
         return f"{_lands(target)}, if it is a new table; else the one that began it"
     return f"duckdb; spark in a tick that works on more than {MOST_SPILLED:.0f} times DuckDB's memory_limit"
@@ -32,15 +32,17 @@ def _lands(target: Profile) -> str:
     return target.landing or engine_selection.LANDS
 
 
-def of_plan(plan: TickPlan, names: Iterable[str], target: Profile, alone: Mapping[str, str]) -> dict[str, str]:
+def of_plan(
+    plan: TickPlan, names: Iterable[str], target: Profile, spark_only_models: Mapping[str, str]
+) -> dict[str, str]:
     """Say of models that are built anew which engine does it, as far as it is known; nothing without a choice."""
     if target.engine != "auto":
         return {}
     models = {m.name: m for m in plan.models}
     found = {}
     for model in (models[name] for name in names if name in models):
-        if model.name in alone:
-            found[model.name] = f"spark, as {alone[model.name]}"
+        if model.name in spark_only_models:
+            found[model.name] = f"spark, as {spark_only_models[model.name]}"
         elif model.source is not None:
             began = engine_selection.began(
                 f"{target.warehouse}/{checkpoint_files.checkpoint_of(plan.tables[model.name].path)}"

@@ -36,14 +36,14 @@ class Graph:
         return tuple(name for name in self.order if name not in self.sources)
 
 
-def build(nouns: Project, rendered: Iterable[Rendered]) -> Graph:
+def build(project: Project, rendered: Iterable[Rendered]) -> Graph:
     """Make the graph.
 
     Raises: ProjectError (SR401) naming each circle edge by edge.
     """
     items = {item.model.name: item for item in rendered}
-    sources = {source.table: f"source:{source.group}.{source.name}" for source in nouns.sources}
-    parents: dict[str, tuple[str, ...]] = dict.fromkeys((*(seed.name for seed in nouns.seeds), *sources.values()), ())
+    sources = {source.table: f"source:{source.group}.{source.name}" for source in project.sources}
+    parents: dict[str, tuple[str, ...]] = dict.fromkeys((*(seed.name for seed in project.seeds), *sources.values()), ())
     known = {*parents, *items}
     for name, item in items.items():
         reads = {*item.refs, *(sources[table] for table in item.sources if table in sources)}
@@ -53,7 +53,7 @@ def build(nouns: Project, rendered: Iterable[Rendered]) -> Graph:
     for name in sorted(parents):
         for parent in parents[name]:
             children[parent].append(name)
-    files = {seed.name: seed.file for seed in nouns.seeds} | {name: item.model.file for name, item in items.items()}
+    files = {seed.name: seed.file for seed in project.seeds} | {name: item.model.file for name, item in items.items()}
     return Graph(
         _order(parents),
         parents,

@@ -76,18 +76,18 @@ class Derivation:
 class Lineage:
     """A project's columns; each is followed when it is asked for."""
 
-    def __init__(self, nouns: Project, graph: Graph, queries: Iterable[Query]) -> None:
+    def __init__(self, project: Project, graph: Graph, queries: Iterable[Query]) -> None:
         self.graph = graph
         self._walks = {query.name: (query, Walk(cast(exp.Query, query.tree))) for query in queries}
-        self._sources = {source.table: f"source:{source.group}.{source.name}" for source in nouns.sources}
-        tables: tuple[Model | Seed, ...] = (*nouns.models, *nouns.seeds)
+        self._sources = {source.table: f"source:{source.group}.{source.name}" for source in project.sources}
+        tables: tuple[Model | Seed, ...] = (*project.models, *project.seeds)
         self.types: dict[str, Mapping[str, str]] = {
             **{noun.name: {c.name: c.type for c in noun.columns} for noun in tables},
-            **{self._sources[s.table]: {c.name: c.type for c in s.columns} for s in nouns.sources},
+            **{self._sources[s.table]: {c.name: c.type for c in s.columns} for s in project.sources},
         }
         self.places: dict[str, Place] = {
             **{noun.name: noun.columns[0].place for noun in tables},
-            **{self._sources[s.table]: s.place for s in nouns.sources},
+            **{self._sources[s.table]: s.place for s in project.sources},
         }
         self._rank = {name: number for number, name in enumerate(graph.order)}
         self._done: dict[Value, Derivation] = {}

@@ -64,7 +64,7 @@ class Node(ABC):
     # The statement.
 
     @abstractmethod
-    def rows(self, script: Script, flavour: str) -> str:
+    def rows(self, script: Script, row_set: str) -> str:
         """Return a SELECT of the rows, over the `old` or the `new` rows of the inputs."""
 
     @abstractmethod

@@ -65,7 +65,7 @@ class Compiled:
 class _Catalog:
     """What a query may read, growing as models are compiled in graph order."""
 
-    nouns: Project
+    project: Project
     nodes: dict[str, Node]
     sources: dict[str, Source]
     views: dict[str, Query]
@@ -79,9 +79,9 @@ class _Catalog:
         return self.nodes[name]
 
 
-def project(queries: Iterable[Query], nouns: Project) -> tuple[Compiled, ...]:
+def project(queries: Iterable[Query], project: Project) -> tuple[Compiled, ...]:
     """Compile models given in graph order; raise one `ProjectError` for all refusals that no strategy can mend."""
-    catalog = new_catalog(nouns)
+    catalog = new_catalog(project)
     done: list[Compiled] = []
     problems: list[Problem] = []
     for query in queries:
@@ -98,12 +98,16 @@ def project(queries: Iterable[Query], nouns: Project) -> tuple[Compiled, ...]:
     return tuple(done)
 
 
-def new_catalog(nouns: Project) -> _Catalog:
+def new_catalog(project: Project) -> _Catalog:
     """Make a catalog of what stands before all models: sources and seeds."""
     catalog = _Catalog(
-        nouns, {}, {source.table: source for source in nouns.sources}, {}, {model.name: model for model in nouns.models}
+        project,
+        {},
+        {source.table: source for source in project.sources},
+        {},
+        {model.name: model for model in project.models},
     )
-    for seed in nouns.seeds:
+    for seed in project.seeds:
         catalog.nodes[seed.name] = _scan(seed, only_grows=False)
     return catalog
 

@@ -20,5 +20,5 @@ class Read:
     """One read of a table's `old` or `new` rows; without a `range` it needs all of them."""
 
     table: str
-    flavour: str
+    row_set: str
     range: Range | None

@@ -40,4 +40,4 @@ def tables(node: Node) -> tuple[str, ...]:
 
 def all_rows(node: Node) -> list[Read]:
     """Return the reads of an operator that may look at any old and any new row of the tables below it."""
-    return [Read(table, flavour, None) for table in tables(node) for flavour in ("old", "new")]
+    return [Read(table, row_set, None) for table in tables(node) for row_set in ("old", "new")]

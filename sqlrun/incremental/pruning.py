@@ -15,7 +15,7 @@ from sqlrun.incremental.stages import Stage, collapse
 
 
 def needed(stage: Stage, moment: Moment, *, fresh: bool) -> dict[tuple[str, str], tuple[Range, ...]]:
-    """Return for each (table, flavour) the ranges that a stage's statement can need; absent means: all of it."""
+    """Return for each (table, row set) the ranges that a stage's statement can need; absent means: all of it."""
     if stage.node is None or moment.previous is None or fresh:
         return {}
     node = _changed(stage, stage.node)
@@ -24,7 +24,7 @@ def needed(stage: Stage, moment: Moment, *, fresh: bool) -> dict[tuple[str, str]
     found: dict[tuple[str, str], list[Range]] = {}
     whole: set[tuple[str, str]] = set()  # one read without a range is enough
     for read in node.reads_beside_changes(moment):
-        key = (read.table, read.flavour)
+        key = (read.table, read.row_set)
         if read.range is None:
             whole.add(key)
         else:

@@ -1,4 +1,4 @@
-"""One tick's query under construction: named parts, each a flavour of a node. Pure.
+"""One tick's query under construction: named parts, each a row set of a node. Pure.
 
 A script knows of a node only that it can be written, so operators may know scripts and not the other way round.
 """
@@ -36,8 +36,8 @@ class Writable(Protocol):
     def columns(self) -> tuple[str, ...]:
         """Return the names of the output columns, in order."""
 
-    def rows(self, script: Script, flavour: str) -> str:
-        """Return a SELECT of the rows of a flavour."""
+    def rows(self, script: Script, row_set: str) -> str:
+        """Return a SELECT of the rows of a row set."""
 
     def changes(self, script: Script) -> list[str]:
         """Return the SELECTs whose union is the change."""
@@ -45,7 +45,7 @@ class Writable(Protocol):
 
 @dataclass(slots=True)
 class Script:
-    """Collects the parts of one statement; each (node, flavour) is written once and named.
+    """Collects the parts of one statement; each (node, row set) is written once and named.
 
     `changed` names the tables whose changes are not empty. `fresh` treats every row of `new` as a change that
     came: the first build of a table.
@@ -60,12 +60,12 @@ class Script:
     _nodes: list[Writable] = field(default_factory=list)
     used: set[tuple[str, str]] = field(default_factory=set)
 
-    def rows(self, node: Writable, flavour: str) -> str:
+    def rows(self, node: Writable, row_set: str) -> str:
         """Name the part that holds a node's rows, `old` or `new`."""
-        key = (id(node), flavour)
+        key = (id(node), row_set)
         if key not in self._names:
             self._nodes.append(node)  # ids stay unique only while the nodes live
-            self._names[key] = self.part(node.rows(self, flavour), flavour)
+            self._names[key] = self.part(node.rows(self, row_set), row_set)
         name = self._names[key]
         assert name is not None
         return name
@@ -94,10 +94,10 @@ class Script:
         self.parts.append((unique, text))
         return unique
 
-    def table(self, table: str, flavour: str) -> str:
+    def table(self, table: str, row_set: str) -> str:
         """Name a relation that the engine supplies."""
-        self.used.add((table, flavour))
-        return sql.identifier(f"{table}__{flavour}", self.dialect)
+        self.used.add((table, row_set))
+        return sql.identifier(f"{table}__{row_set}", self.dialect)
 
     def text(self, final: str) -> str:
         """Write the statement that ends in the SELECT `final`."""
@@ -125,9 +125,9 @@ class Script:
             texts.append(sql.cast(self.expr(plain), "bigint", self.dialect) if is_position else self.expr(key))
         return ", ".join(texts)
 
-    def moment_of(self, flavour: str) -> datetime:
+    def moment_of(self, row_set: str) -> datetime:
         """Tell which time the clock shows over the old or the new rows; before the first tick there are no old ones."""
-        return self.moment.as_of if flavour == "new" else self.moment.previous or self.moment.as_of
+        return self.moment.as_of if row_set == "new" else self.moment.previous or self.moment.as_of
 
     def same(self, left: str, right: str) -> str:
         """Compare two expressions, NULL equal to NULL."""

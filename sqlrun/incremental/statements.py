@@ -39,7 +39,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A statement and the relations that it reads: (table, flavour)."""
+    """A statement and the relations that it reads: (table, row set)."""
 
     statement: Statement
     reads: tuple[tuple[str, str], ...]

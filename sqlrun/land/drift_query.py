@@ -10,7 +10,7 @@ from sqlrun.errors import EngineError
 from sqlrun.incremental.landing import query as landing_query
 from sqlrun.land import schema_drift
 from sqlrun.land.schema_drift import Drift
-from sqlrun.maintain.maintain import Progress
+from sqlrun.maintain.maintain import TickContext
 from sqlrun.project import Source
 
 
@@ -35,27 +35,27 @@ def refuses(source: Source) -> bool:
     return source.on_schema_change == schema_drift.FAIL
 
 
-def judged(progress: Progress, name: str, source: Source) -> str:
+def judged(context: TickContext, name: str, source: Source) -> str:
     """Look at what has landed since the published tick, and give the note to tell, "" for none.
 
     Rows of a tick that was not published are judged again by the next one.
     Raises: EngineError (SR602) where the source says `fail` and is not what it declares.
     """
-    table = progress.plan.tables[name]
-    commits = progress.commits(name, table.state.version if table.state else 0, progress.states[name].version)
+    table = context.plan.tables[name]
+    commits = context.commits(name, table.state.version if table.state else 0, context.states[name].version)
     commits = delta_table.landings(table.spec.path, commits)
     if not commits:
         return ""
     feed = Relation("feed", table.spec.path, landing_query.HIDDEN, "changes", commits=commits)
-    drifts = look(reader_of(progress), feed, source)
+    drifts = look(reader_of(context), feed, source)
     if drifts and refuses(source):
         raise EngineError(schema_drift.refusal(source, drifts), model=name)
     return schema_drift.told(source, name, drifts)
 
 
-def reader_of(progress: Progress) -> Engine:
+def reader_of(context: TickContext) -> Engine:
     """Give an engine that speaks DuckDB's SQL; it only reads."""
-    return speaking(progress.reader)
+    return speaking(context.reader)
 
 
 def speaking(reader: Engine) -> Engine:

@@ -9,26 +9,26 @@ from sqlrun.engines import checkpoint_files, source_files
 from sqlrun.errors import EngineError
 from sqlrun.incremental.landing import query as landing_query
 from sqlrun.land.drift_query import reader_of
-from sqlrun.maintain.maintain import Progress
+from sqlrun.maintain.maintain import TickContext
 
 
-def require(progress: Progress, name: str, source: str, path: str) -> None:
+def require(context: TickContext, name: str, source: str, path: str) -> None:
     """Refuse to land anew where the published table has lines of files that are gone, unless that was accepted.
 
     Raises: EngineError naming some of them.
     """
-    published = progress.plan.published
+    published = context.plan.published
     old = published.tables.get(name) if published else None
-    if old is None or old.path == path or progress.accept_lost:
+    if old is None or old.path == path or context.accept_lost:
         return
     present = source_files.listed(source)
-    held = Relation("held", f"{progress.warehouse}/{old.path}", landing_query.ORIGIN, "new", version=old.version)
+    held = Relation("held", f"{context.warehouse}/{old.path}", landing_query.ORIGIN, "new", version=old.version)
     files = f"select distinct {landing_query.FILE} as file from held where {landing_query.FILE} is not null"
     # The table doesn't know files all of whose lines the query leaves out; the checkpoint does.
-    warehouse = Path(progress.warehouse)
+    warehouse = Path(context.warehouse)
     known = source_files.landed_by(warehouse / checkpoint_files.checkpoint_of(old.path))
     try:
-        known |= {str(row["file"]) for row in reader_of(progress).query(files, (held,)).to_pylist()}
+        known |= {str(row["file"]) for row in reader_of(context).query(files, (held,)).to_pylist()}
     except EngineError as error:
         # It is landed anew because it is torn: then the checkpoint alone knows what it was made of.
         if not known:

@@ -15,7 +15,7 @@ from sqlrun.engine_api import Relation, TableSpec
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.errors import EngineError, LockedError
 from sqlrun.land.quarantine_query import BOOK, DISCARD, ID_LENGTH
-from sqlrun.publish.environment_paths import books
+from sqlrun.publish.environment_paths import system_folder
 from sqlrun.runtime import arrow_rows, atomic_files
 from sqlrun.transpile.writer import type_name
 
@@ -28,7 +28,7 @@ COMPACT_EVERY = 50
 
 def path_of(warehouse: str, env: str = "") -> str:
     """Tell where the book of a warehouse's environment is."""
-    return f"{warehouse}/{books(env)}/quarantine"
+    return f"{warehouse}/{system_folder(env)}/quarantine"
 
 
 def relation(warehouse: str, env: str = "") -> Relation:

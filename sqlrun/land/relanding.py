@@ -17,44 +17,44 @@ from sqlrun.incremental.landing import query as landing_query
 from sqlrun.incremental.landing.query import QUARANTINED_ROWS
 from sqlrun.land import quarantine_log, quarantine_query
 from sqlrun.land.drift_query import reader_of
-from sqlrun.maintain.maintain import Progress
+from sqlrun.maintain.maintain import TickContext
 from sqlrun.publish.environment_paths import owner
 
 LOST = "its file is gone, and the source was landed anew without it"
 
 
-def write_down(progress: Progress, model: Compiled, source: str, version: int, at: datetime) -> None:
+def write_down(context: TickContext, model: Compiled, source: str, version: int, at: datetime) -> None:
     """Compare the published table's quarantine with that of the table that takes its place, built or promoted, once.
 
     Lines that are to be replayed are left to the replay; lost ones are discarded, to be replayed or not.
     """
-    table, published = progress.plan.tables[model.name], progress.plan.published
+    table, published = context.plan.tables[model.name], context.plan.published
     old = published.tables.get(model.name) if published else None
     if old is None or old.path == table.path:
         return
-    if progress.plan.env and owner(old.path) != progress.plan.env:
+    if context.plan.env and owner(old.path) != context.plan.env:
         return  # production's lines wait where they were
-    path = f"{progress.warehouse}/{old.path}"
+    path = f"{context.warehouse}/{old.path}"
     sql = (
         f"select id, reason, lines, file, state from ({quarantine_query.queue(model.name)}) where state <> 'discarded' "
         f"and id not in (select {quarantine_query.id_of('duckdb')} from fresh) and id not in "
         f"(select id from book where kind = '{quarantine_query.LANDED}' and path = {quarantine_query.text(table.path)})"
     )
-    sql, book = quarantine_log.about(progress.warehouse, progress.plan.env, sql)
+    sql, book = quarantine_log.about(context.warehouse, context.plan.env, sql)
     try:
         held = Relation("held", path, landing_query.ORIGIN, "new", version=delta_table.head(path) or 0)
         fresh = Relation("fresh", table.spec.path, landing_query.ORIGIN, "new", version=version, where=QUARANTINED_ROWS)
-        left = reader_of(progress).query(sql, (held, fresh, *book)).to_pylist()
+        left = reader_of(context).query(sql, (held, fresh, *book)).to_pylist()
     except EngineError:
         return  # the table is landed anew because it is torn: nobody knows what has waited there
     present = source_files.listed(source).keys() if left else ()
     lost = [row for row in left if row["file"] not in present]
     came = [row for row in left if row["file"] in present and row["state"] == "waiting"]
-    number, rows = progress.plan.number, []
+    number, rows = context.plan.number, []
     for kind, lines, said in (
         (quarantine_query.LANDED, came, {"outcome": quarantine_query.ANEW}),
         (quarantine_query.DISCARD, lost, {"because": LOST}),
     ):
         facts = [{key: row[key] for key in ("id", "reason", "lines")} for row in lines]
         rows += quarantine_log.entries(kind, model.name, table.path, facts, at, tick=number, **said)
-    quarantine_log.append(progress.warehouse, progress.plan.env, rows)
+    quarantine_log.append(context.warehouse, context.plan.env, rows)

@@ -22,7 +22,7 @@ from sqlrun.incremental.landing.query import QUARANTINED_ROWS
 from sqlrun.land import quarantine_log, quarantine_query
 from sqlrun.land.drift_query import reader_of
 from sqlrun.maintain import engine_selection
-from sqlrun.maintain.maintain import Progress
+from sqlrun.maintain.maintain import TickContext
 from sqlrun.plan.plan import TablePlan, stored_columns
 from sqlrun.runtime.text_table import counted
 from sqlrun.transpile.writer import identifier, string
@@ -37,30 +37,30 @@ class Replayed:
     note: str = ""
 
 
-def carry_out(progress: Progress, model: Compiled, version: int, at: datetime) -> Replayed:
+def carry_out(context: TickContext, model: Compiled, version: int, at: datetime) -> Replayed:
     """Replay the lines of a model that somebody has asked for; `version` is the landing table's, files landed."""
-    warehouse, env, table = progress.warehouse, progress.plan.env, progress.plan.tables[model.name]
+    warehouse, env, table = context.warehouse, context.plan.env, context.plan.tables[model.name]
     if not quarantine_log.has_rows(warehouse, env):
         return Replayed(version, 0)
     book = quarantine_log.relation(warehouse, env)
-    asked = reader_of(progress).query(quarantine_query.pending(model.name), (book,)).to_pylist()
+    asked = reader_of(context).query(quarantine_query.pending(model.name), (book,)).to_pylist()
     if not asked:
         return Replayed(version, 0)
     written = Written(version, Receipt(0.0))
     events = sorted({row["event"] for row in asked if row["path"] == table.path})
     if events:
-        progress.still()
-        engine = engine_selection.of_landing(progress, model).engine
-        written = engine.write(_write(progress, model, table, book, events, version, at, engine.dialect))
-    found = _outcomes(progress, table, written.version, asked)
-    rows = quarantine_log.entries(quarantine_query.DONE, model.name, table.path, found, at, tick=progress.plan.number)
-    progress.still()
+        context.assert_lock_held()
+        engine = engine_selection.of_landing(context, model).engine
+        written = engine.write(_write(context, model, table, book, events, version, at, engine.dialect))
+    found = _outcomes(context, table, written.version, asked)
+    rows = quarantine_log.entries(quarantine_query.DONE, model.name, table.path, found, at, tick=context.plan.number)
+    context.assert_lock_held()
     quarantine_log.append(warehouse, env, rows)
     return Replayed(written.version, written.version - version, _told(model.name, found))
 
 
 def _write(
-    progress: Progress,
+    context: TickContext,
     model: Compiled,
     table: TablePlan,
     book: Relation,
@@ -70,20 +70,20 @@ def _write(
     dialect: Dialect,
 ) -> Write:
     held = Relation("held", table.spec.path, landing_query.ORIGIN, "new", version=base, where=QUARANTINED_ROWS)
-    metadata = {**progress.metadata(), "sqlrun.replay": ",".join(events)}
-    app_id = f"{progress.plan.app_id(progress.space.project.name, table.path)}:replay"
-    statement = merge(progress, model, events, dialect, at)
+    metadata = {**context.metadata(), "sqlrun.replay": ",".join(events)}
+    app_id = f"{context.plan.app_id(context.workspace.project.name, table.path)}:replay"
+    statement = merge(context, model, events, dialect, at)
     # A build that dies before it pins uses its number again; the table's version only grows.
     return Write(table.spec, base, base + 1, app_id, (held, book), statement, metadata, lenient=True)
 
 
-def merge(progress: Progress, model: Compiled, events: Iterable[str], dialect: Dialect, at: datetime) -> Merge:
+def merge(context: TickContext, model: Compiled, events: Iterable[str], dialect: Dialect, at: datetime) -> Merge:
     """Write the statement over `held` and `book`: each line goes through the landing query once more.
 
     A line that the model's query leaves out gives no row, so its own leaves the table.
     """
     assert model.source is not None
-    rules = progress.space.rules.get(model.name, ())
+    rules = context.workspace.rules.get(model.name, ())
     query = landing_query.query(model.own, model.source, rules, dialect, at, with_text=True)
     file, raw, reason, landed_at = landing_query.FILE, landing_query.RAW, landing_query.REASON, landing_query.LANDED_AT
     key = (file, raw)
@@ -118,18 +118,20 @@ def merge(progress: Progress, model: Compiled, events: Iterable[str], dialect: D
     return filled
 
 
-def _outcomes(progress: Progress, table: TablePlan, version: int, asked: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _outcomes(
+    context: TickContext, table: TablePlan, version: int, asked: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
     """Read off the table what became of each line that was asked for: a row for each request."""
     held = Relation(
         "held", table.spec.path, landing_query.ORIGIN, "new", version=version, where=f"{landing_query.RAW} is not null"
     )
-    book = quarantine_log.relation(progress.warehouse, progress.plan.env)
+    book = quarantine_log.relation(context.warehouse, context.plan.env)
     events = ", ".join(string(event, "duckdb") for event in sorted({row["event"] for row in asked}))
     sql = (
         f"select {quarantine_query.id_of('duckdb')} as id, max({landing_query.REASON}) as reason from held "
         f"group by 1 having id in (select id from book where event in ({events}))"
     )
-    now = {row["id"]: row["reason"] for row in reader_of(progress).query(sql, (held, book)).to_pylist()}
+    now = {row["id"]: row["reason"] for row in reader_of(context).query(sql, (held, book)).to_pylist()}
     found = []
     for row in asked:
         outcome = quarantine_query.CAME_IN if now.get(row["id"], "") is None else quarantine_query.STILL
@@ -153,11 +155,11 @@ def _told(name: str, found: list[dict[str, Any]]) -> str:
     return f"{name}: replayed {lines} of the quarantine: {listed}" + (f": {why}" if why else "")
 
 
-def waiting(progress: Progress, model: Compiled) -> int:
+def waiting(context: TickContext, model: Compiled) -> int:
     """Count the lines of a landing table that wait, in a tick that has landed."""
-    path, version = progress.plan.tables[model.name].spec.path, progress.states[model.name].version
+    path, version = context.plan.tables[model.name].spec.path, context.states[model.name].version
     held = Relation("held", path, landing_query.ORIGIN, "new", version=version, where=QUARANTINED_ROWS)
     sql = f"select coalesce(sum(lines), 0) as n from ({quarantine_query.queue(model.name)}) where state = 'waiting'"
-    sql, book = quarantine_log.about(progress.warehouse, progress.plan.env, sql)
-    (row,) = reader_of(progress).query(sql, (held, *book)).to_pylist()
+    sql, book = quarantine_log.about(context.warehouse, context.plan.env, sql)
+    (row,) = reader_of(context).query(sql, (held, *book)).to_pylist()
     return int(row["n"])

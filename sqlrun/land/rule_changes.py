@@ -17,7 +17,7 @@ from sqlrun.plan.plan import TablePlan, TickPlan, Workspace
 from sqlrun.runtime.text_table import counted
 
 
-def broken(space: Workspace, plan: TickPlan, reader: Engine) -> dict[str, str]:
+def broken(workspace: Workspace, plan: TickPlan, reader: Engine) -> dict[str, str]:
     """Name the landing models of a plan of which landed rows break the rules of now, and say so of each.
 
     Only rules that were edited, or rows of a tick that was never published, are looked at.
@@ -29,18 +29,18 @@ def broken(space: Workspace, plan: TickPlan, reader: Engine) -> dict[str, str]:
         if model.source is None or table.shared or not head:
             continue
         known = table.state
-        if known is not None and known.content == space.rules_print(model) and head == known.version:
+        if known is not None and known.content == workspace.rules_print(model) and head == known.version:
             continue
-        count = _rows(space, model, table, head, reader)
+        count = _rows(workspace, model, table, head, reader)
         if count:
             verb = "breaks" if count == 1 else "break"
             found[model.name] = f"{counted(count, 'landed row')} {verb} a rule that was edited"
     return found
 
 
-def _rows(space: Workspace, model: Compiled, table: TablePlan, head: int, reader: Engine) -> int:
+def _rows(workspace: Workspace, model: Compiled, table: TablePlan, head: int, reader: Engine) -> int:
     """Count the landed rows that the rules of now would set aside."""
-    test = landing_query.breaks(model.own, space.rules.get(model.name, ()), "duckdb")
+    test = landing_query.breaks(model.own, workspace.rules.get(model.name, ()), "duckdb")
     if not test:
         return 0
     held = Relation("held", table.spec.path, table.public, "new", version=head, where=table.where)
@@ -48,9 +48,9 @@ def _rows(space: Workspace, model: Compiled, table: TablePlan, head: int, reader
     return int(row["n"])
 
 
-def told(space: Workspace, model: Compiled, table: TablePlan, waiting: Callable[[], int]) -> str:
+def told(workspace: Workspace, model: Compiled, table: TablePlan, waiting: Callable[[], int]) -> str:
     """Say after a landing that lines wait which were judged by other rules; "" where there is nothing to say."""
-    if table.state is None or table.state.content in ("", space.rules_print(model)):
+    if table.state is None or table.state.content in ("", workspace.rules_print(model)):
         return ""
     lines = waiting()
     if not lines:

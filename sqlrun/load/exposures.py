@@ -23,11 +23,11 @@ REF = re.compile(r"\s*ref\(\s*(['\"])(\w+)\1\s*\)\s*")
 SOURCE = re.compile(r"\s*source\(\s*(['\"])(\w+)\1\s*,\s*(['\"])(\w+)\3\s*\)\s*")
 
 
-def exposures(reader: Reader, nouns: Project) -> tuple[Exposure, ...]:
+def exposures(reader: Reader, project: Project) -> tuple[Exposure, ...]:
     """Read an `_exposures.yml`; what it depends on are models and seeds of the project, or its sources."""
-    tables: dict[str, tuple[str, ...]] = {m.name: tuple(c.name for c in m.columns) for m in nouns.models}
-    tables |= {s.name: tuple(c.name for c in s.columns) for s in nouns.seeds}
-    sources = {(s.group, s.name) for s in nouns.sources}
+    tables: dict[str, tuple[str, ...]] = {m.name: tuple(c.name for c in m.columns) for m in project.models}
+    tables |= {s.name: tuple(c.name for c in s.columns) for s in project.seeds}
+    sources = {(s.group, s.name) for s in project.sources}
     root = reader.mapping(
         reader.root, Place(reader.file), "an exposures file", ("version", "exposures"), ("exposures",)
     )

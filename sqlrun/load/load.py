@@ -62,7 +62,7 @@ def read(root: Path, cache: Cache | None = None, attach: Sequence[Attach] = ()) 
     """
     folder = Folder(root.resolve(), [], cache or Cache(None))
     found = _settings(folder)
-    nouns = Project(
+    project = Project(
         root=str(folder.root),
         name=found.name,
         profile=found.profile,
@@ -75,25 +75,25 @@ def read(root: Path, cache: Cache | None = None, attach: Sequence[Attach] = ()) 
         functions=found.functions,
     )
     models, contracts = _models(folder, found)
-    nouns = replace(nouns, models=tuple(models))
-    _unique(folder, nouns)
-    nouns = replace(nouns, suites=tuple(_suites(folder, nouns.models)))
+    project = replace(project, models=tuple(models))
+    _unique(folder, project)
+    project = replace(project, suites=tuple(_suites(folder, project.models)))
     tested = {written.file: written.text for written in contracts if written.tested}
     for add in attach:
-        nouns = add(folder, nouns, tested)
-    nouns = replace(nouns, exposures=tuple(_exposures(folder, nouns)))
+        project = add(folder, project, tested)
+    project = replace(project, exposures=tuple(_exposures(folder, project)))
     unread_files.problems(folder)
-    return Loaded(nouns, tuple(folder.problems), folder.facts)
+    return Loaded(project, tuple(folder.problems), folder.facts)
 
 
-def missing_sources(nouns: Project) -> tuple[Problem, ...]:
+def missing_sources(project: Project) -> tuple[Problem, ...]:
     """Find the sources whose folder is not there (SR120)."""
     found = []
-    for source in nouns.sources:
-        if not (Path(nouns.root) / source.path).is_dir():
+    for source in project.sources:
+        if not (Path(project.root) / source.path).is_dir():
             hint = "Create the folder, correct `path:`, or write a sample: sqlrun simulate"
             message = f"source {source.group}.{source.name}: the folder {source.path} does not exist"
-            lines = (Path(nouns.root) / source.place.file).read_text(encoding="utf-8-sig").split("\n")
+            lines = (Path(project.root) / source.place.file).read_text(encoding="utf-8-sig").split("\n")
             places = ((n, line.find(source.path) + 1) for n, line in enumerate(lines, 1) if n >= source.place.line)
             line, column = next((at for at in places if at[1]), (source.place.line, source.place.column))
             place = Place(source.place.file, line, column)
@@ -130,12 +130,12 @@ def _read(folder: Folder, file: Path, text: str) -> tuple[Source, ...]:
     return () if reader is None else sources(reader)
 
 
-def _exposures(folder: Folder, nouns: Project) -> Iterator[Exposure]:
+def _exposures(folder: Folder, project: Project) -> Iterator[Exposure]:
     names: set[str] = set()
     for file in folder.files("models", "_exposures.yml"):
         text = folder.text(file) if file.name == "_exposures.yml" else None
         reader = folder.yaml(file, text) if text is not None else None
-        for found in exposures.exposures(reader, nouns) if reader is not None else ():
+        for found in exposures.exposures(reader, project) if reader is not None else ():
             if found.name in names and reader is not None:
                 reader.problem("SR111", found.place, f"two exposures are called `{found.name}`", "Rename one.")
             names.add(found.name)
@@ -294,12 +294,12 @@ def check_name(folder: Folder, file: Path, what: str) -> None:
         folder.problem("SR116", file, f"`{file.stem}` can't name {what}", bad_name(file.stem))
 
 
-def _unique(folder: Folder, nouns: Project) -> None:
+def _unique(folder: Folder, project: Project) -> None:
     """Note names used twice; Spark and many disks don't tell upper from lower case."""
-    tables = [(model.name, Place(model.file)) for model in nouns.models]
-    tables += [(seed.name, Place(seed.file)) for seed in nouns.seeds]
-    tables += [(source.table, source.place) for source in nouns.sources]
-    for names in (tables, [(macro.name, Place(macro.file)) for macro in nouns.macros]):
+    tables = [(model.name, Place(model.file)) for model in project.models]
+    tables += [(seed.name, Place(seed.file)) for seed in project.seeds]
+    tables += [(source.table, source.place) for source in project.sources]
+    for names in (tables, [(macro.name, Place(macro.file)) for macro in project.macros]):
         first: dict[str, Place] = {}
         for name, place in names:
             other = first.setdefault(name.lower(), place)

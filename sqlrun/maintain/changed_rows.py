@@ -16,7 +16,7 @@ from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.landing.query import FILE, HIDDEN, ORIGIN, QUARANTINED_ROWS, REASON, RESCUED
 from sqlrun.maintain import row_hash
 from sqlrun.maintain.checksums import BITS, Checksum
-from sqlrun.maintain.maintain import Progress
+from sqlrun.maintain.maintain import TickContext
 from sqlrun.runtime.arrow_values import scalar
 from sqlrun.transpile.writer import identifier
 
@@ -63,43 +63,45 @@ class Change:
         return self.count + self.quarantined
 
 
-def feed(progress: Progress, model: Compiled, commits: tuple[int, ...], where: str) -> Relation:
+def feed(context: TickContext, model: Compiled, commits: tuple[int, ...], where: str) -> Relation:
     """Bind `feed` to the changes of a model's own table."""
-    table = progress.plan.tables[model.name]
+    table = context.plan.tables[model.name]
     return Relation("feed", table.spec.path, table.public, "changes", commits=commits, where=where)
 
 
-def query(progress: Progress, model: Compiled) -> str:
+def query(context: TickContext, model: Compiled) -> str:
     """Write the query for the rows of `feed` that came or changed; all columns, as samples show whole rows."""
-    return f"select {_names(progress, model)} from feed where {WEIGHT} > 0"
+    return f"select {_names(context, model)} from feed where {WEIGHT} > 0"
 
 
-def of_tick(progress: Progress, model: Compiled) -> Change:
+def of_tick(context: TickContext, model: Compiled) -> Change:
     """Read what a tick changed of a model's own table."""
-    before = progress.plan.tables[model.name].state
-    after = progress.states[model.name].version
-    commits = progress.commits(model.name, before.version if before else 0, after)
-    return read(progress, model, commits) if commits else Change()
+    before = context.plan.tables[model.name].state
+    after = context.states[model.name].version
+    commits = context.commits(model.name, before.version if before else 0, after)
+    return read(context, model, commits) if commits else Change()
 
 
-def read(progress: Progress, model: Compiled, commits: tuple[int, ...]) -> Change:
+def read(context: TickContext, model: Compiled, commits: tuple[int, ...]) -> Change:
     """Read what commits changed: at once, unless it is too large to be held."""
-    if delta_table.rows_changed(progress.plan.tables[model.name].spec.path, commits) <= LARGE:
+    if delta_table.rows_changed(context.plan.tables[model.name].spec.path, commits) <= LARGE:
         most = 2 * LARGE  # an updated row is there twice
-        found = progress.reader.query(*_all(progress, model, commits, most + 1))
+        found = context.reader.query(*_all(context, model, commits, most + 1))
         if found.num_rows <= most:
             return _parted(found, [column.name for column in model.own.public], commits)
-    return _one_by_one(progress, model, commits)
+    return _one_by_one(context, model, commits)
 
 
-def _names(progress: Progress, model: Compiled) -> str:
-    return ", ".join(identifier(column.name, progress.reader.dialect) for column in model.own.public)
+def _names(context: TickContext, model: Compiled) -> str:
+    return ", ".join(identifier(column.name, context.reader.dialect) for column in model.own.public)
 
 
-def _all(progress: Progress, model: Compiled, commits: tuple[int, ...], most: int) -> tuple[str, tuple[Relation, ...]]:
+def _all(
+    context: TickContext, model: Compiled, commits: tuple[int, ...], most: int
+) -> tuple[str, tuple[Relation, ...]]:
     """Write the query for all that is asked of a change, hidden columns and rows that left included."""
-    table, dialect = progress.plan.tables[model.name], progress.reader.dialect
-    items = [_names(progress, model), WEIGHT]
+    table, dialect = context.plan.tables[model.name], context.reader.dialect
+    items = [_names(context, model), WEIGHT]
     if table.where:
         items.append(f"({table.where}) as {identifier(SHOWN, dialect)}")
     if model.source is not None:
@@ -158,10 +160,10 @@ def _added(found: pa.Table) -> Checksum | None:
     return Checksum(int(pc.sum(weights).as_py() or 0), (high * 2**HALF + low) % 2**BITS)
 
 
-def _one_by_one(progress: Progress, model: Compiled, commits: tuple[int, ...]) -> Change:
+def _one_by_one(context: TickContext, model: Compiled, commits: tuple[int, ...]) -> Change:
     """Ask for each thing by itself; the rows are held only if they are few."""
-    ask, shown = progress.reader.query, feed(progress, model, commits, progress.plan.tables[model.name].where)
-    changed = ask(f"{query(progress, model)} limit {LARGE + 1}", (shown,))
+    ask, shown = context.reader.query, feed(context, model, commits, context.plan.tables[model.name].where)
+    changed = ask(f"{query(context, model)} limit {LARGE + 1}", (shown,))
     change = Change(commits, changed, changed.num_rows)
     if changed.num_rows > LARGE:
         (counted,) = ask(f"select count(*) as n from feed where {WEIGHT} > 0", (shown,)).to_pylist()

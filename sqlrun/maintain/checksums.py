@@ -15,7 +15,7 @@ from sqlrun.engine_api import Dialect, Engine, Relation, StoredColumn
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.errors import EngineError
 from sqlrun.maintain import row_hash
-from sqlrun.maintain.maintain import Progress
+from sqlrun.maintain.maintain import TickContext
 from sqlrun.publish.reader import query
 from sqlrun.publish.table_state import Published, TableState
 
@@ -53,35 +53,37 @@ def read(text: str) -> Checksum:
 NOTHING: Mapping[str, Checksum | None] = MappingProxyType({})
 
 
-def add_to_states(progress: Progress, tables: tuple[str, ...], added: Mapping[str, Checksum | None] = NOTHING) -> None:
+def add_to_states(
+    context: TickContext, tables: tuple[str, ...], added: Mapping[str, Checksum | None] = NOTHING
+) -> None:
     """Note what the tables' rows add up to after this tick; `added` is what some are known to have gained."""
     for name in tables:
-        made = after(progress, name, added.get(name))
-        with progress.lock:
-            progress.states[name] = progress.states[name].with_checksum(str(made))
+        made = after(context, name, added.get(name))
+        with context.lock:
+            context.states[name] = context.states[name].with_checksum(str(made))
 
 
-def after(progress: Progress, name: str, added: Checksum | None = None) -> Checksum:
+def after(context: TickContext, name: str, added: Checksum | None = None) -> Checksum:
     """Add a tick's change to what a table was; add up the whole of one that was built anew."""
-    table, now = progress.plan.tables[name], progress.states[name]
+    table, now = context.plan.tables[name], context.states[name]
     before = table.state
     columns = table.spec.columns
     if before is None or not before.checksum:
         rows = delta_table.rows_at(table.spec.path, now.version)
         whole = Relation("summed", table.spec.path, columns, "new", version=now.version)
-        return _added_up(_engine(progress, rows), whole)
-    commits = progress.commits(name, before.version, now.version)
+        return _added_up(_engine(context, rows), whole)
+    commits = context.commits(name, before.version, now.version)
     if not commits:
         return read(before.checksum)
     if added is not None:
         return read(before.checksum).plus(added)
     rows = delta_table.rows_changed(table.spec.path, commits)
     changes = Relation("summed", table.spec.path, columns, "changes", commits=commits)
-    return read(before.checksum).plus(_added_up(_engine(progress, rows), changes))
+    return read(before.checksum).plus(_added_up(_engine(context, rows), changes))
 
 
-def _engine(progress: Progress, rows: int) -> Engine:
-    return progress.reader if rows <= FEW else progress.engine
+def _engine(context: TickContext, rows: int) -> Engine:
+    return context.reader if rows <= FEW else context.engine
 
 
 def _added_up(engine: Engine, rows: Relation) -> Checksum:
@@ -94,7 +96,7 @@ def _of_row(row: dict[str, str]) -> Checksum:
 
 def sql(rows: Relation, dialect: Dialect) -> str:
     """Write the query that adds up a relation named `summed`; it gives texts, which both engines give whole."""
-    changes = rows.flavour == "changes"
+    changes = rows.row_set == "changes"
     kind, weight = ("string", "cast(_weight as decimal(2, 0))") if dialect == "spark" else ("varchar", "_weight")
     number = row_hash.number(rows.columns, dialect)
     total = f"sum({weight} * {number})" if changes else f"sum({number})"

@@ -23,7 +23,7 @@ from sqlrun.plan.engine_choice import too_large
 from sqlrun.plan.strategy_cost import FEW, USUAL
 
 if TYPE_CHECKING:
-    from sqlrun.maintain.maintain import Progress
+    from sqlrun.maintain.maintain import TickContext
 
 # Which engine new landing tables begin with, unless the profile says otherwise (decision 17).
 LANDS = "duckdb"
@@ -37,34 +37,34 @@ class Turn:
     note: str = ""
 
 
-def of_table(progress: Progress, stage: Stage, tick: Tick, changed: int) -> Turn:
+def of_table(context: TickContext, stage: Stage, tick: Tick, changed: int) -> Turn:
     """Choose the engine that maintains a table in this tick."""
-    engine = progress.engine
+    engine = context.engine
     if not isinstance(engine, AutoEngine):
         return Turn(engine)
-    if stage.model in engine.alone:
-        return Turn(engine.spark, f"{stage.name} is maintained by Spark: {engine.alone[stage.model]}")
-    why = too_large(_volume(progress, stage, tick, changed), engine.memory)
+    if stage.model in engine.spark_only_models:
+        return Turn(engine.spark, f"{stage.name} is maintained by Spark: {engine.spark_only_models[stage.model]}")
+    why = too_large(_volume(context, stage, tick, changed), engine.memory)
     if why:
         return Turn(engine.spark, f"{stage.name} is maintained by Spark in this tick: {why}")
     return Turn(engine.duckdb)
 
 
-def _volume(progress: Progress, stage: Stage, tick: Tick, changed: int) -> int:
+def _volume(context: TickContext, stage: Stage, tick: Tick, changed: int) -> int:
     """Return how many bytes of files the statement will read; 0 where they are few, and no table is looked up."""
     whole = tick.fresh or tick.whole or stage.method == "full"
     rows = round(changed * max(USUAL[stage.method], 1.0))
     if not whole and rows < FEW:
         return 0
-    inputs, volume = _held(progress, stage, changed)
+    inputs, volume = _held(context, stage, changed)
     return volume if whole else round(volume * min(1.0, rows / max(inputs, 1)))
 
 
-def _held(progress: Progress, stage: Stage, changed: int) -> tuple[int, int]:
+def _held(context: TickContext, stage: Stage, changed: int) -> tuple[int, int]:
     """Add up the inputs' rows and bytes: as they were before this tick, unless it changed most of them."""
-    held = [size(*progress.before(name)) for name in stage.inputs]
+    held = [size(*context.before(name)) for name in stage.inputs]
     if sum(rows for rows, _ in held) < 2 * changed:
-        tables, states = progress.plan.tables, progress.states
+        tables, states = context.plan.tables, context.states
         held = [size(tables[name].spec.path, states[name].version) for name in stage.inputs]
     return sum(rows for rows, _ in held), sum(volume for _, volume in held)
 
@@ -75,29 +75,29 @@ def size(path: str, version: int) -> tuple[int, int]:
     return sum(int(f.get("num_records") or 0) for f in files), sum(int(f.get("size_bytes") or 0) for f in files)
 
 
-def instead(progress: Progress, turn: Turn, path: str, base: int, error: UnsuitedError) -> Turn:
+def fall_back_to_spark(context: TickContext, turn: Turn, path: str, base: int, error: UnsuitedError) -> Turn:
     """Give a table to Spark that DuckDB could not write; raise the error again where there is no other engine.
 
     Only where nothing was committed.
     """
-    engine = progress.engine
+    engine = context.engine
     if not isinstance(engine, AutoEngine) or turn.engine is not engine.duckdb or delta_table.head(path) != base:
         raise error
     return Turn(engine.spark, f"{error.model} is maintained by Spark in this tick: {error}")
 
 
-def of_landing(progress: Progress, model: Compiled) -> Turn:
+def of_landing(context: TickContext, model: Compiled) -> Turn:
     """Choose the engine that lands a model's source: the one that began it, which alone knows what it has landed."""
-    engine = progress.engine
+    engine = context.engine
     if not isinstance(engine, AutoEngine):
         return Turn(engine)
-    if model.name in engine.alone:
-        return Turn(engine.spark, f"{model.name} is landed by Spark: {engine.alone[model.name]}")
-    return Turn(engine.spark if (began(_checkpoint(progress, model)) or engine.lands) == "spark" else engine.duckdb)
+    if model.name in engine.spark_only_models:
+        return Turn(engine.spark, f"{model.name} is landed by Spark: {engine.spark_only_models[model.name]}")
+    return Turn(engine.spark if (began(_checkpoint(context, model)) or engine.lands) == "spark" else engine.duckdb)
 
 
-def _checkpoint(progress: Progress, model: Compiled) -> str:
-    return f"{progress.warehouse}/{checkpoint_files.checkpoint_of(progress.plan.tables[model.name].path)}"
+def _checkpoint(context: TickContext, model: Compiled) -> str:
+    return f"{context.warehouse}/{checkpoint_files.checkpoint_of(context.plan.tables[model.name].path)}"
 
 
 def began(checkpoint: str) -> str:
@@ -107,13 +107,13 @@ def began(checkpoint: str) -> str:
     return "spark" if (Path(checkpoint) / "metadata").exists() else ""
 
 
-def foresee(progress: Progress) -> None:
+def prestart_spark(context: TickContext) -> None:
     """Begin to start Spark where this tick is known to need it, before anything is written.
 
     Raises: EngineError where Java is missing.
     """
-    engine = progress.engine
-    if not isinstance(engine, AutoEngine) or not _is_needed(progress, engine, progress.plan.models):
+    engine = context.engine
+    if not isinstance(engine, AutoEngine) or not _is_needed(context, engine, context.plan.models):
         return
     from sqlrun.engines.spark.session import java_problem
 
@@ -123,35 +123,35 @@ def foresee(progress: Progress) -> None:
     engine.warm()
 
 
-def _is_needed(progress: Progress, engine: AutoEngine, models: Iterable[Compiled]) -> bool:
+def _is_needed(context: TickContext, engine: AutoEngine, models: Iterable[Compiled]) -> bool:
     """Tell whether Spark has files to land, or a table that is its own has to be made or has news to come."""
-    waiting = {m.name for m in models if m.source is not None and _waits(progress, m)}
-    if any(of_landing(progress, m).engine is engine.spark for m in models if m.name in waiting):
+    waiting = {m.name for m in models if m.source is not None and _waits(context, m)}
+    if any(of_landing(context, m).engine is engine.spark for m in models if m.name in waiting):
         return True
-    own = [m for m in models if m.source is None and m.name in engine.alone]
+    own = [m for m in models if m.source is None and m.name in engine.spark_only_models]
     if not own:
         return False
-    fresh = any(progress.plan.tables[stage.name].state is None for m in own for stage in m.stages)
-    return fresh or bool(waiting) or any(_has_landed(progress, m) for m in models if m.source is not None)
+    fresh = any(context.plan.tables[stage.name].state is None for m in own for stage in m.stages)
+    return fresh or bool(waiting) or any(_has_landed(context, m) for m in models if m.source is not None)
 
 
-def _waits(progress: Progress, model: Compiled) -> bool:
+def _waits(context: TickContext, model: Compiled) -> bool:
     try:
-        return bool(waiting(progress, model))
+        return bool(waiting(context, model))
     except (EngineError, OSError):
         return False  # landing it says what is wrong
 
 
-def _has_landed(progress: Progress, model: Compiled) -> bool:
+def _has_landed(context: TickContext, model: Compiled) -> bool:
     """Tell whether rows that no tick has published lie in a landing table: landed ahead, or by a tick that failed."""
-    table = progress.plan.tables[model.name]
+    table = context.plan.tables[model.name]
     head = delta_table.head(table.spec.path)
     return table.state is not None and head is not None and head > table.state.version
 
 
-def waiting(progress: Progress, model: Compiled) -> dict[str, source_files.Stat]:
+def waiting(context: TickContext, model: Compiled) -> dict[str, source_files.Stat]:
     """List the files of a model's source that have not landed."""
     assert model.source is not None
-    present = source_files.listed(f"{progress.space.project.root}/{model.source.path}")
-    landed_files = source_files.landed_by(Path(_checkpoint(progress, model)))
+    present = source_files.listed(f"{context.workspace.project.root}/{model.source.path}")
+    landed_files = source_files.landed_by(Path(_checkpoint(context, model)))
     return {name: stat for name, stat in present.items() if name not in landed_files}

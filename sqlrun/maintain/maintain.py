@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
-from sqlrun.engine_api import Dialect, Engine, Flavour, Load, Receipt, Relation, Statement, Write, Written
+from sqlrun.engine_api import Dialect, Engine, Load, Receipt, Relation, RowSet, Statement, Write, Written
 from sqlrun.engines.delta import foreign_writers as others
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.errors import EngineError, UnsuitedError
@@ -31,7 +31,7 @@ MOST_AMPLIFIED = 20
 
 
 @dataclass(slots=True)
-class Progress:
+class TickContext:
     """Where a tick stands: what it plans, and the state of every table that it has finished or only reads.
 
     Threads share it; `states` is written under the lock, each table by one thread. `reader` fetches the changed rows
@@ -40,14 +40,14 @@ class Progress:
     `pinned` is the ledger's version at the tick's pin, as soon as there is one; no model is committed before.
     """
 
-    space: Workspace
+    workspace: Workspace
     engine: Engine
     reader: Engine
     plan: TickPlan
     states: dict[str, TableState]
     warehouse: str
     bases: Mapping[str, int]
-    still: Callable[[], None]
+    assert_lock_held: Callable[[], None]
     accept_lost: bool  # land although files of the source are gone
     check_timeout: int
     pinned: Future[int] = field(default_factory=Future)
@@ -82,7 +82,7 @@ class Progress:
 
 
 def maintain(
-    progress: Progress, model: Compiled, kept: Callable[[str], None] = lambda _: None
+    context: TickContext, model: Compiled, kept: Callable[[str], None] = lambda _: None
 ) -> tuple[StageReceipt, ...]:
     """Bring a model's tables up to date: hidden ones first, those that don't read each other at once.
 
@@ -92,7 +92,7 @@ def maintain(
     waiting = list(model.stages)
 
     def bring(stage: Stage) -> StageReceipt:
-        receipt = _stage(progress, model, stage)
+        receipt = _stage(context, model, stage)
         if stage is not model.own:
             kept(stage.name)
         return receipt
@@ -108,29 +108,29 @@ def maintain(
     return tuple(done[s.name] for s in model.stages)
 
 
-def _stage(progress: Progress, model: Compiled, stage: Stage) -> StageReceipt:
-    table = progress.plan.tables[stage.name]
-    base = progress.bases[stage.name]
-    tick, commits = _facts(progress, stage, table)
-    changed = sum(delta_table.rows_changed(progress.plan.tables[name].spec.path, c) for name, c in commits.items())
-    choice = _choice(progress, stage, table, changed)
+def _stage(context: TickContext, model: Compiled, stage: Stage) -> StageReceipt:
+    table = context.plan.tables[stage.name]
+    base = context.bases[stage.name]
+    tick, commits = _facts(context, stage, table)
+    changed = sum(delta_table.rows_changed(context.plan.tables[name].spec.path, c) for name, c in commits.items())
+    choice = _choice(context, stage, table, changed)
     if choice is not None and choice.way == "whole":
         tick = replace(tick, whole=True)
-    turn = engine_selection.of_table(progress, stage, tick, changed)
+    turn = engine_selection.of_table(context, stage, tick, changed)
     try:
-        written = _carried_out(progress, model, stage, tick, commits, turn.engine)
+        written = _carried_out(context, model, stage, tick, commits, turn.engine)
     except UnsuitedError as error:
-        turn = engine_selection.instead(progress, turn, table.spec.path, base, error)
-        written = _carried_out(progress, model, stage, tick, commits, turn.engine)
-    others.require_none(stage.name, table.spec.path, base, written.version, progress.space.project.name)
+        turn = engine_selection.fall_back_to_spark(context, turn, table.spec.path, base, error)
+        written = _carried_out(context, model, stage, tick, commits, turn.engine)
+    others.require_none(stage.name, table.spec.path, base, written.version, context.workspace.project.name)
     wrote = written.receipt.commits > 0
-    inputs = {name: (progress.states[name].path, progress.states[name].version) for name in stage.inputs}
-    progress.finish(stage.name, state_after(table, written.version, progress.plan.as_of, inputs))
+    inputs = {name: (context.states[name].path, context.states[name].version) for name in stage.inputs}
+    context.finish(stage.name, state_after(table, written.version, context.plan.as_of, inputs))
     strategy, reason, note = stage.strategy, stage.reason.code, ""
     if choice is not None and tick.whole:
         strategy, reason, note = "full", "SR548", strategy_cost.told(stage.name, choice)
     note = "\n".join(text for text in (note, turn.note if wrote else "") if text)
-    engine = turn.engine.name if turn.engine is not progress.engine else ""
+    engine = turn.engine.name if turn.engine is not context.engine else ""
     receipt = StageReceipt(
         stage.name, strategy, reason, 0, written.version, written.receipt, changed, note, table.path, engine
     )
@@ -140,7 +140,7 @@ def _stage(progress: Progress, model: Compiled, stage: Stage) -> StageReceipt:
 
 
 def _carried_out(
-    progress: Progress,
+    context: TickContext,
     model: Compiled,
     stage: Stage,
     tick: Tick,
@@ -148,43 +148,43 @@ def _carried_out(
     engine: Engine,
 ) -> Written:
     """Write a table's statement in an engine's dialect and have it carried out, where there is anything to do."""
-    table, base = progress.plan.tables[stage.name], progress.bases[stage.name]
-    prepared = _prepared(progress, model, stage, tick, engine.dialect)
+    table, base = context.plan.tables[stage.name], context.bases[stage.name]
+    prepared = _prepared(context, model, stage, tick, engine.dialect)
     if prepared is None:
         return Written(base, Receipt(0.0))
     needed = pruning.needed(stage, tick.moment, fresh=tick.fresh or tick.whole)
     relations = tuple(
         replace(
-            relation(progress, stage, name, flavour, base, commits),  # type: ignore[arg-type]
-            ranges=tuple((r.column, r.low, r.high) for r in needed.get((name, flavour), ())),
+            relation(context, stage, name, row_set, base, commits),  # type: ignore[arg-type]
+            ranges=tuple((r.column, r.low, r.high) for r in needed.get((name, row_set), ())),
         )
-        for name, flavour in prepared.reads
+        for name, row_set in prepared.reads
     )
     engine.start()  # what that takes isn't the statement's cost
-    progress.still()
+    context.assert_lock_held()
     statement = hidden_partitions.filled(prepared.statement, stage.columns, stage.partition_by, engine.dialect)
-    return engine.write(_write(progress, table, base, relations, statement))
+    return engine.write(_write(context, table, base, relations, statement))
 
 
-def _prepared(progress: Progress, model: Compiled, stage: Stage, tick: Tick, dialect: Dialect) -> Prepared | None:
+def _prepared(context: TickContext, model: Compiled, stage: Stage, tick: Tick, dialect: Dialect) -> Prepared | None:
     """Write a stage's statement for a tick, or take that of another tick of its kind, in which only times differ."""
     if stage.method == "full":
-        return prepare(stage, tick, dialect, _whole(progress, model, dialect))
+        return prepare(stage, tick, dialect, _whole(context, model, dialect))
     return statement_cache.prepared(
-        stage, tick, dialect, lambda: [m.query.tree for m in progress.space.models if m is model or m.is_view]
+        stage, tick, dialect, lambda: [m.query.tree for m in context.workspace.models if m is model or m.is_view]
     )
 
 
-def _choice(progress: Progress, stage: Stage, table: TablePlan, changed: int) -> strategy_cost.Choice | None:
+def _choice(context: TickContext, stage: Stage, table: TablePlan, changed: int) -> strategy_cost.Choice | None:
     """Weigh the table's own way against computing it whole; None where there is nothing to weigh."""
     if table.state is None or not strategy_cost.has_choice(stage) or changed * MOST_AMPLIFIED < strategy_cost.FEW:
         return None
-    read = receipts.read_for_changes(progress.warehouse, stage.name, stage.strategy)
+    read = receipts.read_for_changes(context.warehouse, stage.name, stage.strategy)
     own = delta_table.rows_at(table.spec.path, table.state.version)
     facts = strategy_cost.Facts(changed, changed, own, strategy_cost.amplification(read))
     if strategy_cost.choose(stage, facts).way == "change":
         return None  # the inputs' rows can't matter
-    inputs = changed + sum(delta_table.rows_at(*progress.before(name)) for name in stage.inputs)
+    inputs = changed + sum(delta_table.rows_at(*context.before(name)) for name in stage.inputs)
     return strategy_cost.choose(stage, replace(facts, inputs=inputs))
 
 
@@ -203,73 +203,73 @@ def _hold(model: Compiled, receipt: StageReceipt) -> None:
 
 
 def _write(
-    progress: Progress, table: TablePlan, base: int, relations: tuple[Relation, ...], statement: Statement
+    context: TickContext, table: TablePlan, base: int, relations: tuple[Relation, ...], statement: Statement
 ) -> Write:
-    app_id = progress.plan.app_id(progress.space.project.name, table.path)
-    number = progress.plan.number
-    metadata = progress.metadata()
-    return Write(table.spec, base, number, app_id, relations, statement, metadata, may_commit=progress.pinned.result)
+    app_id = context.plan.app_id(context.workspace.project.name, table.path)
+    number = context.plan.number
+    metadata = context.metadata()
+    return Write(table.spec, base, number, app_id, relations, statement, metadata, may_commit=context.pinned.result)
 
 
-def _facts(progress: Progress, stage: Stage, table: TablePlan) -> tuple[Tick, dict[str, tuple[int, ...]]]:
+def _facts(context: TickContext, stage: Stage, table: TablePlan) -> tuple[Tick, dict[str, tuple[int, ...]]]:
     """Say what the stage sees of the tick: which inputs changed since it last read them, and through which commits."""
     state = table.state
-    moment = Moment(progress.plan.as_of, parse_time(state.as_of) if state else None)
+    moment = Moment(context.plan.as_of, parse_time(state.as_of) if state else None)
     if state is None:
         return Tick(moment, frozenset(stage.inputs), fresh=True), {}
     commits = {}
     for name in stage.inputs:
-        now = progress.states[name]
-        commits[name] = progress.commits(name, state.inputs[name][1], now.version)
+        now = context.states[name]
+        commits[name] = context.commits(name, state.inputs[name][1], now.version)
     changed = frozenset(name for name, versions in commits.items() if versions)
     return Tick(moment, changed, fresh=False), commits
 
 
 def relation(
-    progress: Progress,
+    context: TickContext,
     stage: Stage,
     name: str,
-    flavour: Flavour,
+    row_set: RowSet,
     base: int,
     commits: Mapping[str, tuple[int, ...]],
 ) -> Relation:
     """Bind a name of the statement to a table at a pinned version, or to its changes since it was last read."""
-    table = progress.plan.tables[name]
-    label = f"{name}__{flavour}"
+    table = context.plan.tables[name]
+    label = f"{name}__{row_set}"
     if name == stage.name:
         return Relation(label, table.spec.path, table.spec.columns, "old", version=base)
-    state = progress.plan.tables[stage.name].state
-    if flavour == "changes":
-        return Relation(label, table.spec.path, table.public, flavour, commits=commits.get(name, ()), where=table.where)
-    version = progress.states[name].version
-    if flavour == "old" and state is not None:
+    state = context.plan.tables[stage.name].state
+    if row_set == "changes":
+        return Relation(label, table.spec.path, table.public, row_set, commits=commits.get(name, ()), where=table.where)
+    version = context.states[name].version
+    if row_set == "old" and state is not None:
         version = state.inputs[name][1]
-    return Relation(label, table.spec.path, table.public, flavour, version=version, where=table.where)
+    return Relation(label, table.spec.path, table.public, row_set, version=version, where=table.where)
 
 
-def _whole(progress: Progress, model: Compiled, dialect: Dialect) -> str:
+def _whole(context: TickContext, model: Compiled, dialect: Dialect) -> str:
     """Write the analyst's query, for the strategy full."""
     if model.own.method != "full":
         return ""
-    queries = {m.name: m.query for m in progress.space.models}
-    moment = Moment(progress.plan.as_of, None)
-    return whole_query(queries, model.name, progress.space.views, moment, dialect)
+    queries = {m.name: m.query for m in context.workspace.models}
+    moment = Moment(context.plan.as_of, None)
+    return whole_query(queries, model.name, context.workspace.views, moment, dialect)
 
 
-def load_seed(progress: Progress, name: str) -> StageReceipt:
+def load_seed(context: TickContext, name: str) -> StageReceipt:
     """Put a seed's rows into its table where they differ from what is there."""
-    table = progress.plan.tables[name]
-    seed = progress.space.seed(name)
+    table = context.plan.tables[name]
+    seed = context.workspace.seed(name)
     assert seed is not None
     content = fingerprint.of_content(seed)
     if table.state is not None and table.state.content == content:
-        progress.finish(name, table.state)
+        context.finish(name, table.state)
         return StageReceipt(name, "seed", "", 0, table.state.version, Receipt(0.0))
-    app_id = progress.plan.app_id(progress.space.project.name, table.path)
+    app_id = context.plan.app_id(context.workspace.project.name, table.path)
     statement = Load(typed_rows(seed))
-    progress.still()
-    write = Write(table.spec, progress.bases[name], progress.plan.number, app_id, (), statement, progress.metadata())
-    written = progress.engine.write(write)
-    others.require_none(name, table.spec.path, write.base, written.version, progress.space.project.name)
-    progress.finish(name, state_after(table, written.version, progress.plan.as_of, {}, content))
+    context.assert_lock_held()
+    write = Write(table.spec, context.bases[name], context.plan.number, app_id, (), statement, context.metadata())
+    written = context.engine.write(write)
+    others.require_none(name, table.spec.path, write.base, written.version, context.workspace.project.name)
+    context.finish(name, state_after(table, written.version, context.plan.as_of, {}, content))
     return StageReceipt(name, "seed", "", len(seed.rows), written.version, written.receipt)

@@ -78,7 +78,7 @@ def look_after(ledger: Ledger, keep: int, clock: datetime, holder: str, tell: Ca
     if not kept:
         raise nothing_published(ledger)
     newest, done = kept[0], Done()
-    still = partial(_require_alone, ledger, holder, ledger.last_pinned())
+    assert_lock_held = partial(_require_alone, ledger, holder, ledger.last_pinned())
     # What other environments still show, or have made their own tables from, stays as well.
     wanted = retention.needed([*kept, *environments.others(ledger, keep)])
     mine = environments.mine(ledger, newest)
@@ -88,18 +88,20 @@ def look_after(ledger: Ledger, keep: int, clock: datetime, holder: str, tell: Ca
         if name not in mine:
             continue
         path = f"{ledger.warehouse}/{state.path}"
-        still()
+        assert_lock_held()
         states[name] = replace(state, version=_put_together(path, done, state.version))
-        still()
+        assert_lock_held()
         _delete_old(path, wanted[state.path], clock, done)
         tell(name)
-    still()
+    assert_lock_held()
     measures.forget(ledger.warehouse, kept[-1].tick, newest.as_of, ledger.env)
     _forget(ledger, kept[-1].tick, clock, done)
-    done.tables = tuple(drop_table(ledger.warehouse, path, still) for path in unused(ledger.warehouse, wanted))
+    done.tables = tuple(
+        drop_table(ledger.warehouse, path, assert_lock_held) for path in unused(ledger.warehouse, wanted)
+    )
     if states != newest.tables:
         done.tick = ledger.read().last_tick + 1
-        still()
+        assert_lock_held()
         pinned = ledger.pin(done.tick, newest.as_of, states, clock, holder)
         lock.require(ledger.warehouse, holder)
         ledger.publish(done.tick, newest.as_of, states, clock, holder, pinned)
@@ -181,9 +183,9 @@ def unused(warehouse: str, wanted: dict[str, set[int]]) -> list[str]:
     return retention.unused(folders, wanted)
 
 
-def drop_table(warehouse: str, path: str, still: Callable[[], None] = lambda: None) -> str:
+def drop_table(warehouse: str, path: str, assert_lock_held: Callable[[], None] = lambda: None) -> str:
     """Delete a table and its landing's checkpoint: with one of them alone, landing again would be refused."""
-    still()
+    assert_lock_held()
     shutil.rmtree(f"{warehouse}/{path}")
     shutil.rmtree(f"{warehouse}/{checkpoint_files.checkpoint_of(path)}", ignore_errors=True)
     parent = Path(warehouse) / Path(path).parent

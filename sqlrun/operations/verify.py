@@ -19,7 +19,7 @@ from sqlrun.operations.sampling import Sample
 from sqlrun.parse import spark_only
 from sqlrun.plan.diff import is_edited
 from sqlrun.plan.plan import Workspace, tick_plan
-from sqlrun.publish.environment_paths import print_of
+from sqlrun.publish.environment_paths import fingerprint_of
 from sqlrun.publish.reader import query, relation
 from sqlrun.publish.table_state import Published, TableState
 from sqlrun.runtime import arrow_rows
@@ -49,7 +49,7 @@ class Verdict:
 
 
 def verify(
-    space: Workspace,
+    workspace: Workspace,
     warehouse: str,
     published: Published,
     names: tuple[str, ...],
@@ -64,24 +64,24 @@ def verify(
 
     Raises: UsageError if a model was edited since the tick: its table answers another query.
     """
-    _require_duckdb(space, names)
-    plan = tick_plan(space, warehouse, published, published.tick, published.as_of, names, False)
+    _require_duckdb(workspace, names)
+    plan = tick_plan(workspace, warehouse, published, published.tick, published.as_of, names, False)
     for model in plan.models:
         if model.source is not None:
             continue
         state = published.tables.get(model.name)
         if state is None:
             raise UsageError(f"tick {published.tick} has no table {model.name}. Run `sqlrun build` first.")
-        if print_of(state.path) != space.prints[model.name]:
-            raise UsageError(_edited(space, published, model))
-        yield _compared(space, warehouse, published, model, state, samples, some)
+        if fingerprint_of(state.path) != workspace.prints[model.name]:
+            raise UsageError(_edited(workspace, published, model))
+        yield _compared(workspace, warehouse, published, model, state, samples, some)
 
 
-def _edited(space: Workspace, published: Published, model: Compiled) -> str:
+def _edited(workspace: Workspace, published: Published, model: Compiled) -> str:
     """Say that a table answers another query than today's: of a model's own, or of one that it reads."""
-    own = is_edited(space, model, published.tables)
+    own = is_edited(workspace, model, published.tables)
     what = "was edited" if own else "reads what was edited"
-    if own and set(model.query.rendered.refs) & set(space.views):
+    if own and set(model.query.rendered.refs) & set(workspace.views):
         what = "or a view that it reads was edited"
     return (
         f"{model.name} {what} since tick {published.tick}, whose table answers the query that it had then. "
@@ -89,9 +89,9 @@ def _edited(space: Workspace, published: Published, model: Compiled) -> str:
     )
 
 
-def _require_duckdb(space: Workspace, names: tuple[str, ...]) -> None:
-    queries = [m.query for m in space.models if m.source is None and (m.name in names or m.is_view)]
-    other = spark_only.problems(queries, space.project.functions)
+def _require_duckdb(workspace: Workspace, names: tuple[str, ...]) -> None:
+    queries = [m.query for m in workspace.models if m.source is None and (m.name in names or m.is_view)]
+    other = spark_only.problems(queries, workspace.project.functions)
     if other:
         raise UsageError(
             f"verify runs on DuckDB: {other[0].place}  {other[0].message}. Leave the model out by --exclude."
@@ -99,7 +99,7 @@ def _require_duckdb(space: Workspace, names: tuple[str, ...]) -> None:
 
 
 def _compared(
-    space: Workspace,
+    workspace: Workspace,
     warehouse: str,
     published: Published,
     model: Compiled,
@@ -113,9 +113,9 @@ def _compared(
     # DuckDB pushes the condition down to what the keys are made of.
     keys = [StoredColumn(key, kinds[key]) for key in grain]
     where = f" where {some.condition(keys, 'duckdb')}" if some and grain else ""
-    queries = {m.name: m.query for m in space.models}
+    queries = {m.name: m.query for m in workspace.models}
     moment = Moment(parse_time(state.as_of), None)
-    whole = whole_query(queries, model.name, space.views, moment, "duckdb")
+    whole = whole_query(queries, model.name, workspace.views, moment, "duckdb")
     names = [identifier(column, "duckdb") for column, _ in state.columns]
     items = ", ".join(
         f"cast({name} as {type_name(kind, 'duckdb')}) as {name}"

@@ -19,9 +19,9 @@ from sqlrun.transpile.dialect import DIALECT
 TYPES = ("string", "int", "bigint", "decimal(18,2)", "date", "timestamp", "boolean", "double", "smallint")
 
 
-def problems(nouns: Project) -> Iterable[Problem]:
+def problems(project: Project) -> Iterable[Problem]:
     """Find the types in contracts that Spark SQL doesn't have (SR309), and fields that can't be named (SR738)."""
-    listed: tuple[Model | Seed | Source, ...] = (*nouns.models, *nouns.seeds, *nouns.sources)
+    listed: tuple[Model | Seed | Source, ...] = (*project.models, *project.seeds, *project.sources)
     for column in (column for noun in listed for column in noun.columns):
         if not is_type(column.type):
             near = difflib.get_close_matches(column.type, TYPES, 1)

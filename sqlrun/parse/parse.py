@@ -70,25 +70,25 @@ class Query:
         return copied(self.tree).sql(DIALECT, copy=False, comments=False)
 
 
-def project(rendered: Iterable[Rendered], nouns: Project) -> tuple[Query, ...]:
+def project(rendered: Iterable[Rendered], project: Project) -> tuple[Query, ...]:
     """Parse and check every model; raise one `ProjectError` with all problems (SR3xx)."""
-    queries, problems = attempt(rendered, nouns)
+    queries, problems = attempt(rendered, project)
     if problems:
         raise ProjectError(problems)
     return queries
 
 
-def attempt(rendered: Iterable[Rendered], nouns: Project) -> tuple[tuple[Query, ...], tuple[Problem, ...]]:
+def attempt(rendered: Iterable[Rendered], project: Project) -> tuple[tuple[Query, ...], tuple[Problem, ...]]:
     """Parse what can be parsed and list what is wrong with the rest.
 
     A model that reads one whose contract is missing or unreadable is looked at as far as that goes.
     """
-    schema = schema_of(nouns)
+    schema = schema_of(project)
     queries: list[Query] = []
-    problems: list[Problem] = list(declared_types.problems(nouns))
+    problems: list[Problem] = list(declared_types.problems(project))
     for item in rendered:
         try:
-            queries.append(query(item, schema, nouns.functions))
+            queries.append(query(item, schema, project.functions))
         except ProjectError as error:
             problems.extend(error.problems)
         except _Unknowable:
@@ -155,17 +155,17 @@ class _Unknowable(Exception):
     """A contract is missing, which was told already: what a query gives can't be known without it."""
 
 
-def schema_of(nouns: Project) -> Schema:
+def schema_of(project: Project) -> Schema:
     """Collect the columns and types of all that a query may read; none where there is no contract."""
 
     def types(columns: tuple[Column, ...]) -> dict[str, str]:
         # What is no type was told already.
         return {column.name: column.type if declared_types.is_type(column.type) else "string" for column in columns}
 
-    tables: tuple[Model | Seed, ...] = (*nouns.seeds, *nouns.models)
+    tables: tuple[Model | Seed, ...] = (*project.seeds, *project.models)
     return {
         REF: {noun.name: types(noun.columns) for noun in tables},
-        SOURCE: {source.table: types(source.columns) for source in nouns.sources},
+        SOURCE: {source.table: types(source.columns) for source in project.sources},
     }
 
 

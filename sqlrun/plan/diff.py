@@ -14,7 +14,7 @@ from sqlrun.incremental.compile import Compiled
 from sqlrun.plan import fingerprint
 from sqlrun.plan.environment_sharing import Promotion
 from sqlrun.plan.plan import TablePlan, TickPlan, Workspace
-from sqlrun.publish.environment_paths import ALONE, Around, print_of
+from sqlrun.publish.environment_paths import ALONE, OtherEnvironments, fingerprint_of
 from sqlrun.publish.table_state import Published, TableState, own_tables
 
 Fate = Literal["new", "rebuilt", "promoted", "new rows", "new rules", "untouched", "shared", "not selected", "gone"]
@@ -52,39 +52,39 @@ class Edit:
     engine: str = ""
 
 
-def edits(space: Workspace, plan: TickPlan) -> tuple[Edit, ...]:
+def edits(workspace: Workspace, plan: TickPlan) -> tuple[Edit, ...]:
     """Compare the project with what is published, as a tick over the selected models would find it."""
     published = plan.published
     known = own_tables(published.tables) if published else {}
-    found = [_seed(space, plan, name, known.get(name)) for name in plan.seeds]
+    found = [_seed(workspace, plan, name, known.get(name)) for name in plan.seeds]
     chosen = {model.name for model in plan.models}
     shared = [name for name in own_tables(known) if name in plan.tables and plan.tables[name].shared]
-    left = [model for model in space.tables if model.name not in chosen and model.name not in shared]
-    found += [_model(space, plan, model, known) for model in space.tables if model.name in chosen]
-    found += [_left_out(space, model, known) for model in left]
+    left = [model for model in workspace.tables if model.name not in chosen and model.name not in shared]
+    found += [_model(workspace, plan, model, known) for model in workspace.tables if model.name in chosen]
+    found += [_left_out(workspace, model, known) for model in left]
     found += [Edit(name, "shared", "with production") for name in shared]
-    names = {model.name for model in space.tables} | {seed.name for seed in space.project.seeds}
+    names = {model.name for model in workspace.tables} | {seed.name for seed in workspace.project.seeds}
     gone = "the project no longer has it; ticks that were keep it, as in `show --tick`"
     found += [Edit(name, "gone", gone) for name in sorted(known.keys() - names)]
     return tuple(sorted(found, key=lambda edit: FATES.index(edit.fate)))
 
 
-def _seed(space: Workspace, plan: TickPlan, name: str, known: TableState | None) -> Edit:
-    table, seed = plan.tables[name], space.seed(name)
+def _seed(workspace: Workspace, plan: TickPlan, name: str, known: TableState | None) -> Edit:
+    table, seed = plan.tables[name], workspace.seed(name)
     assert seed is not None
     if name in plan.promoted:
         return Edit(name, "promoted", _from(plan.promoted[name]), _columns(known, table) if known else ())
     if known is None:
         return Edit(name, "new", "never built")
     if table.state is None:
-        same = print_of(known.path) == space.prints[name]
+        same = fingerprint_of(known.path) == workspace.prints[name]
         return Edit(name, "rebuilt", f"its {'rows' if same else 'columns'} were edited", _columns(known, table))
     if known.content != fingerprint.of_content(seed):
         return Edit(name, "new rows", "its rows were edited")
     return Edit(name, "untouched", "")
 
 
-def _model(space: Workspace, plan: TickPlan, model: Compiled, known: Mapping[str, TableState]) -> Edit:
+def _model(workspace: Workspace, plan: TickPlan, model: Compiled, known: Mapping[str, TableState]) -> Edit:
     name = model.name
     own = plan.tables[name]
     building = [stage for stage in model.stages if plan.tables[stage.name].state is None]
@@ -98,38 +98,38 @@ def _model(space: Workspace, plan: TickPlan, model: Compiled, known: Mapping[str
     if before is None:
         return Edit(name, "new", plan.notes.get(name, "never built"), (), tuple(reads))
     if not building:
-        if model.source is not None and before.content not in ("", space.rules_print(model)):
+        if model.source is not None and before.content not in ("", workspace.rules_print(model)):
             return Edit(name, "new rules", "they hold for lines that land from now on, and for those that are replayed")
         return Edit(name, "untouched", "")
-    return Edit(name, "rebuilt", _why(space, plan, model, known), _columns(before, own), tuple(reads))
+    return Edit(name, "rebuilt", _why(workspace, plan, model, known), _columns(before, own), tuple(reads))
 
 
-def _left_out(space: Workspace, model: Compiled, known: Mapping[str, TableState]) -> Edit:
+def _left_out(workspace: Workspace, model: Compiled, known: Mapping[str, TableState]) -> Edit:
     before = known.get(model.name)
-    same = before is not None and print_of(before.path) == space.prints[model.name]
+    same = before is not None and fingerprint_of(before.path) == workspace.prints[model.name]
     why = "as it is"
     if not same:
-        own = before is None or is_edited(space, model, known)
+        own = before is None or is_edited(workspace, model, known)
         why = f"{'edited' if own else READS_EDITED}; readers keep what was built"
     return Edit(model.name, "not selected", why)
 
 
-def _why(space: Workspace, plan: TickPlan, model: Compiled, known: Mapping[str, TableState]) -> str:
+def _why(workspace: Workspace, plan: TickPlan, model: Compiled, known: Mapping[str, TableState]) -> str:
     """Tell a model's own edit from one that it only reads."""
     if plan.env and model.name in plan.notes:
         return plan.notes[model.name]
-    return "; ".join(filter(None, [_edited(space, plan, model, known), plan.notes.get(model.name)]))
+    return "; ".join(filter(None, [_edited(workspace, plan, model, known), plan.notes.get(model.name)]))
 
 
 def _from(offered: Promotion) -> str:
     return f"built in {offered.env}, tick {offered.tick}; it goes on from there"
 
 
-def _edited(space: Workspace, plan: TickPlan, model: Compiled, known: Mapping[str, TableState]) -> str:
+def _edited(workspace: Workspace, plan: TickPlan, model: Compiled, known: Mapping[str, TableState]) -> str:
     reads = list(model.query.rendered.refs)
     moved = [name for name in reads if name in plan.tables and plan.tables[name].state is None]
-    before = print_of(known[model.name].path)
-    if before == space.prints[model.name]:
+    before = fingerprint_of(known[model.name].path)
+    if before == workspace.prints[model.name]:
         if model.source is not None and model.name in plan.notes:
             return ""  # the note says it
         if moved:
@@ -140,17 +140,17 @@ def _edited(space: Workspace, plan: TickPlan, model: Compiled, known: Mapping[st
         if anew:
             return f"it reads {', '.join(anew)}, built anew since"
         return "production's is made from other tables" if plan.env else "a table of its own is missing"
-    if not is_edited(space, model, known):
+    if not is_edited(workspace, model, known):
         return f"it reads {_listed(moved)}"
-    others = [f"the view {name}" for name in reads if name in space.views] + moved
+    others = [f"the view {name}" for name in reads if name in workspace.views] + moved
     own = "its query, columns or layout were edited"
     return f"{own}, or what it takes from {' or '.join(others)}" if others else own
 
 
-def is_edited(space: Workspace, model: Compiled, known: Mapping[str, TableState]) -> bool:
+def is_edited(workspace: Workspace, model: Compiled, known: Mapping[str, TableState]) -> bool:
     """Tell whether a model itself means something else than when its table was made, whatever became of its inputs."""
-    then = {n: print_of(known[n].path) if n in known else space.prints[n] for n in model.query.rendered.refs}
-    return fingerprint.of_model(model, then) != print_of(known[model.name].path)
+    then = {n: fingerprint_of(known[n].path) if n in known else workspace.prints[n] for n in model.query.rendered.refs}
+    return fingerprint.of_model(model, then) != fingerprint_of(known[model.name].path)
 
 
 def built_anew(plan: TickPlan, model: Compiled) -> tuple[str, ...]:
@@ -175,7 +175,7 @@ def _columns(before: TableState, after: TablePlan) -> tuple[str, ...]:
     return tuple(said)
 
 
-def compared(published: Published | None, around: Around) -> str:
+def compared(published: Published | None, around: OtherEnvironments) -> str:
     """Name the ticks that the edits are compared with; those of an environment and of production."""
     ticks = [(around.env and f"{around.env}'s ", published), ("production's ", around.production)]
     named = [f"{whose}{t}" for whose, t in ticks if t]

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from sqlrun.plan import fingerprint
-from sqlrun.publish.environment_paths import ALONE, Around, means, own, owner
+from sqlrun.publish.environment_paths import ALONE, OtherEnvironments, has_fingerprint, own, owner
 from sqlrun.publish.table_state import Published, TableState
 from sqlrun.runtime.clock import parse_time
 
@@ -22,51 +22,53 @@ if TYPE_CHECKING:
 
 
 def place(
-    meaning: str, known: TableState | None, number: int, rebuild: bool, around: Around = ALONE
+    meaning: str, known: TableState | None, number: int, rebuild: bool, around: OtherEnvironments = ALONE
 ) -> tuple[str, TableState | None]:
     """Choose a path: that of a table of one's own while the meaning is the same, a new one for a rebuild."""
-    if known is not None and means(known.path, meaning) and not rebuild:
+    if known is not None and has_fingerprint(known.path, meaning) and not rebuild:
         return known.path, known
     ending = f".{around.env}" if around.env else ""
     path = f"{meaning}-{number}{ending}" if rebuild else f"{meaning}{ending}"
     return (f"{meaning}-{number}{ending}" if path in around.taken else path), None
 
 
-def shared(space: Workspace, around: Around) -> dict[str, TableState]:
+def shared(workspace: Workspace, around: OtherEnvironments) -> dict[str, TableState]:
     """List the tables that an environment takes from production as they are.
 
     They have the meaning that the project gives them, and all that they were made from is shared, too.
     """
     found: dict[str, TableState] = {}
     known = around.production.tables if around.production else {}
-    for seed in space.project.seeds:
+    for seed in workspace.project.seeds:
         state = known.get(seed.name)
-        if state is not None and means(state.path, f"{seed.name}/{space.prints[seed.name]}"):
+        if state is not None and has_fingerprint(state.path, f"{seed.name}/{workspace.prints[seed.name]}"):
             found |= {seed.name: state} if state.content == fingerprint.of_content(seed) else {}
-    for model in space.tables:
-        states = _states(space, model, known)
-        if states is not None and _same_rules(space, model, states):
+    for model in workspace.tables:
+        states = _states(workspace, model, known)
+        if states is not None and _same_rules(workspace, model, states):
             there = {name: state.path for name, state in (found | states).items()}
             if all(_read(states[s.name]) == {name: there.get(name) for name in reads(s)} for s in model.stages):
                 found |= states
     return found
 
 
-def _same_rules(space: Workspace, model: Compiled, states: Mapping[str, TableState]) -> bool:
+def _same_rules(workspace: Workspace, model: Compiled, states: Mapping[str, TableState]) -> bool:
     """Tell whether the lines of a landing table were judged as they would be now."""
-    return model.source is None or states[model.name].content in ("", space.rules_print(model))
+    return model.source is None or states[model.name].content in ("", workspace.rules_print(model))
 
 
-def _states(space: Workspace, model: Compiled, known: Mapping[str, TableState]) -> dict[str, TableState] | None:
+def _states(workspace: Workspace, model: Compiled, known: Mapping[str, TableState]) -> dict[str, TableState] | None:
     """Find all tables of a model, of the meaning that it has now."""
     found = {s.name: known[s.name] for s in model.stages if s.name in known}
-    if any(s.name not in found or not means(found[s.name].path, _meaning(space, s)) for s in model.stages):
+    if any(
+        s.name not in found or not has_fingerprint(found[s.name].path, _meaning(workspace, s)) for s in model.stages
+    ):
         return None
     return found
 
 
-def _meaning(space: Workspace, stage: Stage) -> str:
-    return f"{stage.name}/{space.prints[stage.model]}"
+def _meaning(workspace: Workspace, stage: Stage) -> str:
+    return f"{stage.name}/{workspace.prints[stage.model]}"
 
 
 def _read(state: TableState) -> dict[str, str | None]:
@@ -79,7 +81,7 @@ def reads(stage: Stage) -> tuple[str, ...]:
 
 
 def seen(
-    space: Workspace, published: Published | None, around: Around, taken: Mapping[str, TableState]
+    workspace: Workspace, published: Published | None, around: OtherEnvironments, taken: Mapping[str, TableState]
 ) -> Published | None:
     """Give what the readers of an environment see before its tick, brought up to what production publishes now.
 
@@ -91,7 +93,7 @@ def seen(
     mine = own(published, around)
     before = published.tables if published else {}
     tables = {**before, **production.tables}
-    for names in _groups(space):
+    for names in _groups(workspace):
         if names[-1] in mine and names[-1] not in taken:
             tables = {name: state for name, state in tables.items() if name not in names}
             tables |= {name: before[name] for name in names if name in before}
@@ -100,9 +102,9 @@ def seen(
     return Published(newest.tick, max(newest.as_of, production.as_of), tables)
 
 
-def _groups(space: Workspace) -> Iterator[list[str]]:
-    yield from ([seed.name] for seed in space.project.seeds)
-    yield from ([*(s.name for s in model.stages if s.name != model.name), model.name] for model in space.tables)
+def _groups(workspace: Workspace) -> Iterator[list[str]]:
+    yield from ([seed.name] for seed in workspace.project.seeds)
+    yield from ([*(s.name for s in model.stages if s.name != model.name), model.name] for model in workspace.tables)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +118,11 @@ class Promotion:
 
 
 def promotion(
-    space: Workspace,
+    workspace: Workspace,
     model: Compiled,
     there: Mapping[str, tuple[str, TableState | None]],
     as_of: datetime,
-    around: Around,
+    around: OtherEnvironments,
 ) -> Promotion | None:
     """Find a model's tables in an environment, to go on from instead of building them. None: there are none.
 
@@ -128,7 +130,7 @@ def promotion(
     """
     refused = None
     for env, tick in around.offers():
-        states = _states(space, model, tick.tables)
+        states = _states(workspace, model, tick.tables)
         if states is None or any(owner(state.path) != env for state in states.values()):
             continue
         known = {**there, **{name: (state.path, state) for name, state in states.items()}}
@@ -139,13 +141,13 @@ def promotion(
     return refused
 
 
-def promoted_seed(name: str, meaning: str, as_of: datetime, around: Around) -> Promotion | None:
+def promoted_seed(name: str, meaning: str, as_of: datetime, around: OtherEnvironments) -> Promotion | None:
     """Find a seed's table in an environment; rows that differ are written as they always are."""
     for env, tick in around.offers():
         state = tick.tables.get(name)
-        if state is None or not means(state.path, meaning) or owner(state.path) != env:
+        if state is None or not has_fingerprint(state.path, meaning) or owner(state.path) != env:
             continue
-        if parse_time(state.as_of) <= as_of and around.reaches(state.path, state.version, state.version):
+        if parse_time(state.as_of) <= as_of and around.is_ancestor(state.path, state.version, state.version):
             return Promotion(env, tick.tick, {name: state})
     return None
 
@@ -155,30 +157,30 @@ def _unfit(
     state: TableState,
     there: Mapping[str, tuple[str, TableState | None]],
     as_of: datetime,
-    around: Around,
+    around: OtherEnvironments,
 ) -> str:
     """Say why a tick can't go on from a table; nothing where it can."""
     if parse_time(state.as_of) > as_of:
         return f"its table there is of {parse_time(state.as_of):%Y-%m-%d %H:%M}, later than this tick"
-    if not around.reaches(state.path, state.version, state.version):
+    if not around.is_ancestor(state.path, state.version, state.version):
         return "its table there is gone"
     for name, (path, version) in state.inputs.items():
         place, known = there.get(name, ("", None))
         if place != path or known is None:
             return f"it was made there from another table of {name}"
-        if not around.reaches(path, version, known.version):
+        if not around.is_ancestor(path, version, known.version):
             return f"{name} has gone back to before what it read there"
     return "" if set(state.inputs) >= set(reads(stage)) else "it was made there from other tables"
 
 
-def is_lost(stage: Stage, known: TableState | None, taken: Mapping[str, TableState], around: Around) -> str:
+def is_lost(stage: Stage, known: TableState | None, taken: Mapping[str, TableState], around: OtherEnvironments) -> str:
     """Name a shared table which has gone back to before what a table of one's own has read of it."""
     if known is None:
         return ""
     for name in stage.inputs:
         path, version = known.inputs.get(name, ("", 0))
         state = taken.get(name)
-        if state is not None and state.path == path and not around.reaches(path, version, state.version):
+        if state is not None and state.path == path and not around.is_ancestor(path, version, state.version):
             return name
     return ""
 

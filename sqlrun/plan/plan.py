@@ -19,7 +19,7 @@ from sqlrun.plan import deletion_vectors, environment_sharing, fingerprint
 from sqlrun.plan.environment_sharing import Promotion
 from sqlrun.project import Expectation, Project, Seed, Suite
 from sqlrun.publish import environment_paths
-from sqlrun.publish.environment_paths import ALONE, Around, print_of
+from sqlrun.publish.environment_paths import ALONE, OtherEnvironments, fingerprint_of
 from sqlrun.publish.table_state import Published, TableState
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -78,11 +78,11 @@ def workspace(project: Project, models: tuple[Compiled, ...], rules: Mapping[str
     return Workspace(project, models, rules, suites, prints)
 
 
-def rules_of(nouns: Project, model: Compiled) -> tuple[Rule, ...]:
+def rules_of(project: Project, model: Compiled) -> tuple[Rule, ...]:
     """Turn the quarantine expectations of a landing model into predicates."""
     if model.source is None:
         return ()
-    suite = next((s for s in nouns.suites if s.model == model.name), None)
+    suite = next((s for s in project.suites if s.model == model.name), None)
     if suite is None:
         return ()
     contract = model.query.rendered.model
@@ -153,36 +153,36 @@ class TickPlan:
 
 
 def tick_plan(
-    space: Workspace,
+    workspace: Workspace,
     warehouse: str,
     published: Published | None,
     number: int,
     as_of: datetime,
     selected: Iterable[str],
     refresh: bool,
-    around: Around = ALONE,
-    anew: Mapping[str, str] = NOTHING,
+    around: OtherEnvironments = ALONE,
+    rebuild_reasons: Mapping[str, str] = NOTHING,
 ) -> TickPlan:
     """Plan a tick over the selected models and seeds; a table whose input was rebuilt is rebuilt too.
 
     `anew` are landing models that have to land from the beginning, each with why.
     """
     chosen = set(selected)
-    shared = environment_sharing.shared(space, around)
-    seen = environment_sharing.seen(space, published, around, shared)
-    require_inputs(space, chosen, seen)
-    models = tuple(m for m in space.tables if m.name in chosen and m.name not in shared)
+    shared = environment_sharing.shared(workspace, around)
+    seen = environment_sharing.seen(workspace, published, around, shared)
+    require_inputs(workspace, chosen, seen)
+    models = tuple(m for m in workspace.tables if m.name in chosen and m.name not in shared)
     needed = {table for m in models for s in m.stages for table in s.inputs}
-    seeds = tuple(s.name for s in space.project.seeds if s.name in chosen | needed and s.name not in shared)
+    seeds = tuple(s.name for s in workspace.project.seeds if s.name in chosen | needed and s.name not in shared)
     places = _Places(
-        space, warehouse, number, as_of, chosen, refresh, around, environment_paths.own(published, around), shared
+        workspace, warehouse, number, as_of, chosen, refresh, around, environment_paths.own(published, around), shared
     )
     places.before = published.tables if published else {}
-    places.anew = anew
-    for seed in space.project.seeds:
+    places.rebuild_reasons = rebuild_reasons
+    for seed in workspace.project.seeds:
         if seed.name in seeds or seed.name in shared:
             places.put_seed(seed)
-    for model in space.tables:
+    for model in workspace.tables:
         places.put_model(model, needed)
     _require_unedited(models, chosen, places.tables)
     return TickPlan(
@@ -194,26 +194,26 @@ def tick_plan(
 class _Places:
     """Where the tables of a tick lie, found in graph order."""
 
-    space: Workspace
+    workspace: Workspace
     warehouse: str
     number: int
     as_of: datetime
     chosen: set[str]
     refresh: bool
-    around: Around
+    around: OtherEnvironments
     own: Mapping[str, TableState]
     shared: Mapping[str, TableState]
     tables: dict[str, TablePlan] = field(default_factory=dict)
     promoted: dict[str, Promotion] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
     before: Mapping[str, TableState] = field(default_factory=dict)
-    anew: Mapping[str, str] = field(default_factory=dict)
+    rebuild_reasons: Mapping[str, str] = field(default_factory=dict)
 
     def put_seed(self, seed: Seed) -> None:
         """Choose a seed's table."""
         name, known = seed.name, self.shared.get(seed.name) or self.own.get(seed.name)
         state: TableState | None = known
-        meaning, again = f"{name}/{self.space.prints[name]}", self.refresh and name in self.chosen
+        meaning, again = f"{name}/{self.workspace.prints[name]}", self.refresh and name in self.chosen
         if name in self.shared:
             path = self.shared[name].path
         else:
@@ -230,21 +230,21 @@ class _Places:
     def put_model(self, model: Compiled, needed: set[str]) -> None:
         """Choose the tables of a model, its own and the hidden ones; none where nothing asks for them."""
         taken: Mapping[str, TableState] = self.shared
-        self.notes |= {model.name: self.anew[model.name]} if model.name in self.anew else {}
+        self.notes |= {model.name: self.rebuild_reasons[model.name]} if model.name in self.rebuild_reasons else {}
         if model.name not in self.shared:
             taken = self._promoted(model) if model.name in self.chosen and not self.refresh else {}
-            before, meaning = self.before.get(model.name), self.space.prints[model.name]
-            if before is not None and model.name not in self.own and print_of(before.path) == meaning:
+            before, meaning = self.before.get(model.name), self.workspace.prints[model.name]
+            if before is not None and model.name not in self.own and fingerprint_of(before.path) == meaning:
                 self.notes[model.name] = "production no longer keeps it so"
         for stage in model.stages:
             if stage.name in taken:
                 self._put(model, stage, taken[stage.name].path, taken[stage.name])
             elif model.name in self.chosen or stage.name in needed:
-                again = self.refresh or model.name in self.anew or self._moved(stage)
+                again = self.refresh or model.name in self.rebuild_reasons or self._moved(stage)
                 again = again and model.name in self.chosen
                 # A hidden table has a folder of its own: what lies inside another table's folder is lost to a
                 # VACUUM of that one.
-                home = f"{stage.name}/{self.space.prints[stage.model]}"
+                home = f"{stage.name}/{self.workspace.prints[stage.model]}"
                 place = environment_sharing.place(home, self.own.get(stage.name), self.number, again, self.around)
                 self._put(model, stage, *place)
 
@@ -258,11 +258,11 @@ class _Places:
     def _promoted(self, model: Compiled) -> Mapping[str, TableState]:
         """Find tables to take over for a model that has none of its meaning."""
         own = (self.own.get(stage.name) for stage in model.stages)
-        meaning = self.space.prints[model.name]
-        if all(state is not None and print_of(state.path) == meaning for state in own):
+        meaning = self.workspace.prints[model.name]
+        if all(state is not None and fingerprint_of(state.path) == meaning for state in own):
             return {}
         there = {name: (table.path, table.state) for name, table in self.tables.items()}
-        offered = environment_sharing.promotion(self.space, model, there, self.as_of, self.around)
+        offered = environment_sharing.promotion(self.workspace, model, there, self.as_of, self.around)
         if offered is not None and offered.states is None:
             self.notes[model.name] = f"not promoted from {offered.env}: {offered.why}"
         if offered is None or offered.states is None:
@@ -279,18 +279,18 @@ class _Places:
             if known.inputs[table][0] != self.tables[table].path or self.tables[table].state is None:
                 return True
         lost = environment_sharing.is_lost(stage, known, self.shared, self.around)
-        if lost and print_of(known.path) == self.space.prints[stage.model]:
+        if lost and fingerprint_of(known.path) == self.workspace.prints[stage.model]:
             self.notes[stage.model] = f"{lost} has gone back to before what it read of it"
         return bool(lost)
 
 
-def require_inputs(space: Workspace, chosen: set[str], published: Published | None) -> None:
+def require_inputs(workspace: Workspace, chosen: set[str], published: Published | None) -> None:
     """Refuse a selection whose inputs were never built."""
     built = set(published.tables) if published else set()
-    for model in (m for m in space.tables if m.name in chosen and m.source is None):
+    for model in (m for m in workspace.tables if m.name in chosen and m.source is None):
         own = {s.name for s in model.stages}
         for table in sorted({t for s in model.stages for t in s.inputs} - own - built - chosen):
-            if space.seed(table) is None:
+            if workspace.seed(table) is None:
                 raise UsageError(
                     f"{model.name} reads {table}, which has never been built. "
                     f"Build it too: sqlrun build --select +{model.name}"

@@ -34,26 +34,26 @@ def environment(text: str | None) -> str:
     return text
 
 
-def books(env: str) -> str:
+def system_folder(env: str) -> str:
     """Tell where an environment's ledger, receipts and checks are, from the warehouse.
 
-    >>> books(""), books("dev")
+    >>> system_folder(""), system_folder("dev")
     ('_sqlrun', '_sqlrun/environments/dev')
     """
     return f"_sqlrun/environments/{env}" if env else "_sqlrun"
 
 
-def print_of(path: str) -> str:
+def fingerprint_of(path: str) -> str:
     """Take the hash of a table's meaning from its path; "" where it has none.
 
-    >>> print_of("orders/0a1b2c3d4e5f-12.dev")
+    >>> fingerprint_of("orders/0a1b2c3d4e5f-12.dev")
     '0a1b2c3d4e5f'
     """
     found = PLACE.fullmatch(path)
     return found["meaning"].partition("/")[2] if found else ""
 
 
-def means(path: str, meaning: str) -> bool:
+def has_fingerprint(path: str, meaning: str) -> bool:
     """Tell whether a table holds a meaning, `model/hash`, whoever built it and when."""
     found = PLACE.fullmatch(path)
     return found is not None and found["meaning"] == meaning
@@ -76,7 +76,7 @@ def always(path: str, after: int, until: int) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class OtherEnvironments:
     """What the plan of a tick knows of the warehouse's other environments.
 
     In an environment `production` is production's newest tick. In production `offers` gives the environments' newest
@@ -87,7 +87,7 @@ class Around:
     env: str = ""
     production: Published | None = None
     offers: Callable[[], Sequence[tuple[str, Published]]] = tuple
-    reaches: Callable[[str, int, int], bool] = always
+    is_ancestor: Callable[[str, int, int], bool] = always
 
     @property
     def taken(self) -> Collection[str]:
@@ -95,10 +95,10 @@ class Around:
         return {state.path for state in self.production.tables.values()} if self.production else set()
 
 
-ALONE = Around()
+ALONE = OtherEnvironments()
 
 
-def own(published: Published | None, around: Around) -> dict[str, TableState]:
+def own(published: Published | None, around: OtherEnvironments) -> dict[str, TableState]:
     """List the published tables that a tick may write to."""
     if published is None:
         return {}
@@ -108,6 +108,6 @@ def own(published: Published | None, around: Around) -> dict[str, TableState]:
     return {n: s for n, s in published.tables.items() if owner(s.path) == around.env and s.path not in taken}
 
 
-def absolute(reaches: Callable[[str, int, int], bool], warehouse: str) -> Callable[[str, int, int], bool]:
+def absolute(is_ancestor: Callable[[str, int, int], bool], warehouse: str) -> Callable[[str, int, int], bool]:
     """Have paths looked up below a warehouse."""
-    return lambda path, after, until: reaches(f"{warehouse}/{path}", after, until)
+    return lambda path, after, until: is_ancestor(f"{warehouse}/{path}", after, until)

@@ -9,7 +9,7 @@ from pathlib import Path
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.errors import EngineError, UsageError
 from sqlrun.publish import environment_paths
-from sqlrun.publish.environment_paths import PRODUCTION, Around
+from sqlrun.publish.environment_paths import PRODUCTION, OtherEnvironments
 from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.table_state import Published
 
@@ -25,11 +25,11 @@ def all_of(ledger: Ledger) -> list[Ledger]:
     return [ledger.of(name) for name in (PRODUCTION, *names(ledger.warehouse))]
 
 
-def around(ledger: Ledger) -> Around:
+def around(ledger: Ledger) -> OtherEnvironments:
     """Tell a tick's plan of the other environments; ledgers are read when they are asked for."""
-    reaches = environment_paths.absolute(_reaches, ledger.warehouse)
+    is_ancestor = environment_paths.absolute(_reaches, ledger.warehouse)
     if ledger.env:
-        return Around(ledger.env, ledger.of(PRODUCTION).read().published, reaches=reaches)
+        return OtherEnvironments(ledger.env, ledger.of(PRODUCTION).read().published, is_ancestor=is_ancestor)
 
     @cache
     def offers() -> Sequence[tuple[str, Published]]:
@@ -37,7 +37,7 @@ def around(ledger: Ledger) -> Around:
         ticks = [(name, tick) for name, tick in found if tick is not None]
         return sorted(ticks, key=lambda each: (-each[1].as_of.timestamp(), each[0]))
 
-    return Around(offers=offers, reaches=reaches)
+    return OtherEnvironments(offers=offers, is_ancestor=is_ancestor)
 
 
 def _reaches(path: str, after: int, until: int) -> bool:

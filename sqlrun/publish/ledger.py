@@ -20,7 +20,7 @@ from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.delta import table_pool
 from sqlrun.errors import EngineError, LockedError, SqlrunError, UsageError, first_line
 from sqlrun.publish import hash_chain, warehouse_format
-from sqlrun.publish.environment_paths import books, environment
+from sqlrun.publish.environment_paths import environment, system_folder
 from sqlrun.publish.table_state import Published, TableState, from_json, to_json
 from sqlrun.runtime import arrow_rows, atomic_files
 
@@ -67,7 +67,7 @@ class Ledger:
     def __init__(self, warehouse: str, project: str, env: str | None = None) -> None:
         self.warehouse = warehouse
         self.env = environment(env)
-        self._folder = Path(warehouse) / books(self.env)
+        self._folder = Path(warehouse) / system_folder(self.env)
         self.path = str(self._folder / "ledger")
         self.project = project
         # The newest rows by the log's entry that they were read at, whole and by their seals alone; and the last seal.

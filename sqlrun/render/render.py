@@ -25,52 +25,52 @@ class _Skip(Exception):
     """A macro is called that could not be read: that was told already."""
 
 
-def project(nouns: Project) -> tuple[Rendered, ...]:
+def project(project: Project) -> tuple[Rendered, ...]:
     """Render every model; raise one `ProjectError` with all problems (SR2xx)."""
-    rendered, problems = attempt(nouns)
+    rendered, problems = attempt(project)
     if problems:
         raise ProjectError(problems)
     return rendered
 
 
-def attempt(nouns: Project) -> tuple[tuple[Rendered, ...], tuple[Problem, ...]]:
+def attempt(project: Project) -> tuple[tuple[Rendered, ...], tuple[Problem, ...]]:
     """Render what can be rendered and list what is wrong with the rest."""
-    engine = _Engine(nouns, nouns.vars)
+    engine = _Engine(project, project.vars)
     engine.start()
-    done = [rendered for model in nouns.models if (rendered := engine.render(model)) is not None]
+    done = [rendered for model in project.models if (rendered := engine.render(model)) is not None]
     # A macro's own mistake shows once, however many models call it.
     once = {(problem.code, problem.place, problem.message): problem for problem in reversed(engine.problems)}
     return tuple(done), tuple(once.values())[::-1]
 
 
-def later(nouns: Project) -> Callable[[Model], Rendered | None]:
+def later(project: Project) -> Callable[[Model], Rendered | None]:
     """Give what renders one model; None where anything is wrong. Nothing is done before it is first called."""
     made: list[_Engine] = []
 
     def one(model: Model) -> Rendered | None:
         if not made:
-            made.append(_Engine(nouns, nouns.vars))
+            made.append(_Engine(project, project.vars))
         rendered = made[0].render(model)
         return None if made[0].problems else rendered
 
     return one
 
 
-def macros_are_right(nouns: Project) -> bool:
+def macros_are_right(project: Project) -> bool:
     """Tell whether Jinja can read every macro."""
-    engine = _Engine(nouns, nouns.vars)
+    engine = _Engine(project, project.vars)
     engine.start()
     return not engine.problems
 
 
 def overridden(
-    nouns: Project, values: Mapping[str, object], macros: Mapping[str, object]
+    project: Project, values: Mapping[str, object], macros: Mapping[str, object]
 ) -> Callable[[Model], Rendered]:
     """Give what renders models with other vars, and with macros whose calls give a value each, for a unit test.
 
     It raises: ProjectError.
     """
-    engine = _Engine(nouns, {**nouns.vars, **values}, instead=macros)
+    engine = _Engine(project, {**project.vars, **values}, instead=macros)
 
     def one(model: Model) -> Rendered:
         rendered = engine.render(model)
@@ -82,7 +82,7 @@ def overridden(
 
 
 def check(
-    nouns: Project,
+    project: Project,
     text: Model,
     values: Mapping[str, object] | None = None,
     macros: Mapping[str, object] | None = None,
@@ -91,7 +91,7 @@ def check(
 
     Raises: ProjectError.
     """
-    engine = _Engine(nouns, {**nouns.vars, **(values or {})}, text.file, macros)
+    engine = _Engine(project, {**project.vars, **(values or {})}, text.file, macros)
     rendered = engine.render(text)
     if rendered is None:
         raise ProjectError(engine.problems)
@@ -105,20 +105,24 @@ class _Engine:
     """
 
     def __init__(
-        self, nouns: Project, values: Mapping[str, object], check: str = "", instead: Mapping[str, object] | None = None
+        self,
+        project: Project,
+        values: Mapping[str, object],
+        check: str = "",
+        instead: Mapping[str, object] | None = None,
     ) -> None:
-        names = dict.fromkeys((*(model.name for model in nouns.models), *(seed.name for seed in nouns.seeds)))
-        known = Known(tuple(names), tuple((source.group, source.name) for source in nouns.sources), values)
+        names = dict.fromkeys((*(model.name for model in project.models), *(seed.name for seed in project.seeds)))
+        known = Known(tuple(names), tuple((source.group, source.name) for source in project.sources), values)
         self.problems: list[Problem] = []
         self._calls = Calls(known, CHECK_CHOICES if check else None)
         self.config: Mapping[str, object] = {}
-        self._texts = {macro.file: macro.text for macro in nouns.macros}
-        self._models = {check} if check else {model.file for model in nouns.models}
+        self._texts = {macro.file: macro.text for macro in project.macros}
+        self._models = {check} if check else {model.file for model in project.models}
         self._budget = Budget()
-        self._listed = nouns.macros
+        self._listed = project.macros
         # Found when they are called, so that macros may call each other whatever their files' order.
         self._macros: dict[str, Any] = {}
-        self._globals = {**self._calls.functions(), **{macro.name: self._late(macro.name) for macro in nouns.macros}}
+        self._globals = {**self._calls.functions(), **{macro.name: self._late(macro.name) for macro in project.macros}}
         self._globals |= {name: _giving(value) for name, value in (instead or {}).items()}
         self._env: Any = None
 

@@ -96,7 +96,7 @@ class Console:
             text = escaped(text, "\n\t") if self._out.isatty() else text
             self._write(self._out, text if text.endswith("\n") else f"{text}\n")
 
-    def tell(self, event: Event) -> None:
+    def emit(self, event: Event) -> None:
         """Show what a build tells."""
         with self._lock:
             if not isinstance(event, CheckResult) or event.model not in {check.model for check in self._passed}:

@@ -34,7 +34,7 @@ def declared(prepared: Prepared, names: Iterable[str] | None = None) -> dict[str
     for query in prepared.queries:
         if wanted is not None and query.name not in wanted:
             continue
-        model, suite = query.rendered.model, prepared.space.suites.get(query.name)
+        model, suite = query.rendered.model, prepared.workspace.suites.get(query.name)
         for each in (*from_contract(model), *(suite.expectations if suite else ())):
             found[identity(query.name, each)] = model, each
     return found
@@ -73,9 +73,9 @@ def _query(
     if place is None or not place[0]:
         return ""
     engine = DIALECTS[profile.engine]
-    path, root = Path(profile.warehouse) / place[0], Path(prepared.nouns.root)
+    path, root = Path(profile.warehouse) / place[0], Path(prepared.project.root)
     shown = path.relative_to(root) if path.is_relative_to(root) else path
-    where = PUBLIC_ROWS if prepared.space.model(model.name).source is not None else ""
+    where = PUBLIC_ROWS if prepared.workspace.model(model.name).source is not None else ""
     source = failing_rows.table(engine, shown.as_posix(), place[1])
     return failing_rows.query(expectation, model.columns, source, where, result.as_of, engine)
 

@@ -57,15 +57,15 @@ class Line:
 
 def opening(prepared: Prepared, profile: Profile) -> list[Line]:
     """Say what was found and with what it will run."""
-    suites, tables = prepared.space.suites, prepared.space.tables
+    suites, tables = prepared.workspace.suites, prepared.workspace.tables
     declared = sum(len(suites[m.name].expectations) for m in tables if m.name in suites)
     found = {
         "model": len(tables),
-        "view": len(prepared.space.models) - len(tables),
-        "seed": len(prepared.nouns.seeds),
-        "source": len(prepared.nouns.sources),
+        "view": len(prepared.workspace.models) - len(tables),
+        "seed": len(prepared.project.seeds),
+        "source": len(prepared.project.sources),
         "check": declared + sum(_by_contract(m.query.rendered.model) for m in tables),
-        "unit test": len(prepared.nouns.unit_tests),
+        "unit test": len(prepared.project.unit_tests),
     }
     said = ", ".join(counted(number, noun) for noun, number in found.items() if number)
     return [

@@ -43,7 +43,7 @@ class Artifacts:
         except OSError as error:
             raise self._refusal(error) from error
 
-    def tell(self, event: Event) -> None:
+    def emit(self, event: Event) -> None:
         """Add a result to the file. A disk that is full doesn't stop a tick: `finish` tells."""
         with self._lock:
             now = self._clock()

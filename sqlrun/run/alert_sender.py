@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from sqlrun.events import TickResult
 from sqlrun.project import Alerts
-from sqlrun.publish.environment_paths import books
+from sqlrun.publish.environment_paths import system_folder
 from sqlrun.report.findings import About
 from sqlrun.run import alerts
 from sqlrun.run.alerts import Broken, UnsentError
@@ -33,7 +33,7 @@ LONGEST_TRY = 10.0
 
 def path_of(warehouse: str, env: str = "") -> Path:
     """Tell where a warehouse's environment keeps who was told what."""
-    return Path(warehouse) / books(env) / NAME
+    return Path(warehouse) / system_folder(env) / NAME
 
 
 def send(

@@ -30,7 +30,7 @@ from sqlrun.land.land import land
 from sqlrun.maintain import changed_rows
 from sqlrun.maintain.changed_rows import Reasons
 from sqlrun.maintain.checksums import Checksum, add_to_states
-from sqlrun.maintain.maintain import Progress, load_seed, maintain
+from sqlrun.maintain.maintain import TickContext, load_seed, maintain
 
 # How much further down than the maintenance the kernel ranks checks, and its last rank. Much further down they would
 # starve beside other programs, and what they hold with them.
@@ -88,9 +88,9 @@ class _Node:
 class Nodes:
     """Counts, runs, tells and collects the steps of a tick."""
 
-    def __init__(self, progress: Progress, tell: Listener, threads: int) -> None:
-        self.progress, self.tell = progress, tell
-        self.total = len(progress.plan.seeds) + len(progress.plan.models)
+    def __init__(self, context: TickContext, emit: Listener, threads: int) -> None:
+        self.context, self.emit = context, emit
+        self.total = len(context.plan.seeds) + len(context.plan.models)
         self.done: list[NodeResult] = []
         self.checks: list[CheckResult] = []
         self.measures: list[Measure] = []
@@ -120,8 +120,8 @@ class Nodes:
         self._finish(_result(kept, name, index, self.total, rows), NOTHING)
 
     def _loaded(self, name: str) -> StageReceipt:
-        receipt = load_seed(self.progress, name)
-        add_to_states(self.progress, (name,))
+        receipt = load_seed(self.context, name)
+        add_to_states(self.context, (name,))
         return receipt
 
     def land(self, model: Compiled, at: datetime) -> None:
@@ -133,7 +133,7 @@ class Nodes:
         node = _Node(model, "landing", set(), self._start(f"landing {model.name}"))
         self._nodes[model.name] = node
         node.kept = Future()
-        node.kept.set_result(_guarded("landing", lambda: (land(self.progress, model, at),)))
+        node.kept.set_result(_guarded("landing", lambda: (land(self.context, model, at),)))
         self._settle()
 
     def _check_landed(self) -> None:
@@ -143,7 +143,7 @@ class Nodes:
 
     def add_models(self) -> None:
         """Take in all models, to be maintained in graph order, independent ones at once."""
-        models = [m for m in self.progress.plan.models if m.source is None]
+        models = [m for m in self.context.plan.models if m.source is None]
         owners = {s.name: m.name for m in (*models, *(n.model for n in self._nodes.values())) for s in m.stages}
         for model in models:
             inputs = {table for s in model.stages for table in s.inputs}
@@ -169,7 +169,7 @@ class Nodes:
             if node.kept is None and not node.told and self._may_begin(node):
                 node.index = self._start(f"{node.kind} model {node.model.name}")
                 node.kept = self._workers.submit(
-                    _guarded, node.kind, partial(maintain, self.progress, node.model, partial(self._sum, node))
+                    _guarded, node.kind, partial(maintain, self.context, node.model, partial(self._sum, node))
                 )
 
     def _advance(self) -> None:
@@ -193,14 +193,14 @@ class Nodes:
 
     def _sum(self, node: _Node, table: str) -> None:
         """Start adding up a hidden table; its model's checks, which wait for it, come later in the same queue."""
-        node.sums[table] = self._checkers.submit(add_to_states, self.progress, (table,))
+        node.sums[table] = self._checkers.submit(add_to_states, self.context, (table,))
 
     def _check(self, node: _Node) -> None:
         """Start the checks of a step that is done; one that failed has nothing to check."""
         assert node.kept is not None
         kept = node.kept.result()
         if kept.message is None:
-            node.checked = self._checkers.submit(_checked, self.progress, node.model, kept, node.sums)
+            node.checked = self._checkers.submit(_checked, self.context, node.model, kept, node.sums)
         else:
             node.checked = Future()
             node.checked.set_result((_result(kept, node.model.name), NOTHING))
@@ -229,16 +229,16 @@ class Nodes:
     def _start(self, what: str) -> int:
         """Number the next step and tell that it begins."""
         index = self._count()
-        self.tell(Started(index, self.total, what))
+        self.emit(Started(index, self.total, what))
         return index
 
     def _finish(self, node: NodeResult, said: Checked) -> None:
         self.done.append(node)
-        self.tell(replace(node, follow=len(said.checks)))
+        self.emit(replace(node, follow=len(said.checks)))
         self.measures.extend(said.measures)
         for result in said.checks:
             self.checks.append(result)
-            self.tell(result)
+            self.emit(result)
         if node.status in ("error", "skipped") or blocks(said.checks):
             self.failed.add(node.name)
 
@@ -260,24 +260,24 @@ def _guarded(kind: str, work: Callable[[], tuple[StageReceipt, ...]]) -> _Kept:
     return _Kept(kind, time.perf_counter() - started, stages)
 
 
-def examined(progress: Progress, model: Compiled) -> Checked:
+def examined(context: TickContext, model: Compiled) -> Checked:
     """Read what a step has changed, check it, and measure it."""
-    change = changed_rows.of_tick(progress, model)
-    results = check(progress, model, change)
-    measured, told = measure(progress, model, change)
+    change = changed_rows.of_tick(context, model)
+    results = check(context, model, change)
+    measured, told = measure(context, model, change)
     return Checked(change.count, change.aside, (*results, *told), measured, change.added)
 
 
 def _checked(
-    progress: Progress, model: Compiled, kept: _Kept, sums: Mapping[str, Future[None]]
+    context: TickContext, model: Compiled, kept: _Kept, sums: Mapping[str, Future[None]]
 ) -> tuple[NodeResult, Checked]:
     """Check what a step has changed; `sums` are checksums that were begun before."""
     started = time.perf_counter()
     try:
-        said = examined(progress, model)
-        note = "\n".join(text for text in (kept.stages[-1].note, _drifted(progress, model)) if text)
+        said = examined(context, model)
+        note = "\n".join(text for text in (kept.stages[-1].note, _drifted(context, model)) if text)
         rest = tuple(stage.name for stage in model.stages if stage.name not in sums)
-        add_to_states(progress, rest, {model.name: said.added})
+        add_to_states(context, rest, {model.name: said.added})
         for begun in sums.values():
             begun.result()
     except EngineError as error:
@@ -288,9 +288,9 @@ def _checked(
     return _result(kept, model.name, rows=said.rows, reasons=said.reasons), said
 
 
-def _drifted(progress: Progress, model: Compiled) -> str:
+def _drifted(context: TickContext, model: Compiled) -> str:
     """Tell how what has landed differs from what its source declares; a source that refuses that was asked before."""
-    return "" if model.source is None or refuses(model.source) else judged(progress, model.name, model.source)
+    return "" if model.source is None or refuses(model.source) else judged(context, model.name, model.source)
 
 
 def _result(kept: _Kept, name: str, index: int = 0, total: int = 0, rows: int = 0, reasons: Reasons = ()) -> NodeResult:

@@ -20,7 +20,7 @@ from sqlrun.errors import EngineError, LockedError, SqlrunError, UsageError
 from sqlrun.events import Event, TickResult
 from sqlrun.land import land
 from sqlrun.load import unread_files
-from sqlrun.maintain.maintain import Progress
+from sqlrun.maintain.maintain import TickContext
 from sqlrun.operations import doctor, maintenance, outcome_lines
 from sqlrun.pipeline import Prepared
 from sqlrun.project import Profile
@@ -64,7 +64,7 @@ def time_of(text: str) -> datetime:
         raise UsageError(f"`{text}` is not a time; write 2026-01-31T12:05 (UTC)") from None
 
 
-def refuse_nonsense(options: dict[str, Any]) -> None:
+def validate_times(options: dict[str, Any]) -> None:
     """Say at once what is wrong with the times that a user typed (UsageError), before anything runs."""
     if sum(1 for key in ("as_of", "every", "replay") if options[key]) > 1:
         raise UsageError("--as-of, --every and --replay exclude each other")
@@ -92,14 +92,14 @@ class Session:
         self._stop = threading.Event()
         # The few rows that are checked are read without a job of Spark's.
         self._reader = DuckDBEngine() if target.engine == "spark" else None
-        self._progress: Progress | None = None
+        self._progress: TickContext | None = None
 
     def run(self, options: dict[str, Any]) -> int:
         """Tick as the options say; give the exit code of the last tick that failed, else 0."""
-        warehouse_format.require(self.target.warehouse, self.prepared.nouns.name)
+        warehouse_format.require(self.target.warehouse, self.prepared.project.name)
         # The lock makes the warehouse's folder, or says why it can't.
-        engine = engine_of(self.target, self.prepared.alone)
-        ledger = Ledger(self.target.warehouse, self.prepared.nouns.name, options["env"])
+        engine = engine_of(self.target, self.prepared.spark_only_models)
+        ledger = Ledger(self.target.warehouse, self.prepared.project.name, options["env"])
         code = 0
         wait = self.console.print if options["wait"] else None
         with lock.hold(self.target.warehouse, self.clock(), wait) as holder, self._signals():
@@ -174,15 +174,15 @@ class Session:
         self, engine: Any, ledger: Ledger, as_of: datetime, refresh: bool, holder: str, options: dict[str, Any]
     ) -> TickResult:
         args = {name: value for name, value in options.items() if value not in (None, (), False)}
-        artifacts = Artifacts(self.root / "target", self.prepared.nouns.name, self.clock, args)
+        artifacts = Artifacts(self.root / "target", self.prepared.project.name, self.clock, args)
         about, started = self._about(ledger), self.clock()
         report_files.clear(self.root / "target")
 
-        def tell(event: Event) -> None:
-            self.console.tell(event)
-            artifacts.tell(event)
+        def emit(event: Event) -> None:
+            self.console.emit(event)
+            artifacts.emit(event)
 
-        target, still = self.target, partial(self._still, holder)
+        target, assert_lock_held = self.target, partial(self._assert_lock_held, holder)
         request = Request(
             warehouse=target.warehouse,
             as_of=as_of,
@@ -192,16 +192,16 @@ class Session:
             holder=holder,
             clock=self.clock,
             accept_lost=options["accept_lost_files"],
-            still=still,
+            assert_lock_held=assert_lock_held,
             say=self._say,
             check_timeout=target.check_timeout,
             published=self._keep,
         )
         self._progress = None
-        for text in unread_files.told(self.root, self.prepared.nouns.sources):
+        for text in unread_files.told(self.root, self.prepared.project.sources):
             self._say(text)
         try:
-            result = tick(self.prepared.space, engine, ledger, request, tell, self._reader)
+            result = tick(self.prepared.workspace, engine, ledger, request, emit, self._reader)
         except (SqlrunError, KeyboardInterrupt) as error:
             broken = TickResult(0, as_of, False, (self.clock() - started).total_seconds(), ())
             # A build that was overtaken writes nothing: the report is the other one's.
@@ -209,7 +209,7 @@ class Session:
                 about = replace(about, problem=str(error) or "The build was stopped before its end.")
                 self._report(broken, about)
                 if isinstance(error, SqlrunError) and error.exit_code == 1:
-                    self._alert(broken, about, still)
+                    self._alert(broken, about, assert_lock_held)
             if isinstance(error, KeyboardInterrupt) or not options["every"] or error.exit_code != 1:
                 raise
             self.console.problem(error)
@@ -219,28 +219,28 @@ class Session:
         if self.receipts:
             self.console.lines(log_lines.receipts_table(result))
         self._report(result, about)
-        self._write_down(result, ledger, still)
-        self._alert(result, about, still)
+        self._write_down(result, ledger, assert_lock_held)
+        self._alert(result, about, assert_lock_held)
         return result
 
-    def _keep(self, progress: Progress) -> None:
+    def _keep(self, context: TickContext) -> None:
         """Remember what the last published tick stood on; the next one forgets it."""
-        self._progress = progress
+        self._progress = context
 
-    def _alert(self, result: TickResult, about: About, still: Callable[[], None]) -> None:
+    def _alert(self, result: TickResult, about: About, assert_lock_held: Callable[[], None]) -> None:
         """Tell whom the profile names, once; the tick is what it is, whatever comes of it."""
-        tables = tuple(model.name for model in self.prepared.space.tables) + tuple(
-            s.name for s in self.prepared.nouns.seeds
+        tables = tuple(model.name for model in self.prepared.workspace.tables) + tuple(
+            s.name for s in self.prepared.project.seeds
         )
         try:
-            still()
+            assert_lock_held()
             alert_sender.send(self.target.alerts, self.root, self.target.warehouse, result, about, tables, self._say)
         except LockedError:
             self._say("Nobody was told of this tick: another build has taken the warehouse over.")
         except KeyboardInterrupt:
             self._say("The alert was stopped; it is sent after the next tick.")
 
-    def _write_down(self, result: TickResult, ledger: Ledger, still: Callable[[], None]) -> None:
+    def _write_down(self, result: TickResult, ledger: Ledger, assert_lock_held: Callable[[], None]) -> None:
         """Keep what the tick cost, what was checked and measured; the tick is what it is, whatever comes of it."""
         warehouse, env, now = self.target.warehouse, ledger.env, self.clock()
         writes = (
@@ -250,7 +250,7 @@ class Session:
         )
 
         def carry_out(write: Callable[[], None]) -> None:
-            still()
+            assert_lock_held()
             write()
 
         with ThreadPoolExecutor(len(writes), "sqlrun-book") as threads:
@@ -267,18 +267,18 @@ class Session:
 
     def _about(self, ledger: Ledger) -> About:
         """Gather what a report says of a tick besides its results, before it begins."""
-        before, graph, nouns = ledger.read().published, self.prepared.graph, self.prepared.nouns
-        options = f" --profile {quote(self.target.name)}" if self.target.name != nouns.profile else ""
+        before, graph, project = ledger.read().published, self.prepared.graph, self.prepared.project
+        options = f" --profile {quote(self.target.name)}" if self.target.name != project.profile else ""
         options += f" --env {quote(ledger.env)}" if ledger.env else ""
         return About(
-            nouns.name,
+            project.name,
             self.target.engine,
             self.target.name,
             ledger.env,
             before.tick if before else 0,
             self.clock(),
             options,
-            tuple(model.name for model in self.prepared.space.tables if model.name in self.names),
+            tuple(model.name for model in self.prepared.workspace.tables if model.name in self.names),
             graph.parents,
         )
 
@@ -298,7 +298,7 @@ class Session:
         else:
             self.console.print(f"Report: {page.relative_to(self.root)}", "plain")
 
-    def _still(self, holder: str) -> None:
+    def _assert_lock_held(self, holder: str) -> None:
         """Let a step begin: unless the build is to end at once, or another one has taken the warehouse over."""
         if stopping.is_stopping():
             raise KeyboardInterrupt

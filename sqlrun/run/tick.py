@@ -12,23 +12,23 @@ from sqlrun.errors import EngineError, UsageError
 from sqlrun.events import Listener, TickResult, Told
 from sqlrun.land import rule_changes
 from sqlrun.maintain import engine_selection
-from sqlrun.maintain.maintain import Progress
+from sqlrun.maintain.maintain import TickContext
 from sqlrun.operations import doctor
 from sqlrun.plan import environment_sharing
 from sqlrun.plan.plan import NOTHING, TickPlan, Workspace, tick_plan
 from sqlrun.project import DEFAULTS
 from sqlrun.publish import environments
-from sqlrun.publish.environment_paths import Around
+from sqlrun.publish.environment_paths import OtherEnvironments
 from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.table_state import Published, TableState
 from sqlrun.run.scheduler import Nodes
 
 
-def alone() -> None:
+def no_lock_needed() -> None:
     """Be sure that no other build has begun: where nothing else could."""
 
 
-def forget(progress: Progress) -> None:
+def forget(context: TickContext) -> None:
     """Keep nothing of a tick that was published."""
 
 
@@ -49,18 +49,18 @@ class Request:
     holder: str
     clock: Callable[[], datetime]
     accept_lost: bool = False  # land although files of a source are gone
-    still: Callable[[], None] = alone
+    assert_lock_held: Callable[[], None] = no_lock_needed
     say: Callable[[str], None] = lambda _: None
     check_timeout: int = DEFAULTS.check_timeout
-    published: Callable[[Progress], None] = forget
+    published: Callable[[TickContext], None] = forget
 
 
 def tick(
-    space: Workspace,
+    workspace: Workspace,
     engine: Engine,
     ledger: Ledger,
     request: Request,
-    tell: Listener,
+    emit: Listener,
     reader: Engine | None = None,
 ) -> TickResult:
     """Advance the selected models to `as_of`. Readers see all of it or nothing.
@@ -69,7 +69,7 @@ def tick(
     Raises: UsageError if `as_of` lies before the published tick; EngineError, LockedError as they come.
     """
     started = time.perf_counter()
-    request.still()
+    request.assert_lock_held()
     doctor.at_start(ledger, request.clock(), request.say)
     history = ledger.read()
     around = environments.around(ledger)
@@ -79,21 +79,21 @@ def tick(
                 f"as_of {request.as_of:%Y-%m-%d %H:%M} lies before the published tick {newest.tick}{whose} "
                 f"({newest.as_of:%Y-%m-%d %H:%M}); time only goes forward"
             )
-    plan = _plan(space, history.published, history.last_tick + 1, request, around)
+    plan = _plan(workspace, history.published, history.last_tick + 1, request, around)
     doctor.before_tick(ledger, plan, request.clock(), request.say)
     free = max(doctor.free_number(ledger, plan), plan.number)
-    anew = rule_changes.broken(space, plan, reader or engine)
-    if free > plan.number or anew:
-        plan = _plan(space, history.published, free, request, around, anew)
+    rebuild_reasons = rule_changes.broken(workspace, plan, reader or engine)
+    if free > plan.number or rebuild_reasons:
+        plan = _plan(workspace, history.published, free, request, around, rebuild_reasons)
     number, published = plan.number, plan.published
     for text in environment_sharing.told(plan):
-        tell(Told(text))
+        emit(Told(text))
     # What the project no longer has isn't kept up to date, so it must not be published as if it were.
-    states = {name: state for name, state in published.tables.items() if space.has(name)} if published else {}
-    progress = _progress(space, engine, reader, plan, states, request)
-    engine_selection.foresee(progress)
-    progress.bases = recover(engine, plan, request.still)
-    with Nodes(progress, tell, request.threads) as nodes:
+    states = {name: state for name, state in published.tables.items() if workspace.has(name)} if published else {}
+    context = _progress(workspace, engine, reader, plan, states, request)
+    engine_selection.prestart_spark(context)
+    context.bases = recover(engine, plan, request.assert_lock_held)
+    with Nodes(context, emit, request.threads) as nodes:
         for name in plan.seeds:
             nodes.load(name)
         for model in plan.models:
@@ -101,68 +101,76 @@ def tick(
                 nodes.land(model, request.clock())
         if not nodes.failed:
             nodes.add_models()
-            pinned = _pinned(progress, nodes, ledger, request)
+            pinned = _pinned(context, nodes, ledger, request)
         nodes.run_all()
     if not nodes.failed:
-        request.still()
-        ledger.publish(number, request.as_of, progress.states, request.clock(), request.holder, pinned)
-        request.published(progress)
+        request.assert_lock_held()
+        ledger.publish(number, request.as_of, context.states, request.clock(), request.holder, pinned)
+        request.published(context)
     seconds = time.perf_counter() - started
     return TickResult(
         number, request.as_of, not nodes.failed, seconds, tuple(nodes.done), tuple(nodes.checks), tuple(nodes.measures)
     )
 
 
-def _pinned(progress: Progress, nodes: Nodes, ledger: Ledger, request: Request) -> int:
+def _pinned(context: TickContext, nodes: Nodes, ledger: Ledger, request: Request) -> int:
     """Pin what a tick reads, while the first models are worked out; none of them is committed before."""
-    request.still()
-    number, read = progress.plan.number, dict(progress.states)
+    request.assert_lock_held()
+    number, read = context.plan.number, dict(context.states)
     try:
         nodes.begin()
         pinned = ledger.pin(number, request.as_of, read, request.clock(), request.holder)
     except BaseException as error:
-        progress.pinned.set_exception(error)
+        context.pinned.set_exception(error)
         raise
-    progress.pinned.set_result(pinned)
+    context.pinned.set_result(pinned)
     return pinned
 
 
 def _progress(
-    space: Workspace,
+    workspace: Workspace,
     engine: Engine,
     reader: Engine | None,
     plan: TickPlan,
     states: dict[str, TableState],
     request: Request,
-) -> Progress:
-    return Progress(
-        space=space,
+) -> TickContext:
+    return TickContext(
+        workspace=workspace,
         engine=engine,
         reader=reader or engine,
         plan=plan,
         states=states,
         warehouse=request.warehouse,
         bases={},
-        still=request.still,
+        assert_lock_held=request.assert_lock_held,
         accept_lost=request.accept_lost,
         check_timeout=request.check_timeout,
     )
 
 
 def _plan(
-    space: Workspace,
+    workspace: Workspace,
     published: Published | None,
     number: int,
     request: Request,
-    around: Around,
-    anew: Mapping[str, str] = NOTHING,
+    around: OtherEnvironments,
+    rebuild_reasons: Mapping[str, str] = NOTHING,
 ) -> TickPlan:
     return tick_plan(
-        space, request.warehouse, published, number, request.as_of, request.selected, request.refresh, around, anew
+        workspace,
+        request.warehouse,
+        published,
+        number,
+        request.as_of,
+        request.selected,
+        request.refresh,
+        around,
+        rebuild_reasons,
     )
 
 
-def recover(engine: Engine, plan: TickPlan, still: Callable[[], None] = alone) -> dict[str, int]:
+def recover(engine: Engine, plan: TickPlan, assert_lock_held: Callable[[], None] = no_lock_needed) -> dict[str, int]:
     """Make every table what the published tick says, and make the tables that are missing; give their versions then.
 
     A table ahead of its published version was written by a tick that never was. Landing tables stay as they are:
@@ -172,7 +180,7 @@ def recover(engine: Engine, plan: TickPlan, still: Callable[[], None] = alone) -
     for name, table in plan.tables.items():
         if table.shared:
             continue
-        still()
+        assert_lock_held()
         head = engine.head(table.spec.path)
         if head is None:
             if table.state is not None:

@@ -66,8 +66,8 @@ def serve_command(root: Path, options: dict[str, Any], clock: Callable[[], datet
             f"{options['host']} is reached by others, and there is no key to know them by. Set one: {HOW}; "
             "or name a file of keys: --keys FILE; or serve on 127.0.0.1"
         )
-    nouns = project_files.project(root, Cache.of(root))
-    target = profile.load(root, options["profile"] or nouns.profile)
+    project = project_files.project(root, Cache.of(root))
+    target = profile.load(root, options["profile"] or project.profile)
     limit_statements(target.statement_timeout)
     warehouse = target.warehouse
     console = Console()
@@ -75,12 +75,12 @@ def serve_command(root: Path, options: dict[str, Any], clock: Callable[[], datet
         console.print(
             "There is no key: whoever reaches this address on this machine sees all, as an operator.", "warning"
         )
-    return _served(Ledger(warehouse, nouns.name, options["env"]), nouns, keys, loopback, options, console, clock)
+    return _served(Ledger(warehouse, project.name, options["env"]), project, keys, loopback, options, console, clock)
 
 
 def _served(
     ledger: Ledger,
-    nouns: Project,
+    project: Project,
     keys: Any,
     loopback: bool,
     options: dict[str, Any],
@@ -98,7 +98,7 @@ def _served(
 
     if ledger.env and ledger.env not in environments.names(ledger.warehouse):
         raise environments.unknown(ledger)
-    offered = offer(nouns)
+    offered = offer(project)
     reader = Reader(ledger.warehouse, offered)
     live = Live(clock, timedelta(minutes=parse_duration(options["stale_after"])))
     watcher = Watcher(ledger, reader, live)
@@ -109,7 +109,7 @@ def _served(
     limits = Limits(rate, max(1.0, 5 * rate))
     site = Site(
         live, offered, reader, keys, Gatekeeper(keys.by_id), limits, Metrics(), hosts if loopback else None, log,
-        Operations(ledger, nouns), Proxies.of(options["trusted_proxy"]),
+        Operations(ledger, project), Proxies.of(options["trusted_proxy"]),
     )  # fmt: skip
     shown = str(live.snapshot.published) if live.snapshot else "no tick yet: it waits for the first one"
     shown_host = f"[{options['host']}]" if ":" in options["host"] else options["host"]

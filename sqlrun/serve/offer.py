@@ -34,16 +34,16 @@ class Offer:
     widths: tuple[int, ...]
 
 
-def offer(nouns: Project) -> Offer:
+def offer(project: Project) -> Offer:
     """Put together what exposures declare; a table that two of them serve may be asked by the keys of both.
 
     Raises: UsageError if no exposure is served, or two give one table to different owners.
     """
-    columns = {m.name: [c.name for c in m.columns] for m in nouns.models}
-    columns |= {s.name: [c.name for c in s.columns] for s in nouns.seeds}
-    grains = {m.name: m.grain for m in nouns.models} | {s.name: s.grain for s in nouns.seeds}
+    columns = {m.name: [c.name for c in m.columns] for m in project.models}
+    columns |= {s.name: [c.name for c in s.columns] for s in project.seeds}
+    grains = {m.name: m.grain for m in project.models} | {s.name: s.grain for s in project.seeds}
     marts: dict[str, Mart] = {}
-    for exposure in nouns.exposures:
+    for exposure in project.exposures:
         for name in exposure.depends_on if exposure.serve else ():
             assert exposure.serve is not None
             owned_by = exposure.serve.owned_by if exposure.serve.owned_by in columns[name] else ""
@@ -59,7 +59,7 @@ def offer(nouns: Project) -> Offer:
             "docs/howto/serve-the-dashboard.md shows it"
         )
     missing = tuple(name for name in dashboard.NEEDS if name not in marts)
-    return Offer(marts, missing, _widths(nouns.vars.get("window_hours")))
+    return Offer(marts, missing, _widths(project.vars.get("window_hours")))
 
 
 def _widths(wide: object) -> tuple[int, ...]:

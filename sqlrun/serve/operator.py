@@ -36,11 +36,11 @@ Rows = list[dict[str, Any]]
 class Operations:
     """The books of one environment. `nouns` tells which columns are personal."""
 
-    def __init__(self, ledger: Ledger, nouns: Project) -> None:
+    def __init__(self, ledger: Ledger, project: Project) -> None:
         self._ledger = ledger
-        columns = [c for model in nouns.models for c in model.columns]
-        columns += [c for source in nouns.sources for c in source.columns]
-        self._declared = frozenset(c.name for source in nouns.sources for c in source.columns)
+        columns = [c for model in project.models for c in model.columns]
+        columns += [c for source in project.sources for c in source.columns]
+        self._declared = frozenset(c.name for source in project.sources for c in source.columns)
         self._private = frozenset(c.name for c in columns if "pii" in c.tags)
         self._engine = DuckDBEngine({"threads": "1"})
         self._lock = threading.Lock()

@@ -14,7 +14,7 @@ from typing import Any
 from sqlrun.engine_api import StoredColumn, TableSpec
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.events import TickResult
-from sqlrun.publish.environment_paths import books
+from sqlrun.publish.environment_paths import system_folder
 from sqlrun.runtime.lru import Recent
 from sqlrun.system_tables import receipts
 
@@ -40,7 +40,7 @@ NEEDED = ("tick", "check_id", "status", "evaluated", "unexpected")
 
 def path_of(warehouse: str, env: str = "") -> str:
     """Tell where the history of checks of a warehouse's environment is."""
-    return f"{warehouse}/{books(env)}/checks"
+    return f"{warehouse}/{system_folder(env)}/checks"
 
 
 def write(warehouse: str, result: TickResult, at: datetime, env: str = "") -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from sqlrun.engine_api import StoredColumn, TableSpec
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.events import TickResult
-from sqlrun.publish.environment_paths import books
+from sqlrun.publish.environment_paths import system_folder
 from sqlrun.system_tables import receipts
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ KEPT = timedelta(weeks=10)
 
 def path_of(warehouse: str, env: str = "") -> str:
     """Tell where the measures of a warehouse's environment are."""
-    return f"{warehouse}/{books(env)}/measures"
+    return f"{warehouse}/{system_folder(env)}/measures"
 
 
 def write(warehouse: str, result: TickResult, at: datetime, env: str = "") -> None:

@@ -18,7 +18,7 @@ from sqlrun.engines.delta import table_pool
 from sqlrun.errors import EngineError, first_line
 from sqlrun.events import TickResult
 from sqlrun.outcome import Level
-from sqlrun.publish.environment_paths import books
+from sqlrun.publish.environment_paths import system_folder
 from sqlrun.runtime import arrow_rows
 from sqlrun.runtime.lru import Recent
 from sqlrun.system_tables import receipt_history
@@ -52,7 +52,7 @@ LONGEST, MOST_ROWS = 7 * 86_400.0, 1e13
 
 def path_of(warehouse: str, env: str = "") -> str:
     """Tell where the receipts of a warehouse's environment are."""
-    return f"{warehouse}/{books(env)}/receipts"
+    return f"{warehouse}/{system_folder(env)}/receipts"
 
 
 def write(warehouse: str, result: TickResult, engine: str, at: datetime, env: str = "") -> None:

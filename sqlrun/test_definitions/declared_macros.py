@@ -25,7 +25,7 @@ TEST_KEYS = (
 GIVEN_KEYS = ("input", "columns", "format", "rows", "fixture")
 
 
-def macro_tests(reader: Reader, known: Known, nouns: Project) -> tuple[UnitTest, ...]:
+def macro_tests(reader: Reader, known: Known, project: Project) -> tuple[UnitTest, ...]:
     """Read the `unit_tests:` of a file of macros/."""
     if reader.root is None and not reader.broken:
         reader.problem("SR104", Place(reader.file), "the file is empty", "Write `unit_tests:`, or delete it.")
@@ -38,13 +38,13 @@ def macro_tests(reader: Reader, known: Known, nouns: Project) -> tuple[UnitTest,
     for item, place in reader.items(root, "unit_tests", "the file"):
         item = mapping(reader, item, place, "a unit test of a macro", TEST_KEYS, ("name", "macro", "sql", "expect"))
         if item:
-            test = _test(reader, item, place, known, nouns)
+            test = _test(reader, item, place, known, project)
             if enabled(reader, item):
                 found.append(test)
     return tuple(found)
 
 
-def _test(reader: Reader, item: Any, place: Place, known: Known, nouns: Project) -> UnitTest:
+def _test(reader: Reader, item: Any, place: Place, known: Known, project: Project) -> UnitTest:
     macro = reader.text(item, "macro")
     if macro and macro not in known.macros:
         hint = f"Macros: {listed(sorted(known.macros))}.{did_you_mean(macro, known.macros)}"
@@ -69,11 +69,11 @@ def _test(reader: Reader, item: Any, place: Place, known: Known, nouns: Project)
         hint = "Leave it out: only a landing model sets lines aside."
         reader.problem("SR121", reader.place(item["expect"], "quarantined"), "a macro quarantines nothing", hint)
     if isinstance(item.get("sql"), str):
-        _check(reader, item, test, known, nouns)
+        _check(reader, item, test, known, project)
     return test
 
 
-def _check(reader: Reader, item: Any, test: UnitTest, known: Known, nouns: Project) -> None:
+def _check(reader: Reader, item: Any, test: UnitTest, known: Known, project: Project) -> None:
     """Read the SELECT as a model's is read."""
     passage = passage_of(reader, reader.value_place(item, "sql"), item["sql"])
     if not re.search(rf"\b{re.escape(test.macro)}\s*\(", test.sql) and test.macro in known.macros:
@@ -83,7 +83,7 @@ def _check(reader: Reader, item: Any, test: UnitTest, known: Known, nouns: Proje
         return  # what is wrong with its rows was told
     pseudo = Model(test.model, reader.file, passage.padded(), "", "", (), False, (), Config(), ())
     try:
-        rendered, _ = render.check(nouns, pseudo, test.vars, test.macros)
+        rendered, _ = render.check(project, pseudo, test.vars, test.macros)
         refuse_refs(rendered, test)
         parse.qualified(over_given(rendered, test), {parse.REF: {}, parse.SOURCE: {}}, known.functions)
     except ProjectError as error:

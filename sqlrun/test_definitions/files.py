@@ -28,59 +28,59 @@ class Written:
     of_macros: bool = False
 
 
-def attach(folder: Folder, nouns: Project, contracts: Mapping[str, str]) -> Project:
+def attach(folder: Folder, project: Project, contracts: Mapping[str, str]) -> Project:
     """Return the project with its unit tests: those in contracts, and those of macros in files of their own."""
     tests: dict[tuple[str, bool], list[UnitTest]] = {}
     written = [Written(file, text) for file, text in contracts.items()]
-    for test in read(folder, nouns, (*written, *macro_files(folder))):
+    for test in read(folder, project, (*written, *macro_files(folder))):
         tests.setdefault((test.model, bool(test.macro)), []).append(test)
 
     def tested(noun: _Tested, is_macro: bool) -> _Tested:
         found = tests.get((noun.name, is_macro))
         return replace(noun, unit_tests=tuple(found)) if found else noun
 
-    models = tuple(tested(model, False) for model in nouns.models)
-    return replace(nouns, models=models, macros=tuple(tested(macro, True) for macro in nouns.macros))
+    models = tuple(tested(model, False) for model in project.models)
+    return replace(project, models=models, macros=tuple(tested(macro, True) for macro in project.macros))
 
 
-def read(folder: Folder, nouns: Project, files: Iterable[Written]) -> tuple[UnitTest, ...]:
+def read(folder: Folder, project: Project, files: Iterable[Written]) -> tuple[UnitTest, ...]:
     """Read the tests of files in their order; two of one name are a problem (SR111), wherever they stand."""
     files = tuple(files)
     known = Known(
-        inputs=dict(inputs(nouns)),
-        macros=tuple(macro.name for macro in nouns.macros),
+        inputs=dict(inputs(project)),
+        macros=tuple(macro.name for macro in project.macros),
         fixtures=_fixtures(folder, files),
-        functions=nouns.functions,
-        vars=_vars(nouns) if any("overrides" in written.text for written in files) else (),
+        functions=project.functions,
+        vars=_vars(project) if any("overrides" in written.text for written in files) else (),
     )
     tests: list[UnitTest] = []
     named = {key: frozenset(_WORD.findall(key)[1:]) for key in known.inputs}
     for written in files:
         source: list[object] = [written.file, written.text, _asked(written.text, known, named)]
         if written.of_macros:
-            source += [[[macro.name, macro.text] for macro in nouns.macros], nouns.vars]
-        make = partial(_tests, folder, written, known, nouns)
+            source += [[[macro.name, macro.text] for macro in project.macros], project.vars]
+        make = partial(_tests, folder, written, known, project)
         tests += folder.kept("tests", source, tuple[UnitTest, ...], make)
     _unique(folder, tests, {written.file: written.text for written in files})
     return tuple(tests)
 
 
-def inputs(nouns: Project) -> Iterator[tuple[str, Input]]:
+def inputs(project: Project) -> Iterator[tuple[str, Input]]:
     """Name all that a test can give rows of, as it does."""
-    for model in nouns.models:
+    for model in project.models:
         yield f"ref('{model.name}')", Input("model", model.columns, () if model.repeats else model.grain)
-    for seed in nouns.seeds:
+    for seed in project.seeds:
         names = [column.name for column in seed.columns]
         rows = tuple(dict(zip(names, row, strict=True)) for row in seed.rows)
         yield f"ref('{seed.name}')", Input("seed", seed.columns, seed.grain, rows)
-    for source in nouns.sources:
+    for source in project.sources:
         yield f"source('{source.group}', '{source.name}')", Input("source", source.columns)
 
 
-def _vars(nouns: Project) -> set[str]:
+def _vars(project: Project) -> set[str]:
     """Name the vars that the project sets or any template asks for."""
-    texts = [*(model.sql for model in nouns.models), *(macro.text for macro in nouns.macros)]
-    return {*nouns.vars, *(name for text in texts for name in re.findall(r"\bvar\(\s*['\"](\w+)['\"]", text))}
+    texts = [*(model.sql for model in project.models), *(macro.text for macro in project.macros)]
+    return {*project.vars, *(name for text in texts for name in re.findall(r"\bvar\(\s*['\"](\w+)['\"]", text))}
 
 
 def _fixtures(folder: Folder, files: tuple[Written, ...]) -> dict[str, tuple[Fixture, ...]]:
@@ -127,14 +127,14 @@ def macro_files(folder: Folder) -> Iterator[Written]:
             yield Written(folder.name(file), text, True)
 
 
-def _tests(folder: Folder, written: Written, known: Known, nouns: Project) -> tuple[UnitTest, ...]:
+def _tests(folder: Folder, written: Written, known: Known, project: Project) -> tuple[UnitTest, ...]:
     from sqlrun.test_definitions.declared import unit_tests
     from sqlrun.test_definitions.declared_macros import macro_tests
 
     # A contract's problems as YAML were told when it was read.
     reader = Reader(written.file, written.text, folder.problems if written.of_macros else [])
     reader.problems = folder.problems
-    return macro_tests(reader, known, nouns) if written.of_macros else unit_tests(reader, known)
+    return macro_tests(reader, known, project) if written.of_macros else unit_tests(reader, known)
 
 
 def _unique(folder: Folder, tests: list[UnitTest], texts: Mapping[str, str]) -> None:

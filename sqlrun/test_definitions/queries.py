@@ -28,8 +28,8 @@ PLAIN = Config()
 class Queries:
     """A project's queries as its unit tests see them; what two tests ask for alike is made once."""
 
-    def __init__(self, nouns: Project, queries: Mapping[str, Query]) -> None:
-        self._nouns, self._queries = nouns, queries
+    def __init__(self, project: Project, queries: Mapping[str, Query]) -> None:
+        self._project, self._queries = project, queries
         self._schema: Schema | None = None
         self._made: dict[str, Query] = {}
         self._rendering: dict[str, Callable[[Model], Rendered]] = {}
@@ -77,15 +77,15 @@ class Queries:
     def _rendered(self, name: str, test: UnitTest) -> Query:
         own, said = self._queries[name], repr(_said(test))
         if said not in self._rendering:
-            self._rendering[said] = render.overridden(self._nouns, test.vars, test.macros)
+            self._rendering[said] = render.overridden(self._project, test.vars, test.macros)
         rendered = self._rendering[said](own.rendered.model)
         if (rendered.sql, rendered.config) == (own.rendered.sql, own.rendered.config):
             return own
-        return parse.query(rendered, self._types(), self._nouns.functions)
+        return parse.query(rendered, self._types(), self._project.functions)
 
     def _types(self) -> Schema:
         if self._schema is None:
-            self._schema = parse.schema_of(self._nouns)
+            self._schema = parse.schema_of(self._project)
         return self._schema
 
     def _cut(self, whole: Query, test: UnitTest) -> Query:
@@ -112,9 +112,9 @@ class Queries:
         """Make the query of a macro's test, the rows given as CTEs before it."""
         place = test.place
         pseudo = Model(test.model, place.file, test.sql, "", "", (), False, (), PLAIN, ())
-        rendered, _ = render.check(self._nouns, pseudo, test.vars, test.macros)
+        rendered, _ = render.check(self._project, pseudo, test.vars, test.macros)
         refuse_refs(rendered, test)
-        tree = parse.qualified(over_given(rendered, test), {REF: {}, SOURCE: {}}, self._nouns.functions)
+        tree = parse.qualified(over_given(rendered, test), {REF: {}, SOURCE: {}}, self._project.functions)
         return self._typed(rendered, tree, test)
 
     def _typed(self, rendered: Rendered, tree: exp.Query, test: UnitTest) -> Query:

@@ -10,12 +10,12 @@ from sqlrun.load.yaml_reader import listed
 from sqlrun.project import Model, Project, UnitTest
 
 
-def problems(nouns: Project, graph: Graph) -> tuple[Problem, ...]:
+def problems(project: Project, graph: Graph) -> tuple[Problem, ...]:
     """Find inputs that are not upstream of what is tested (SR112), and lines set aside where nothing lands (SR121)."""
-    labels = {source.table: f"source('{source.group}', '{source.name}')" for source in nouns.sources}
-    nodes = {f"source:{s.group}.{s.name}": labels[s.table] for s in nouns.sources}
+    labels = {source.table: f"source('{source.group}', '{source.name}')" for source in project.sources}
+    nodes = {f"source:{s.group}.{s.name}": labels[s.table] for s in project.sources}
     found: list[Problem] = []
-    for model in nouns.models:
+    for model in project.models:
         if model.unit_tests and model.name in graph.parents:
             above = {nodes.get(name, f"ref('{name}')") for name in graph.parents[model.name]}
             lands = any(name.startswith("source('") for name in above)

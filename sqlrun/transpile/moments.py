@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from sqlrun.transpile.templates import UnlikeSparkError, call, piece, repeated
 
-Around = Callable[[exp.Expr], exp.Expr]
+OtherEnvironments = Callable[[exp.Expr], exp.Expr]
 # Groups of so many values, and of so many pairs, are collected.
 MOST_VALUES, MOST_PAIRS = 32, 16
 _SQUARES = "list_sum(list_transform(_c, lambda _v: _v * _v))"
@@ -111,7 +111,7 @@ def is_moment(node: exp.Expr) -> bool:
     return _kind(node) in _OF_ONE or type(node) in _OF_TWO
 
 
-def computed(node: exp.Expr, conditions: list[exp.Expr], around: Around) -> exp.Expr:
+def computed(node: exp.Expr, conditions: list[exp.Expr], around: OtherEnvironments) -> exp.Expr:
     """Write an aggregate over the rows that meet all conditions; `around` puts each call into the node's window."""
     if type(node) in _OF_TWO:
         return _of_two(node, conditions, around)
@@ -129,7 +129,7 @@ def computed(node: exp.Expr, conditions: list[exp.Expr], around: Around) -> exp.
     return _by_size(over("count"), MOST_VALUES, small, large)
 
 
-def _of_two(node: exp.Expr, conditions: list[exp.Expr], around: Around) -> exp.Expr:
+def _of_two(node: exp.Expr, conditions: list[exp.Expr], around: OtherEnvironments) -> exp.Expr:
     if isinstance(node.this, exp.Distinct):
         raise UnlikeSparkError("it has no such form of it")
     (y, _), (x, _) = _argument(node.this), _argument(node.expression)

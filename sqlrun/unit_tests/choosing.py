@@ -83,14 +83,14 @@ def failed(tests: Sequence[UnitTest], before: Statuses) -> tuple[tuple[UnitTest,
     return tuple(test for test in tests if key_of(test) in wrong), tuple(sorted(wrong - there))
 
 
-def of_models(nouns: Project, order: Iterable[str], names: Collection[str]) -> tuple[UnitTest, ...]:
+def of_models(project: Project, order: Iterable[str], names: Collection[str]) -> tuple[UnitTest, ...]:
     """List the tests of the models named, in the graph's order, behind those of the macros that they call.
 
     Where all models are named, the tests of macros that nobody calls are among them.
     """
-    models = {model.name: model for model in nouns.models}
+    models = {model.name: model for model in project.models}
     chosen = [models[name] for name in order if name in models and name in names]
-    macros = nouns.macros if len(chosen) == len(models) else _called(nouns.macros, [model.sql for model in chosen])
+    macros = project.macros if len(chosen) == len(models) else _called(project.macros, [model.sql for model in chosen])
     of_macros = (test for macro in macros for test in macro.unit_tests)
     return (*of_macros, *(test for model in chosen for test in model.unit_tests))
 

@@ -44,7 +44,7 @@ def run_unit_tests(root: Path, options: Mapping[str, Any]) -> int:
         console.print(shown.NOTHING, "warning")
     results = run_tests(root, prepared, tests, console, options, cache)
     if options["junit"]:
-        atomic_files.put(options["junit"], junit(prepared.nouns.name, results, known_of(prepared)))
+        atomic_files.put(options["junit"], junit(prepared.project.name, results, known_of(prepared)))
     if options["as_json"]:
         Console().raw(json.dumps(shown.as_json(results), indent=2, ensure_ascii=False))
     wanted = options["coverage"] or options["min_coverage"] is not None
@@ -77,7 +77,7 @@ def before_build(
 
     Those that passed before, of a project that `cache` knows, don't run again.
     """
-    tests = choosing.of_models(prepared.nouns, prepared.graph.order, frozenset(names))
+    tests = choosing.of_models(prepared.project, prepared.graph.order, frozenset(names))
     results = known.results(prepared, tests, cache, lambda: list(results_of(prepared, tests, cache)))
     console.lines(shown.brief(results, known_of(prepared)))
     _note(root, prepared, tests, results, console)
@@ -86,12 +86,12 @@ def before_build(
 
 def tests_of(prepared: Prepared) -> tuple[UnitTest, ...]:
     """List all unit tests: those of macros, then those of models in the order of the graph."""
-    return choosing.of_models(prepared.nouns, prepared.graph.order, [model.name for model in prepared.nouns.models])
+    return choosing.of_models(prepared.project, prepared.graph.order, [model.name for model in prepared.project.models])
 
 
 def known_of(prepared: Prepared) -> Callable[[str], Facts]:
     """Give what tells of a model that failed."""
-    return made.tested(prepared.nouns, prepared.graph, prepared.queries)
+    return made.tested(prepared.project, prepared.graph, prepared.queries)
 
 
 def passed(results: Iterable[TestResult]) -> bool:
@@ -106,7 +106,7 @@ def results_of(
     from sqlrun.test_definitions.queries import Queries
     from sqlrun.unit_tests.run.shared import shared
 
-    own = Queries(prepared.nouns, by_name(prepared))
+    own = Queries(prepared.project, by_name(prepared))
 
     def run(some: Iterable[UnitTest]) -> Generator[TestResult, None, None]:
         return run_queries(prepared, ((test, own.of(test)[test.model]) for test in some), own, cache, engine)
@@ -124,8 +124,8 @@ def run_queries(
     """Run tests, each with the query that it looks at; `own` has made those queries, where it did."""
     from sqlrun.unit_tests.run.run import run
 
-    models = prepared.space.models
-    return run(prepared.nouns, by_name(prepared), tests, models=models, own=own, engine=engine, cache=cache)
+    models = prepared.workspace.models
+    return run(prepared.project, by_name(prepared), tests, models=models, own=own, engine=engine, cache=cache)
 
 
 def by_name(prepared: Prepared) -> dict[str, Query]:

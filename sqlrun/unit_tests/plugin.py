@@ -160,7 +160,7 @@ class Ran:
 
         assert self._prepared is not None
         found = coverage.measure(self._prepared, [each.name for each in self._prepared.queries], self.tests)
-        coverage.write(Path(self._prepared.nouns.root), found)
+        coverage.write(Path(self._prepared.project.root), found)
         return "\n".join(line.text for line in covered.lines(found)).strip("\n")
 
 

@@ -20,17 +20,17 @@ def seen(prepared: Prepared, tests: Iterable[UnitTest]) -> Seen:
 
     A macro shows in the queries of all that call it; comments, words and places show nowhere.
     """
-    nouns = prepared.nouns
-    columns = {model.name: facts(model.columns) for model in nouns.models}
-    columns |= {seed.name: facts(seed.columns) for seed in nouns.seeds}
-    columns |= {source.table: facts(source.columns) for source in nouns.sources}
+    project = prepared.project
+    columns = {model.name: facts(model.columns) for model in project.models}
+    columns |= {seed.name: facts(seed.columns) for seed in project.seeds}
+    columns |= {source.table: facts(source.columns) for source in project.sources}
     queries = {query.name: query for query in prepared.queries}
     found: dict[str, object] = {}
     for test in tests:
         models = sorted(_run_by(test, prepared))
         read = sorted({name for model in models for name in _reads(queries[model])})
         # A test that renders with macros or vars of its own sees the texts behind them.
-        own = [nouns.macros, facts(nouns.vars)] if test.vars or test.macros or test.macro else []
+        own = [project.macros, facts(project.vars)] if test.vars or test.macros or test.macro else []
         found[key_of(test)] = [
             facts(test),
             [shape(queries[model]) for model in models],

@@ -358,12 +358,12 @@ def problems(root: Path) -> list[str]:
 def test_the_project_a_folder_or_a_query_turns_it_off(tmp_path: Path) -> None:
     root = project(tmp_path)
     settings = root / "pyproject.toml"
-    assert prepare(root).space.model("stg").query.rendered.config.anomalies
+    assert prepare(root).workspace.model("stg").query.rendered.config.anomalies
     settings.write_text(broken.SETTINGS + "[tool.sqlrun.models]\nanomalies = false\n")
-    assert not prepare(root).space.model("stg").query.rendered.config.anomalies
+    assert not prepare(root).workspace.model("stg").query.rendered.config.anomalies
     (root / "models" / "stg.sql").write_text("{{ config(anomalies=true) }}\n" + LANDS)
-    assert prepare(root).space.model("stg").query.rendered.config.anomalies
-    assert not prepare(root).space.model("fct").query.rendered.config.anomalies
+    assert prepare(root).workspace.model("stg").query.rendered.config.anomalies
+    assert not prepare(root).workspace.model("fct").query.rendered.config.anomalies
 
     settings.write_text(broken.SETTINGS + '[tool.sqlrun.models]\nanomalies = "no"\n')
     assert problems(root) == ["SR103 pyproject.toml:4:1 `anomalies` must be true or false, not `no`"]
@@ -371,9 +371,9 @@ def test_the_project_a_folder_or_a_query_turns_it_off(tmp_path: Path) -> None:
 
 def test_turning_it_off_and_freshness_rebuild_nothing(tmp_path: Path) -> None:
     """Nor does it matter to a table who evaluates its checks."""
-    one = prepare(project(tmp_path / "one")).space.prints
+    one = prepare(project(tmp_path / "one")).workspace.prints
     off = "    config: {anomalies: false, checks: great_expectations}"
-    two = prepare(project(tmp_path / "two", FRESH, off)).space
+    two = prepare(project(tmp_path / "two", FRESH, off)).workspace
 
     assert one == two.prints
     assert two.model("stg").query.rendered.config.checks == "great_expectations"

@@ -65,7 +65,7 @@ def test_a_view_that_does_not_bind_is_told_once(tmp_path: Path) -> None:
     view = "{{ config(materialized='view') }}\nselect id * s as id from {{ ref('one') }}\n"
     prepared = project(tmp_path, v=view, m="select id from {{ ref('v') }}", n="select id from {{ ref('m') }}")
 
-    found = binding.problems(binding.Fit(prepared.nouns, prepared.space.models), prepared.names)
+    found = binding.problems(binding.Fit(prepared.project, prepared.workspace.models), prepared.names)
 
     assert [(p.code, str(p.place)) for p in found] == [("SR310", "models/v.sql:2:8")]
 
@@ -74,18 +74,18 @@ def test_what_fits_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """A warm build opens no DuckDB for it; another type of an input has it asked again."""
     cache, folder = Cache(None), tmp_path / "project"
     prepared = project(folder, m="select length(concat(s, upper(s))) as id from {{ ref('one') }}")
-    assert binding.problems(binding.Fit(prepared.nouns, prepared.space.models, cache), prepared.names) == ()
+    assert binding.problems(binding.Fit(prepared.project, prepared.workspace.models, cache), prepared.names) == ()
     opened = []
     connect = binding.connect
     monkeypatch.setattr(binding, "connect", lambda **settings: opened.append(1) or connect(**settings))
 
-    assert binding.problems(binding.Fit(prepared.nouns, prepared.space.models, cache), prepared.names) == ()
+    assert binding.problems(binding.Fit(prepared.project, prepared.workspace.models, cache), prepared.names) == ()
     assert opened == []
 
     (folder / "seeds/one.yml").write_text(SEED["seeds/one.yml"].replace("string", "int"))
     (folder / "seeds/one.csv").write_text("id,s\n1,2\n")
     edited = prepare(folder)
-    found = binding.problems(binding.Fit(edited.nouns, edited.space.models, cache), edited.names)
+    found = binding.problems(binding.Fit(edited.project, edited.workspace.models, cache), edited.names)
     assert [p.code for p in found] == ["SR310"]
 
 

@@ -45,7 +45,7 @@ def test_a_stream_of_spark_that_never_ended_a_batch_is_told_as_one(tmp_path: Pat
     """Its checkpoint lists a file that it had begun with, and has no folder of commits yet."""
     site = Site(project(tmp_path / "shops"), DuckDBEngine())
     site.write("0.jsonl", [LINE % "a"])
-    plan = tick_plan(site.prepared.space, site.warehouse, None, 1, START, ("stg_lines",), False)
+    plan = tick_plan(site.prepared.workspace, site.warehouse, None, 1, START, ("stg_lines",), False)
     checkpoint = Path(site.warehouse) / checkpoint_files.checkpoint_of(plan.tables["stg_lines"].path)
     (checkpoint / "sources" / "0").mkdir(parents=True)
     (checkpoint / "metadata").write_text('{"id": "a"}')

@@ -47,7 +47,7 @@ def root(tmp_path: Path) -> Path:
 
 def checks(root: Path) -> list:
     prepared = pipeline.prepare(root)
-    return [check for suite in prepared.space.suites.values() for check in suite.expectations]
+    return [check for suite in prepared.workspace.suites.values() for check in suite.expectations]
 
 
 def test_a_query_is_a_check_of_its_model(root):
@@ -128,13 +128,13 @@ def test_a_macros_mistake_is_told_once(root):
 @pytest.mark.slow
 def test_what_was_read_before_is_read_anew_after_an_edit(root):
     write(root, "expectations/free.sql", FREE)
-    assert pipeline.prepare(root, Cache.of(root)).space.suites["stg_sales"].expectations[0].name == "free"
+    assert pipeline.prepare(root, Cache.of(root)).workspace.suites["stg_sales"].expectations[0].name == "free"
     cached = Cache.of(root)
     again = pipeline.prepare(root, cached)
-    assert cached.made.get("sql check") is None and again.space.suites == pipeline.prepare(root).space.suites
+    assert cached.made.get("sql check") is None and again.workspace.suites == pipeline.prepare(root).workspace.suites
 
     write(root, "pyproject.toml", (root / "pyproject.toml").read_text() + "\n[tool.sqlrun.vars]\nleast = 77\n")
-    (check,) = pipeline.prepare(root, Cache.of(root)).space.suites["stg_sales"].expectations
+    (check,) = pipeline.prepare(root, Cache.of(root)).workspace.suites["stg_sales"].expectations
     assert "< 77" in check.kwargs["unexpected_rows_query"]
     contract = root / "models" / "stg_sales.yml"
     contract.write_text(contract.read_text().replace("amount", "price"))

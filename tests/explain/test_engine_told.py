@@ -32,16 +32,18 @@ def profile(site: Site, engine: str = "auto", **settings: str) -> Profile:
 
 
 def of(site: Site, name: str) -> Compiled:
-    return site.prepared.space.model(name)
+    return site.prepared.workspace.model(name)
 
 
 def plan_of(site: Site) -> TickPlan:
     published = site.ledger.read().published
-    return tick_plan(site.prepared.space, site.warehouse, published, 9, START, [m.name for m in models(site)], False)
+    return tick_plan(
+        site.prepared.workspace, site.warehouse, published, 9, START, [m.name for m in models(site)], False
+    )
 
 
 def models(site: Site) -> tuple[Compiled, ...]:
-    return site.prepared.space.tables
+    return site.prepared.workspace.tables
 
 
 def test_nothing_is_said_where_there_is_no_choice(site: Site) -> None:

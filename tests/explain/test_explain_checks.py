@@ -54,8 +54,8 @@ def test_what_each_sees_and_what_it_costs(root, capsys):
 
 
 def test_rows_are_those_of_the_table(root):
-    space = pipeline.prepare(root).space
-    listed = explain_checks.listed(space, space.model("stg_sales"), 1234)
+    workspace = pipeline.prepare(root).workspace
+    listed = explain_checks.listed(workspace, workspace.model("stg_sales"), 1234)
     assert "reads about 1,234 rows in each tick" in "\n".join(explain_checks.written(listed))
-    assert isinstance(space.suites["stg_sales"], Suite)
+    assert isinstance(workspace.suites["stg_sales"], Suite)
     assert explain_checks.written([]) == ["checks     none"]

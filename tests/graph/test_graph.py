@@ -28,8 +28,8 @@ def made(models: dict[str, tuple[str, tuple[str, ...], tuple[str, ...], tuple[st
         items.append(Rendered(model, out, refs, sources, lines, Config(tags=tags)))
     seeds = (Seed("dishes", "seeds/dishes.csv", "", "", (), (), ()),)
     sources = tuple(Source(group, "orders", "json", "", (), "", Place("")) for group in ("shop", "shop_old"))
-    nouns = Project("", "", "", {}, tuple(item.model for item in items), seeds, sources, (), ())
-    return graph.build(nouns, items)
+    project = Project("", "", "", {}, tuple(item.model for item in items), seeds, sources, (), ())
+    return graph.build(project, items)
 
 
 def test_parents_come_first_and_names_decide_the_rest():

@@ -186,7 +186,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def lineage_of(root: Path) -> Lineage:
     prepared = prepare(root)
-    return Lineage(prepared.nouns, prepared.graph, prepared.queries)
+    return Lineage(prepared.project, prepared.graph, prepared.queries)
 
 
 def test_up_is_a_tree_to_read(small: Path) -> None:

@@ -118,11 +118,11 @@ OTHER_NEW = [(1, 1, 3), (2, 3, 5), (3, 4, 1), (4, None, 4), (9, 1, None)]
 def loaded(connection: duckdb.DuckDBPyConnection, name: str, types: str, old: list[str], new: list[str]) -> None:
     came, left = Counter(new) - Counter(old), Counter(old) - Counter(new)
     weighted = [f"{row}, {weight}" for rows, weight in ((came, 1), (left, -1)) for row in rows.elements()]
-    for flavour, rows, columns in (
+    for row_set, rows, columns in (
         ("old", old, types), ("new", new, types), ("changes", weighted, f"{types}, {WEIGHT} int")
     ):  # fmt: skip
-        connection.execute(f"create table {name}__{flavour} ({columns})")
-        connection.execute(f"insert into {name}__{flavour} values {', '.join(f'({row})' for row in rows)}")
+        connection.execute(f"create table {name}__{row_set} ({columns})")
+        connection.execute(f"insert into {name}__{row_set} values {', '.join(f'({row})' for row in rows)}")
 
 
 def written(rows: list[tuple[int, int | None, int | None, int | None, list[int | None] | None]]) -> list[str]:
@@ -153,9 +153,9 @@ def script(dialect: Dialect = "duckdb") -> Script:
     return Script(dialect, MOMENT, frozenset({"t", "grown", "u", "more"}))
 
 
-def rows(node: Node, flavour: str, connection: duckdb.DuckDBPyConnection, columns: str = "*") -> Bag:
+def rows(node: Node, row_set: str, connection: duckdb.DuckDBPyConnection, columns: str = "*") -> Bag:
     statement = script()
-    source = statement.rows(node, flavour)
+    source = statement.rows(node, row_set)
     return bag(connection, statement.text(f"select {columns} from {source}"))
 
 
@@ -230,8 +230,8 @@ def test_rows_stay_where_the_operator_keeps_them(node: Node, tables: duckdb.Duck
 
 @each
 def test_what_is_unique_and_what_is_fixed(node: Node, tables: duckdb.DuckDBPyConnection) -> None:
-    for flavour in ("old", "new"):
-        found = [dict(zip(node.columns, row, strict=True)) for row in rows(node, flavour, tables).elements()]
+    for row_set in ("old", "new"):
+        found = [dict(zip(node.columns, row, strict=True)) for row in rows(node, row_set, tables).elements()]
         unique = node.grain()
         if unique is not None:
             assert len({tuple(row[c] for c in unique) for row in found}) == len(found)
@@ -274,20 +274,20 @@ def test_reads_beside_changes_are_foreseen(node: Node, tables: duckdb.DuckDBPyCo
     statement.changes(node)
     foreseen: dict[tuple[str, str], list[Range | None]] = {}
     for read in node.reads_beside_changes(MOMENT):
-        foreseen.setdefault((read.table, read.flavour), []).append(read.range)
+        foreseen.setdefault((read.table, read.row_set), []).append(read.range)
 
     assert {one for one in statement.used if one[1] != "changes"} <= foreseen.keys()
     narrowed = {}
-    for (table, flavour), ranges in foreseen.items():
+    for (table, row_set), ranges in foreseen.items():
         inside = [f"{r.column} between timestamptz '{r.low}' and timestamptz '{r.high}'" for r in ranges if r]
         if len(inside) == len(ranges):
-            relation = f'"{table}__{flavour}"'
+            relation = f'"{table}__{row_set}"'
             narrowed[f"from {relation}"] = f"from (select * from {relation} where {' or '.join(inside)})"
     assert change(node, tables, narrowed) == difference(node, tables)
 
 
 def test_a_window_of_time_reads_two_ranges() -> None:
-    assert {(read.flavour, read.range is None) for read in EXAMPLES["temporal"].reads_beside_changes(MOMENT)} == {
+    assert {(read.row_set, read.range is None) for read in EXAMPLES["temporal"].reads_beside_changes(MOMENT)} == {
         ("new", False),
         ("old", False),
     }

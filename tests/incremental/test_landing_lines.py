@@ -50,9 +50,9 @@ def rows(text: str) -> dict[str, Any]:
 @pytest.mark.slow
 def test_a_plain_line_is_judged_as_any_other() -> None:
     prepared = projects.prepared(projects.ROOT)
-    model = next(m for m in prepared.space.tables if m.source is not None)
+    model = next(m for m in prepared.workspace.tables if m.source is not None)
     assert model.source is not None
-    rules = prepared.space.rules.get(model.name, ())
+    rules = prepared.workspace.rules.get(model.name, ())
     query = landing_query.query(model.own, model.source, rules, "duckdb", datetime(2026, 1, 12, tzinfo=timezone.utc))
     assert all(short in query for short in SHORT_CUTS)
     short, long = (

@@ -17,7 +17,7 @@ from sqlrun.pipeline import prepare as prepare_project
 from sqlrun.runtime.lru import Recent
 from tests.support.projects import ROOT
 
-SPACE = prepare_project(ROOT).space
+SPACE = prepare_project(ROOT).workspace
 STAGES = [stage for model in SPACE.tables for stage in model.stages if stage.method not in ("land", "full")]
 NOON = datetime(2026, 1, 10, 12, 5, tzinfo=timezone.utc)
 TIMES = (

@@ -123,7 +123,7 @@ SILENT = {"ignore": {"missing"}, "sync": set[str]()}
 @pytest.mark.parametrize("site", ["ignore", "sync"], indirect=True)
 def test_a_change_is_told_and_published(site: Site) -> None:
     """Each change is told in the tick in which it comes, with names and counts alone."""
-    setting = next(s.on_schema_change for s in site.prepared.nouns.sources if s.name == "sales")
+    setting = next(s.on_schema_change for s in site.prepared.project.sources if s.name == "sales")
     for number, (change, (lines, said)) in enumerate(CHANGES.items(), 1):
         send(site, "1.jsonl", *lines)
         (site.orders / "1.jsonl").rename(site.orders / f"{number}.jsonl")
@@ -264,7 +264,7 @@ def test_drift_is_shown_and_written(site: Site) -> None:
     """As the setting says; the rest of the file stays as it is, comments included, and the next build takes it in."""
     file = site.root / "models" / "_sources.yml"
     before = file.read_text()
-    setting = next(s.on_schema_change for s in site.prepared.nouns.sources if s.name == "sales")
+    setting = next(s.on_schema_change for s in site.prepared.project.sources if s.name == "sales")
     send(site, "1.jsonl", *DRIFTED)
     assert tick(site).published
     found = {each["source"]: each for each in json.loads(command(site, "--json"))}

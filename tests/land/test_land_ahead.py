@@ -128,7 +128,7 @@ def test_a_build_that_dies_after_it_loses_and_doubles_nothing(site: Site) -> Non
 def test_who_has_lost_the_warehouse_lands_nothing(site: Site) -> None:
     send(site, "1.jsonl", "c")
     progress, before = site.published[-1], head(site)
-    progress.still = mock.Mock(side_effect=LockedError("taken over"))
+    progress.assert_lock_held = mock.Mock(side_effect=LockedError("taken over"))
 
     with pytest.raises(LockedError):
         ahead(site)

@@ -62,7 +62,7 @@ def build(site: Site, number: int = 1, *, refresh: bool = False, accept: bool = 
         warehouse=site.warehouse, as_of=START + number * FIVE, selected=("stg",), refresh=refresh, threads=1,
         holder="test", clock=lambda: START, accept_lost=accept,
     )  # fmt: skip
-    return tick(site.prepared.space, site.engine, site.ledger, request, site.events.append)
+    return tick(site.prepared.workspace, site.engine, site.ledger, request, site.events.append)
 
 
 def told(result: TickResult) -> str:

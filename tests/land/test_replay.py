@@ -87,7 +87,7 @@ def is_true(made: Site) -> None:
     """Each table is its query over what has landed, and adds up to what was written."""
     published = tick_of(made.ledger)
     names = ("by_shop", NAME)
-    assert all(verdict.ok for verdict in verify(made.prepared.space, made.warehouse, published, names, 5))
+    assert all(verdict.ok for verdict in verify(made.prepared.workspace, made.warehouse, published, names, 5))
     assert all(found.ok for found in checksums.compare(made.warehouse, published, names))
 
 

@@ -35,7 +35,7 @@ EACH_TYPE = {
 @cache
 def sources() -> dict[str, Source]:
     """Give the sources by name."""
-    model = next(m for m in projects.prepared(projects.ROOT).space.tables if m.source is not None)
+    model = next(m for m in projects.prepared(projects.ROOT).workspace.tables if m.source is not None)
     assert model.source is not None
     columns = tuple(Column(n, k, "It.", HERE, nullable=n != "text") for n, k in EACH_TYPE.items())
     each = Source("a", "each_type", "json", "data", columns, "It.", HERE)

@@ -68,7 +68,7 @@ def shake(folder: Path, seed: int) -> str:
     try:
         for file in broken:
             file.write_text(mutated(file.read_text("utf-8"), dice), "utf-8")
-        load.missing_sources(prepare(folder).nouns)
+        load.missing_sources(prepare(folder).project)
         profile.load(folder, "local")
     except ProjectError as error:
         return str(error)
@@ -81,12 +81,12 @@ def shake(folder: Path, seed: int) -> str:
 @pytest.mark.slow
 def test_no_broken_query_ends_in_a_traceback() -> None:
     """Each problem stands within its file, and its caret within its line."""
-    nouns = projects.nouns()
+    loaded = projects.project()
     for seed in range(60):
         dice = random.Random(seed)
-        model = dice.choice(nouns.models)
+        model = dice.choice(loaded.models)
         broken = replace(model, sql=mutated(model.sql, dice))
-        project = replace(nouns, models=tuple(broken if m is model else m for m in nouns.models))
+        project = replace(loaded, models=tuple(broken if m is model else m for m in loaded.models))
         rendered, problems = render.attempt(project)
         _, wrong = parse.attempt([item for item in rendered if item.model is broken], project)
         for problem in (*problems, *wrong):

@@ -89,10 +89,10 @@ def test_a_table_without_the_owners_column_is_for_operators(tmp_path: Path) -> N
 
 
 def test_two_exposures_can_not_give_a_table_to_different_owners(tmp_path: Path) -> None:
-    nouns = project(tmp_path, exposure(serve="{owned_by: owner}"), exposure("other", serve="{owned_by: id}")).project
+    loaded = project(tmp_path, exposure(serve="{owned_by: owner}"), exposure("other", serve="{owned_by: id}")).project
 
     with pytest.raises(Exception, match="two exposures serve orders"):
-        offer(nouns)
+        offer(loaded)
 
 
 def test_a_project_without_exposures_serves_nothing(tmp_path: Path) -> None:

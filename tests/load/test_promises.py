@@ -230,8 +230,8 @@ def test_what_is_known_of_a_project_hides_no_problem(root: Path) -> None:
     """A second run takes the contracts from the cache; the seed's column is gone since."""
     promising(root, "stg_sales", "shop", TO_SHOPS)
     first = prepare(root, Cache.of(root))
-    assert [e.type for e in prepare(root, Cache.of(root)).nouns.models[-1].columns[2].promises] == [
-        e.type for e in first.nouns.models[-1].columns[2].promises
+    assert [e.type for e in prepare(root, Cache.of(root)).project.models[-1].columns[2].promises] == [
+        e.type for e in first.project.models[-1].columns[2].promises
     ]
     seed = {
         "seeds/shops.yml": SHOPS.replace("shop,", "name,").replace("[shop]", "[name]"),

@@ -227,14 +227,18 @@ def test_a_sample_of_keys_finds_what_is_wrong_with_them(site: Site) -> None:
     """A hundred of 100 keys is all; of a few, each that is wrong is found by some seed, and none by another."""
     now = published(site)
     names = ("stg_orders", "restaurant_windows")
-    whole = list(verify(site.prepared.space, site.warehouse, now, names, 5, sampling.Sample(100, 0)))
-    parts = [list(verify(site.prepared.space, site.warehouse, now, names, 5, sampling.Sample(30, s))) for s in (1, 2)]
+    whole = list(verify(site.prepared.workspace, site.warehouse, now, names, 5, sampling.Sample(100, 0)))
+    parts = [
+        list(verify(site.prepared.workspace, site.warehouse, now, names, 5, sampling.Sample(30, s))) for s in (1, 2)
+    ]
     state = now.tables["stg_orders"]
     table = DeltaTable(f"{site.warehouse}/{state.path}")
     table.delete("order_id = 'x7'")
     after = replace(now, tables={**now.tables, "stg_orders": replace(state, version=table.version())})
     found = [
-        next(verify(site.prepared.space, site.warehouse, after, ("stg_orders",), 5, sampling.Sample(30, seed))).missing
+        next(
+            verify(site.prepared.workspace, site.warehouse, after, ("stg_orders",), 5, sampling.Sample(30, seed))
+        ).missing
         for seed in range(8)
     ]
     table.restore(state.version)

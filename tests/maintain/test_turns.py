@@ -105,7 +105,7 @@ def test_a_project_without_need_of_spark_starts_no_jvm(tmp_path: Path) -> None:
 
 def test_a_model_for_spark_alone_goes_there_and_says_why(site: Site) -> None:
     """Only its tables do; a tick without news for it starts nothing."""
-    engine_of(site).alone = {"fct_slots": WHY}
+    engine_of(site).spark_only_models = {"fct_slots": WHY}
 
     result = site.tick(START)
 
@@ -117,7 +117,7 @@ def test_a_model_for_spark_alone_goes_there_and_says_why(site: Site) -> None:
 
 
 def test_an_idle_tick_does_not_start_spark_for_a_model_of_its_own(site: Site) -> None:
-    engine_of(site).alone = {"mart_best": WHY}
+    engine_of(site).spark_only_models = {"mart_best": WHY}
     assert site.tick(START).published
     engine_of(site).spark = again = Stand()  # type: ignore[assignment]
 
@@ -166,7 +166,7 @@ def test_a_table_is_sized_without_what_was_just_committed(site: Site, large: Non
 
 
 def test_receipts_keep_the_engine_of_each_table(site: Site) -> None:
-    engine_of(site).alone = {"mart_best": WHY}
+    engine_of(site).spark_only_models = {"mart_best": WHY}
     receipts.write(site.warehouse, site.tick(START), "duckdb", now())
 
     rows = delta_table.open_table(receipts.path_of(site.warehouse)).to_pyarrow_table().to_pylist()
@@ -254,7 +254,7 @@ def test_a_table_with_features_that_only_spark_writes_is_spark_s(site: Site) -> 
 
 
 def test_java_that_is_missing_is_told_before_anything_is_written(site: Site) -> None:
-    engine_of(site).alone = {"mart_best": WHY}
+    engine_of(site).spark_only_models = {"mart_best": WHY}
     with (
         mock.patch.object(spark_session, "java_problem", return_value="Spark needs Java 17 or newer"),
         pytest.raises(EngineError, match="Spark needs Java"),
@@ -265,7 +265,7 @@ def test_java_that_is_missing_is_told_before_anything_is_written(site: Site) -> 
 
 
 def test_spark_starts_beside_the_rest_where_it_is_sure_to_be_needed(site: Site) -> None:
-    engine_of(site).alone = {"mart_best": WHY}
+    engine_of(site).spark_only_models = {"mart_best": WHY}
     with mock.patch.object(AutoEngine, "warm", autospec=True) as warm:
         site.tick(START)
         site.tick(START)
@@ -275,7 +275,7 @@ def test_spark_starts_beside_the_rest_where_it_is_sure_to_be_needed(site: Site) 
 
 def test_what_landed_ahead_is_foreseen(site: Site) -> None:
     """Spark begins to start when files land between ticks, and in a later process at the tick's own beginning."""
-    engine_of(site).alone = {"mart_best": WHY}
+    engine_of(site).spark_only_models = {"mart_best": WHY}
     assert site.tick(START).published
     engine_of(site).spark = Stand()  # type: ignore[assignment]
     with mock.patch.object(AutoEngine, "warm", autospec=True) as warm:

@@ -87,7 +87,7 @@ def mark(site: Site, **changes: Any) -> None:
 def test_a_build_marks_its_warehouse(site: Site) -> None:
     known = json.loads(warehouse_format.file_of(site.warehouse).read_text())
 
-    assert known == {"format": 1, "project": site.prepared.nouns.name, "sqlrun": sqlrun.__version__}
+    assert known == {"format": 1, "project": site.prepared.project.name, "sqlrun": sqlrun.__version__}
 
 
 def test_a_warehouse_without_a_mark_gets_one(site: Site) -> None:

@@ -42,8 +42,8 @@ def published(site: Site, tick: int | None = None) -> Published:
 
 
 def verdicts(site: Site, given: Published) -> dict[str, Verdict]:
-    names = tuple(m.name for m in site.prepared.space.tables)
-    return {v.model: v for v in verify(site.prepared.space, site.warehouse, given, names, 5)}
+    names = tuple(m.name for m in site.prepared.workspace.tables)
+    return {v.model: v for v in verify(site.prepared.workspace, site.warehouse, given, names, 5)}
 
 
 def tampered(site: Site, table: str, change: str) -> Published:

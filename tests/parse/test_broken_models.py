@@ -117,8 +117,8 @@ MISTAKES = (
 @cache
 def right() -> tuple[Project, Mapping[str, Query]]:
     """The project as it is, read and parsed once."""
-    nouns = projects.nouns()
-    return nouns, {query.name: query for query in parse.project(render.project(nouns), nouns)}
+    project = projects.project()
+    return project, {query.name: query for query in parse.project(render.project(project), project)}
 
 
 def edited(text: str, mistake: Mistake) -> str:
@@ -131,22 +131,24 @@ def edited(text: str, mistake: Mistake) -> str:
 
 def broken(mistake: Mistake) -> tuple[Project, Query]:
     """The project with the mistake in it, and the query of the model."""
-    nouns, _ = right()
-    model = next(model for model in nouns.models if model.name == mistake.model)
+    project, _ = right()
+    model = next(model for model in project.models if model.name == mistake.model)
     if mistake.macro:
-        macros = tuple(replace(m, text=edited(m.text, mistake)) if m.name == mistake.macro else m for m in nouns.macros)
-        nouns = replace(nouns, macros=macros)
+        macros = tuple(
+            replace(m, text=edited(m.text, mistake)) if m.name == mistake.macro else m for m in project.macros
+        )
+        project = replace(project, macros=macros)
     else:
         model = replace(model, sql=edited(model.sql, mistake))
-    nouns = replace(nouns, models=tuple(model if m.name == model.name else m for m in nouns.models))
-    rendered = render.overridden(nouns, {}, {})(model)
-    return nouns, parse.query(rendered, parse.schema_of(nouns), nouns.functions)
+    project = replace(project, models=tuple(model if m.name == model.name else m for m in project.models))
+    rendered = render.overridden(project, {}, {})(model)
+    return project, parse.query(rendered, parse.schema_of(project), project.functions)
 
 
-def results(nouns: Project, query: Query) -> Iterator[TestResult]:
+def results(project: Project, query: Query) -> Iterator[TestResult]:
     """Run the model's unit tests, up to the first that doesn't pass."""
     tests = [(test, query) for test in query.rendered.model.unit_tests]
-    for result in unit_tests.run(nouns, {**right()[1], query.name: query}, tests):
+    for result in unit_tests.run(project, {**right()[1], query.name: query}, tests):
         yield result
         if result.status != "pass":
             break
@@ -168,10 +170,10 @@ def test_a_mistake_in_a_model_fails_one_of_its_unit_tests(mistake: Mistake) -> N
 
 
 def test_each_model_is_broken_in_three_ways() -> None:
-    nouns, queries = right()
+    project, queries = right()
     ways = Counter(mistake.model for mistake in MISTAKES)
 
     assert ways.keys() == queries.keys()
     assert min(ways.values()) >= FEWEST
     assert len({str(mistake) for mistake in MISTAKES}) == len(MISTAKES)
-    assert {m.macro for m in MISTAKES} - {""} == {macro.name for macro in nouns.macros}
+    assert {m.macro for m in MISTAKES} - {""} == {macro.name for macro in project.macros}

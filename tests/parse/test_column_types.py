@@ -95,7 +95,7 @@ def test_a_query_that_reads_itself_has_the_type_of_its_first_part() -> None:
 @pytest.mark.slow
 def test_the_reference_project_is_known_and_enforced() -> None:
     prepared = projects.prepared(projects.ROOT)
-    schema = schema_of(prepared.nouns)
+    schema = schema_of(prepared.project)
     for query in prepared.queries:
         assert query.rendered.config.enforced
         assert None not in infer(query.tree, schema), query.name

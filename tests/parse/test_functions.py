@@ -115,7 +115,7 @@ def test_the_reference_project_uses_listed_functions() -> None:
     """Models with their macros, and every predicate that its expectations become."""
     prepared = projects.prepared(projects.ROOT)
     names = {name for query in prepared.queries for name in used(query.tree)}
-    for suite in prepared.nouns.suites:
+    for suite in prepared.project.suites:
         for expectation in suite.expectations:
             predicate = validate.passes(expectation)
             names |= used(sqlglot.parse_one(predicate, read=DIALECT)) if predicate else set()

@@ -36,10 +36,10 @@ def query(sql: str, *gives: str) -> parse.Query:
     for short, long in {"{o}": "`ref`.`orders`", "{d}": "`ref`.`dishes`", "{s}": "`source`.`shop__events`"}.items():
         sql = sql.replace(short, long)
     own = model("m", *(gives or ("a int",)), sql=sql)
-    nouns = Project("", "", "", {}, (model("orders", *ORDERS), model("dishes", *DISHES), own), (), (SOURCE,), (), ())
+    project = Project("", "", "", {}, (model("orders", *ORDERS), model("dishes", *DISHES), own), (), (SOURCE,), (), ())
     lines = tuple(range(1, sql.count("\n") + 2))
     rendered = Rendered(own, sql, ("orders", "dishes"), ("shop__events",), lines, Config())
-    return parse.project([rendered], nouns)[0]
+    return parse.project([rendered], project)[0]
 
 
 def refused(sql: str, *gives: str) -> list[str]:
@@ -204,10 +204,10 @@ def test_a_query_over_an_unreadable_contract_is_judged_as_far_as_it_goes() -> No
     """The missing contract was told; what depends on it is not."""
     sql = "select nothing from `ref`.`bare`"
     bare, own = model("bare"), model("m", "a int", sql=sql)
-    nouns = Project("", "", "", {}, (bare, own), (), (), (), ())
+    project = Project("", "", "", {}, (bare, own), (), (), (), ())
     rendered = Rendered(own, sql, ("bare",), (), (1,), Config())
 
-    assert parse.attempt([rendered], nouns) == ((), ())
+    assert parse.attempt([rendered], project) == ((), ())
 
 
 def test_a_place_is_found_behind_what_jinja_wrote() -> None:

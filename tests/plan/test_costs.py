@@ -109,7 +109,7 @@ def test_a_tick_that_changes_most_rows_computes_tables_whole(
     assert "stg_orders" in whole and whole["stg_orders"].strategy == "full"
     console = Console()
     for event in site.events:
-        console.tell(event)
+        console.emit(event)
     console.close()  # else a thread prints what waits, after the test
     assert "stg_orders is computed whole in this tick (SR548)" in capsys.readouterr().out
 

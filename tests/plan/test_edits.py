@@ -61,9 +61,9 @@ def planned(site: Site, *select: str, refresh: bool = False) -> dict[str, Edit]:
     names = select or tuple(n for n in site.prepared.graph.order if not n.startswith("source:"))
     history = site.ledger.read()
     plan = tick_plan(
-        site.prepared.space, site.warehouse, history.published, history.last_tick + 1, START, names, refresh
+        site.prepared.workspace, site.warehouse, history.published, history.last_tick + 1, START, names, refresh
     )
-    return {found.name: found for found in edits(site.prepared.space, plan)}
+    return {found.name: found for found in edits(site.prepared.workspace, plan)}
 
 
 def fates(found: dict[str, Edit]) -> dict[str, str]:
@@ -198,8 +198,8 @@ def test_the_command_reads_the_profile_s_warehouse(site: Site) -> None:
 def verified(site: Site, *names: str) -> dict[str, bool]:
     published = site.ledger.read().published
     assert published is not None
-    wanted = names or tuple(model.name for model in site.prepared.space.tables)
-    return {v.model: v.ok for v in verify(site.prepared.space, site.warehouse, published, wanted, 3)}
+    wanted = names or tuple(model.name for model in site.prepared.workspace.tables)
+    return {v.model: v.ok for v in verify(site.prepared.workspace, site.warehouse, published, wanted, 3)}
 
 
 def test_a_table_built_anew_is_no_edit_of_its_readers(site: Site) -> None:

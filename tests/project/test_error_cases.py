@@ -43,7 +43,7 @@ def printed(folder: Path) -> str:
                 raise ProjectError(load.missing_sources(project_files.project(folder)))
             case ["lineage", name]:
                 prepared = prepare(folder)
-                chosen(Lineage(prepared.nouns, prepared.graph, prepared.queries), name)
+                chosen(Lineage(prepared.project, prepared.graph, prepared.queries), name)
             case ["profile", name]:
                 profile.load(folder, name)
             case ["build", name]:

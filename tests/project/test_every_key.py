@@ -327,7 +327,7 @@ def test_a_violation_is_noticed_or_the_key_is_refused(tmp_path: Path, kind: str,
     if isinstance(case.seen, str):
         with pytest.raises(ProjectError) as caught:
             prepared = prepare(root)
-            raise ProjectError(load.missing_sources(prepared.nouns))
+            raise ProjectError(load.missing_sources(prepared.project))
         assert case.seen in {problem.code for problem in caught.value.problems}
         assert all(problem.place.file for problem in caught.value.problems)
         return

@@ -18,7 +18,7 @@ from sqlrun.unit_tests.run import run as unit_tests
 from tests.support import projects
 
 ROOT = Path(__file__).parents[2]
-PROJECT: Project = projects.nouns()
+PROJECT: Project = projects.project()
 MODELS = {model.name: model for model in PROJECT.models}
 LAYERS = {"staging": "stg_", "facts": "fct_", "marts": ""}
 MEASURED = re.compile("^(tinyint|smallint|int|bigint|decimal|date|timestamp|array)")

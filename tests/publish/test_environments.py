@@ -107,8 +107,8 @@ def heads(site: Site) -> dict[str, int | None]:
 
 def true(site: Site) -> bool:
     """Ask the oracle of `sqlrun verify` about every table of the newest tick."""
-    names = tuple(m.name for m in site.prepared.space.tables)
-    found = verify(site.prepared.space, site.warehouse, tick_of(site.ledger), names, 1)
+    names = tuple(m.name for m in site.prepared.workspace.tables)
+    found = verify(site.prepared.workspace, site.warehouse, tick_of(site.ledger), names, 1)
     return all(verdict.ok for verdict in found)
 
 
@@ -120,9 +120,16 @@ def planned(site: Site) -> dict[str, plan_diff.Edit]:
     names = tuple(n for n in site.prepared.graph.order if not n.startswith("source:"))
     known, around = site.ledger.read(), environments.around(site.ledger)
     plan = tick_plan(
-        site.prepared.space, site.warehouse, known.published, known.last_tick + 1, START + FIVE, names, False, around
+        site.prepared.workspace,
+        site.warehouse,
+        known.published,
+        known.last_tick + 1,
+        START + FIVE,
+        names,
+        False,
+        around,
     )
-    return {found.name: found for found in plan_diff.edits(site.prepared.space, plan)}
+    return {found.name: found for found in plan_diff.edits(site.prepared.workspace, plan)}
 
 
 def said(site: Site) -> list[str]:
@@ -250,7 +257,7 @@ def test_what_was_promoted_is_not_written_to_by_an_environment_that_differs_agai
 
     dev.tick(START)
 
-    assert environment_paths.means(paths(dev)["mart_areas"], taken.removesuffix(".dev"))
+    assert environment_paths.has_fingerprint(paths(dev)["mart_areas"], taken.removesuffix(".dev"))
     assert {path: heads(prod)[path] for path in before} == before
     assert true(dev)
     assert true(prod)

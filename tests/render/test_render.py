@@ -20,14 +20,14 @@ def model(sql: str, name: str = "m", config: Config | None = None) -> Model:
     )
 
 
-def nouns(*models: Model, macros: dict[str, str] | None = None, **values: object) -> Project:
+def loaded(*models: Model, macros: dict[str, str] | None = None, **values: object) -> Project:
     source = Source("shop", "orders", "json", "data", (COLUMN,), "", Place("models/_sources.yml"))
     made = tuple(Macro(name, f"macros/{name}.sql", text) for name, text in (macros or {}).items())
     return Project("/p", "p", "local", values, models, (), (source,), made, ())
 
 
 def rendered(sql: str, macros: dict[str, str] | None = None, **values: object) -> Rendered:
-    return render.project(nouns(model(sql), model("select 1", "other"), macros=macros, **values))[0]
+    return render.project(loaded(model(sql), model("select 1", "other"), macros=macros, **values))[0]
 
 
 def refused(sql: str, macros: dict[str, str] | None = None, **values: object) -> list[str]:
@@ -147,7 +147,7 @@ def test_macros_that_call_each_other_without_end_are_refused() -> None:
 
 def test_a_broken_macro_is_told_once() -> None:
     """However many models call it."""
-    project = nouns(model("{{ a() }}"), model("{{ a() }}", "n"), macros={"a": "{% macro a() %}{{ {% endmacro %}"})
+    project = loaded(model("{{ a() }}"), model("{{ a() }}", "n"), macros={"a": "{% macro a() %}{{ {% endmacro %}"})
     done, problems = render.attempt(project)
 
     assert done == ()
@@ -168,7 +168,7 @@ def test_config_wins_over_folder_and_contract() -> None:
     """Tags add up, other settings are replaced."""
     base = Config("view", ("id",), "merge", ("daily",))
     sql = "{{ config(materialized='table', partition_by='id', tags=['daily', 'hot']) }}select 1"
-    found = render.project(nouns(model(sql, config=base)))[0]
+    found = render.project(loaded(model(sql, config=base)))[0]
 
     assert found.sql == "select 1"
     assert found.config == Config("table", ("id",), "merge", ("daily", "hot"))
@@ -185,7 +185,7 @@ def test_config_is_checked(call: str) -> None:
 
 def test_vars_have_values_or_defaults() -> None:
     """A unit test may set others."""
-    project = nouns(model("{{ var('hours') }} {{ var('days', 7) }}"), hours=[1, 24])
+    project = loaded(model("{{ var('hours') }} {{ var('days', 7) }}"), hours=[1, 24])
 
     assert render.project(project)[0].sql == "[1, 24] 7"
     assert render.overridden(project, {"hours": 3}, {})(project.models[0]).sql == "3 7"
@@ -197,7 +197,7 @@ def test_a_macro_may_give_another_value() -> None:
     """dbt's overrides of unit tests: the value itself, also where another macro calls it."""
     one = Macro("one", "macros/one.sql", "{% macro one(x) %}1{% endmacro %}")
     two = Macro("two", "macros/two.sql", "{% macro two() %}{{ one(3) }}{{ one(4) }}{% endmacro %}")
-    project = replace(nouns(model("{{ two() }}{% if one(1) %}yes{% endif %}")), macros=(one, two))
+    project = replace(loaded(model("{{ two() }}{% if one(1) %}yes{% endif %}")), macros=(one, two))
 
     assert render.project(project)[0].sql == "11yes"
     assert render.overridden(project, {}, {"one": Decimal("2.50")})(project.models[0]).sql == "2.502.50yes"

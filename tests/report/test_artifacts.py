@@ -47,9 +47,9 @@ def test_the_file_is_in_dbt_s_shape(tmp_path: Path) -> None:
     hidden = StageReceipt("orders__state_1", "merge", "SR501", 9, 2, Receipt(0.1))
     node = NodeResult(1, 1, "orders", "merge", "success", 0.8, 20, 1, stages=(hidden, own))
     bad = check("fail", 3, samples=("order_id=é",), message="3 unexpected")
-    artifacts.tell(Started(1, 1, "merge model orders"))
+    artifacts.emit(Started(1, 1, "merge model orders"))
     for event in (node, check(), bad):
-        artifacts.tell(event)
+        artifacts.emit(event)
     artifacts.finish(TickResult(12, AS_OF, False, 4.5, (node,), (check(), bad)))
     found = read(tmp_path / "target")
 
@@ -99,7 +99,7 @@ def test_every_result_is_there_as_soon_as_it_is_told(tmp_path: Path) -> None:
         NodeResult(2, 2, "orders", "merge", "skipped", 0.0),
     ]
     for event in events:
-        artifacts.tell(event)
+        artifacts.emit(event)
         counts.append(len(read(tmp_path)["results"]))
     results = read(tmp_path)["results"]
 
@@ -116,7 +116,7 @@ def test_a_step_is_written_with_its_checks(tmp_path: Path) -> None:
     events = (NodeResult(1, 1, "orders", "merge", "success", 0.8, follow=4), check(), check("warn", 3), check())
     counts = []
     for event in (*events, check(), check()):
-        artifacts.tell(event)
+        artifacts.emit(event)
         counts.append(len(read(tmp_path)["results"]))
 
     assert counts == [0, 0, 3, 3, 5, 6]
@@ -130,7 +130,7 @@ def test_what_a_step_has_written_outlives_a_power_cut_though_its_checks_are_not_
     monkeypatch.setattr("os.fsync", synced.append)
     counts = []
     for event in (NodeResult(1, 1, "orders", "merge", "success", 0.8, follow=2), check(), check(), check()):
-        artifacts.tell(event)
+        artifacts.emit(event)
         counts.append(len(synced))
 
     assert counts == [0, 0, 2, 2]  # the file and its folder
@@ -151,7 +151,7 @@ def test_a_full_disk_does_not_stop_a_tick(tmp_path: Path, monkeypatch: pytest.Mo
 
     with monkeypatch.context() as patched:
         patched.setattr("os.fsync", full)
-        artifacts.tell(NodeResult(1, 1, "orders", "merge", "success", 0.1))
+        artifacts.emit(NodeResult(1, 1, "orders", "merge", "success", 0.1))
         with pytest.raises(SqlrunError, match="No space left on device"):
             artifacts.finish(TickResult(1, AS_OF, True, 1.0, ()))
     assert read(tmp_path)["results"] == []

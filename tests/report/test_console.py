@@ -37,13 +37,13 @@ def plain(**more: Any) -> tuple[Console, io.StringIO, io.StringIO]:
 
 def play(console: Console) -> None:
     """Tell a small tick."""
-    console.tell(Started(1, 2, "seed dishes"))
-    console.tell(NodeResult(1, 2, "dishes", "seed", "success", 0.1, 40))
-    console.tell(Started(2, 2, "merge model stg_orders"))
-    console.tell(NodeResult(2, 2, "stg_orders", "merge", "success", 0.8, 5))
-    console.tell(check())
-    console.tell(check("fail", 3))
-    console.tell(check())
+    console.emit(Started(1, 2, "seed dishes"))
+    console.emit(NodeResult(1, 2, "dishes", "seed", "success", 0.1, 40))
+    console.emit(Started(2, 2, "merge model stg_orders"))
+    console.emit(NodeResult(2, 2, "stg_orders", "merge", "success", 0.8, 5))
+    console.emit(check())
+    console.emit(check("fail", 3))
+    console.emit(check())
 
 
 def undotted(text: str) -> list[str]:
@@ -100,7 +100,7 @@ def test_a_text_is_printed_as_it_is_and_an_empty_line_has_no_blanks() -> None:
 @pytest.mark.slow
 def test_passes_are_told_though_nothing_follows() -> None:
     console, out, _ = plain()
-    console.tell(check())
+    console.emit(check())
     deadline = time.monotonic() + 20
     while not out.getvalue() and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -111,7 +111,7 @@ def test_passes_are_told_though_nothing_follows() -> None:
 def test_quiet_prints_failures_alone() -> None:
     console, out, _ = plain(quiet=True)
     play(console)
-    console.tell(check("warn", 2))
+    console.emit(check("warn", 2))
     console.close()
 
     assert [line[:16] for line in undotted(out.getvalue())] == ["12:05:09  FAIL 3"]
@@ -122,7 +122,7 @@ def test_threads_do_not_mix_their_lines() -> None:
 
     def tell(number: int) -> None:
         for _ in range(50):
-            console.tell(Started(number, 9, f"model m{number}"))
+            console.emit(Started(number, 9, f"model m{number}"))
 
     threads = [threading.Thread(target=tell, args=(number,)) for number in range(1, 9)]
     for thread in threads:
@@ -205,7 +205,7 @@ def test_a_terminal_shows_progress_and_is_left_tidy(columns: int, encoding: str)
 
 def test_a_line_does_not_wrap_for_its_dots() -> None:
     with terminal(60) as (screen, texts):
-        Console(out=screen, environ={}, clock=lambda: NOW).tell(Started(1, 2, "seed dishes"))
+        Console(out=screen, environ={}, clock=lambda: NOW).emit(Started(1, 2, "seed dishes"))
 
     assert texts == ["12:05:09  1 of 2 START seed dishes ................... [RUN]\n"]
     assert len(texts[0]) == 61
@@ -214,7 +214,7 @@ def test_a_line_does_not_wrap_for_its_dots() -> None:
 def test_a_problem_takes_the_progress_down_first() -> None:
     """The command line prints a failure with a console of its own."""
     with terminal(80) as (screen, texts):
-        Console(out=screen, err=screen, environ=COLOURS).tell(Started(1, 2, "seed dishes"))
+        Console(out=screen, err=screen, environ=COLOURS).emit(Started(1, 2, "seed dishes"))
         Console(out=screen, err=screen, environ=COLOURS).problem(UsageError("no such model"))
 
     assert texts[0].index("\x1b[?25h") < texts[0].index("Error: no such model")
@@ -261,7 +261,7 @@ def test_a_reader_who_leaves_does_not_end_a_build() -> None:
     code = (
         "import sys, time\nfrom sqlrun.report.console import Console\nfrom sqlrun.events import Started\n"
         "console = Console(environ={})\n"
-        "for n in range(3000): console.tell(Started(n + 1, 3000, 'model m'))\n"
+        "for n in range(3000): console.emit(Started(n + 1, 3000, 'model m'))\n"
         "console.raw('x')\nprint('done', file=sys.stderr)"
     )
     build = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

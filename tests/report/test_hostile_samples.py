@@ -106,7 +106,7 @@ def test_the_console(result):
 def test_run_results(result, tmp_path):
     artifacts = Artifacts(tmp_path, "shop", lambda: datetime(2026, 1, 1, tzinfo=timezone.utc))
     for check in result.checks:
-        artifacts.tell(check)
+        artifacts.emit(check)
     artifacts.finish(result)
     data = (tmp_path / "run_results.json").read_bytes()
     found = json.loads(data)

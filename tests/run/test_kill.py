@@ -59,7 +59,7 @@ def test_a_killed_build_leaves_no_trace(tmp_path: Path) -> None:
     assert build(root, 7, None) == 0
     site = Site(root, DuckDBEngine())
     site.warehouse = str(root / "warehouse" / "duckdb")
-    site.ledger = type(site.ledger)(site.warehouse, site.prepared.nouns.name)
+    site.ledger = type(site.ledger)(site.warehouse, site.prepared.project.name)
     assert differences(site, START + 7 * FIVE) == {}
     published = site.ledger.read().published
     assert published is not None

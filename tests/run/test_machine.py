@@ -143,8 +143,8 @@ def stopping(owner: Any, name: str, turn: int, *, after: bool) -> AbstractContex
 
 def untrue(site: Site) -> list[str]:
     """Ask the oracle of `sqlrun verify`, which takes each table at its own time, about the newest tick."""
-    names = tuple(model.name for model in site.prepared.space.tables)
-    found = verify(site.prepared.space, site.warehouse, tick_of(site.ledger), names, 1)
+    names = tuple(model.name for model in site.prepared.workspace.tables)
+    found = verify(site.prepared.workspace, site.warehouse, tick_of(site.ledger), names, 1)
     return [verdict.model for verdict in found if not verdict.ok]
 
 

@@ -152,7 +152,7 @@ def outcome(golden: Golden, folder: Path, files: Mapping[str, bytes | None]) -> 
     lay_out(folder, files)
     site = copy.copy(golden.site)
     site.warehouse, site.events = str(folder), []
-    site.ledger = Ledger(site.warehouse, site.prepared.nouns.name)
+    site.ledger = Ledger(site.warehouse, site.prepared.project.name)
     as_of = START + 6 * FIVE
     used = site.prepared
     try:

@@ -99,13 +99,22 @@ def outcome(make: Callable[[], Prepared]) -> Any:
         return str(error)
     stages = [
         [repr(getattr(stage, field.name)) for field in fields(stage)] + [repr(stage.public), repr(stage.is_hidden)]
-        for model in prepared.space.models
+        for model in prepared.workspace.models
         for stage in model.stages
     ]
     queries = [(q.rendered, q.columns, q.canonical, q.tree.sql("databricks", pretty=True)) for q in prepared.queries]
-    models = [(m.name, m.is_view, m.source, m.query.name) for m in prepared.space.models]
-    space = prepared.space
-    return prepared.nouns, prepared.graph, queries, models, stages, space.rules, space.suites, space.prints
+    models = [(m.name, m.is_view, m.source, m.query.name) for m in prepared.workspace.models]
+    workspace = prepared.workspace
+    return (
+        prepared.project,
+        prepared.graph,
+        queries,
+        models,
+        stages,
+        workspace.rules,
+        workspace.suites,
+        workspace.prints,
+    )
 
 
 def checked(root: Path) -> dict[str, int]:
@@ -332,7 +341,7 @@ def test_a_stored_value_is_changed_like_any_other(shop: Path) -> None:
     checked(shop)
     prepared = prepare(shop, Cache.of(shop))
     plain = prepare(shop)
-    for stored, made in zip(prepared.space.models, plain.space.models, strict=True):
+    for stored, made in zip(prepared.workspace.models, plain.workspace.models, strict=True):
         for kept, stage in zip(stored.stages, made.stages, strict=True):
             assert repr(replace(kept, name="x").node) == repr(stage.node)
             assert replace(kept, name="x").is_hidden

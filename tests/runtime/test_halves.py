@@ -25,7 +25,7 @@ fork.FEW = 2
 os.sched_getaffinity = lambda process: {0, 1}
 root, cache = Path(sys.argv[1]), Cache.of(Path(sys.argv[1]))
 try:
-    print(prepare(root, cache).space.prints)
+    print(prepare(root, cache).workspace.prints)
 except ProjectError as error:
     print(error)
 print(cache.made.get("model", 0), file=sys.stderr)
@@ -52,7 +52,7 @@ def shared(root: Path) -> tuple[str, int]:
 
 def test_two_processes_make_the_same(root: Path) -> None:
     """Half of the models are compiled elsewhere, and known from then on."""
-    expected = str(prepare(root).space.prints)
+    expected = str(prepare(root).workspace.prints)
 
     text, compiled = shared(root)
     assert text == expected

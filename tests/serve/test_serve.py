@@ -25,14 +25,14 @@ OWNER = bearer("r0002")
 
 
 @pytest.fixture(scope="module")
-def nouns(tmp_path_factory: pytest.TempPathFactory) -> Project:
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return served.project(tmp_path_factory.mktemp("project"))
 
 
 @pytest.fixture(scope="module")
-def shown(nouns: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+def shown(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     """A server of one tick, for the tests that change nothing."""
-    warehouse = Warehouse(tmp_path_factory.mktemp("warehouse"), nouns)
+    warehouse = Warehouse(tmp_path_factory.mktemp("warehouse"), project)
     warehouse.publish()
     site, watcher = served.site(warehouse)
     watcher.look()
@@ -41,8 +41,8 @@ def shown(nouns: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 @pytest.fixture
-def warehouse(nouns: Project, tmp_path: Path) -> Warehouse:
-    return Warehouse(tmp_path / "warehouse", nouns)
+def warehouse(project: Project, tmp_path: Path) -> Warehouse:
+    return Warehouse(tmp_path / "warehouse", project)
 
 
 def window(asked: TestClient, which: str = "r0002", hours: int = 24, **headers: str) -> Any:
@@ -235,7 +235,7 @@ def test_head_has_the_headers_alone(shown: TestClient) -> None:
 
 
 @pytest.mark.slow
-def test_answers_tell_their_tick_and_age(nouns: Project, warehouse: Warehouse) -> None:
+def test_answers_tell_their_tick_and_age(project: Project, warehouse: Warehouse) -> None:
     warehouse.publish()
     now = [served.as_of_tick(1) + timedelta(minutes=3)]
     site, watcher = served.site(warehouse, clock=lambda: now[0])
@@ -366,9 +366,9 @@ def _until(holds: Any) -> None:
 )
 @pytest.mark.slow
 def test_a_mart_without_a_column_is_refused_by_its_name(
-    nouns: Project, tmp_path: Path, table: str, column: str
+    project: Project, tmp_path: Path, table: str, column: str
 ) -> None:
-    warehouse = Warehouse(tmp_path / "warehouse", nouns, frozenset({(table, column)}))
+    warehouse = Warehouse(tmp_path / "warehouse", project, frozenset({(table, column)}))
     warehouse.publish()
     _, watcher = served.site(warehouse)
 
@@ -388,9 +388,9 @@ def test_a_tick_without_a_table_is_refused_by_its_name(warehouse: Warehouse) -> 
 
 
 @pytest.mark.slow
-def test_known_columns_of_a_restaurant_may_be_missing(nouns: Project, tmp_path: Path) -> None:
+def test_known_columns_of_a_restaurant_may_be_missing(project: Project, tmp_path: Path) -> None:
     missing = {("restaurants", name) for name in ("restaurant_name", "city", "currency", "time_zone")}
-    warehouse = Warehouse(tmp_path / "warehouse", nouns, frozenset(missing))
+    warehouse = Warehouse(tmp_path / "warehouse", project, frozenset(missing))
     warehouse.publish()
     site, watcher = served.site(warehouse)
     watcher.look()

@@ -137,8 +137,8 @@ def test_a_table_without_owners_is_for_operators(tmp_path: Path) -> None:
     """And an owner can't tell it from a table that there isn't."""
     text = (served.ROOT / "models" / "marts" / "_exposures.yml").read_text()
     text = text.replace("      - ref('restaurants')\n", "      - ref('restaurants')\n      - ref('dishes')\n")
-    nouns = served.project(tmp_path / "project", **{"models/marts/_exposures.yml": text})
-    warehouse = Warehouse(tmp_path / "warehouse", nouns)
+    project = served.project(tmp_path / "project", **{"models/marts/_exposures.yml": text})
+    warehouse = Warehouse(tmp_path / "warehouse", project)
     warehouse.publish({**served.rows(1), "dishes": [{"dish_id": "d1", "dish_name": "Soup", "category": "soup"}]})
     site, watcher = served.site(warehouse)
     watcher.look()

@@ -42,7 +42,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Any:
     told(made, START)
     made.write("b.jsonl", [order("2", START + FIVE), BROKEN, f"<b>{GUEST}"])
     told(made, START + FIVE)
-    return SimpleNamespace(nouns=made.prepared.nouns, folder=made.warehouse, ledger=made.ledger, tick=0)
+    return SimpleNamespace(project=made.prepared.project, folder=made.warehouse, ledger=made.ledger, tick=0)
 
 
 @pytest.fixture

@@ -49,13 +49,13 @@ def pages(chromium: Any, serve: Any) -> Iterator[Pages]:
 
 
 @pytest.fixture(scope="module")
-def nouns() -> Any:
+def project() -> Any:
     return project_files.project(served.ROOT)
 
 
 @pytest.fixture
-def warehouse(nouns: Any, tmp_path: Path) -> served.Warehouse:
-    return served.Warehouse(tmp_path / "warehouse", nouns)
+def warehouse(project: Any, tmp_path: Path) -> served.Warehouse:
+    return served.Warehouse(tmp_path / "warehouse", project)
 
 
 @pytest.fixture

@@ -25,10 +25,10 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def warehouse(tmp_path: Path) -> Warehouse:
-    nouns = served.project(tmp_path / "project")
+    project = served.project(tmp_path / "project")
     (tmp_path / "project" / "profiles").mkdir()
     (tmp_path / "project" / "profiles" / "local.yml").write_text("engine: duckdb\nwarehouse: warehouse\n")
-    return Warehouse(tmp_path / "project" / "warehouse", nouns)
+    return Warehouse(tmp_path / "project" / "warehouse", project)
 
 
 @pytest.fixture

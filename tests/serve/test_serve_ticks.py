@@ -59,7 +59,7 @@ def test_each_answer_is_of_exactly_one_tick_while_builds_publish(tmp_path: Path)
     made.write("old.jsonl", old)
     assert made.tick(START).published
     site, watcher = served.site(
-        SimpleNamespace(nouns=made.prepared.nouns, folder=made.warehouse, ledger=made.ledger),
+        SimpleNamespace(project=made.prepared.project, folder=made.warehouse, ledger=made.ledger),
         clock=lambda: START,  # type: ignore[arg-type]
     )
     watcher.look()

@@ -30,8 +30,8 @@ pytestmark = [
 def answers(engine: SparkEngine) -> dict[str, dict[str, list[Any]]]:
     """Run the query of the reference project over the lines, one file each, on both engines."""
     prepared = prepare(ROOT)
-    model = next(m for m in prepared.space.tables if m.source is not None)
-    rules = prepared.space.rules.get(model.name, ())
+    model = next(m for m in prepared.workspace.tables if m.source is not None)
+    rules = prepared.workspace.rules.get(model.name, ())
     found: dict[str, dict[str, list[Any]]] = {}
     for each in (engine, DuckDBEngine()):
         source = model.source

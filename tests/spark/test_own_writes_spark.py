@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sqlrun.engine_api import Append, Engine, Flavour, Merge, Relation, StoredColumn, TableSpec
+from sqlrun.engine_api import Append, Engine, Merge, Relation, RowSet, StoredColumn, TableSpec
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.engines.spark.engine import SparkEngine
 from sqlrun.transpile.writer import type_name
@@ -41,8 +41,8 @@ def merging(*rows: str, gone: int = -1) -> Merge:
     return Merge(delta, ("k",), (), every, every, "not s.stays", "", "s.stays")
 
 
-def read(engine: Engine, spec: TableSpec, flavour: Flavour, version: int) -> list[str]:
-    relation = Relation("r", spec.path, spec.columns, flavour, version=version, commits=(version,))
+def read(engine: Engine, spec: TableSpec, row_set: RowSet, version: int) -> list[str]:
+    relation = Relation("r", spec.path, spec.columns, row_set, version=version, commits=(version,))
     found = engine.query("select * from r", (relation,))
     return sorted(repr({name: plain(item[name]) for name in found.column_names}) for item in found.to_pylist())
 
@@ -72,8 +72,8 @@ def test_spark_reads_merges_and_restores_what_sqlrun_committed(engine: SparkEngi
     assert ours(spec.path, 2) and bool(marked(spec.path, 2)) == (way == "marked")
     spark = engine._spark
 
-    for flavour in ("new", "changes"):
-        assert read(engine, spec, flavour, 2) == read(duckdb, spec, flavour, 2)
+    for row_set in ("new", "changes"):
+        assert read(engine, spec, row_set, 2) == read(duckdb, spec, row_set, 2)
     assert keys(spark, spec.path, "true", 1) == [1, 2, 3, 4, 5]
     # Statistics and partition values lead to every row, and to the edges of the values.
     # The file that keeps its rows is delta-rs', which leaves NaN out of its bounds.

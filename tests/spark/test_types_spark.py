@@ -63,7 +63,7 @@ def test_expressions(session: Any) -> None:
 def test_reference_project(session: Any) -> None:
     """Each column of each model, over empty tables of the contracts' types; not one is unknown."""
     prepared = prepare(Path(__file__).parent.parent.parent)
-    schema = schema_of(prepared.nouns)
+    schema = schema_of(prepared.project)
     for tables in schema.values():
         for name, columns in tables.items():
             empty(session, name, columns)

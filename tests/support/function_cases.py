@@ -116,8 +116,8 @@ def compiled(examples: list[Example]) -> Query:
         bare = parse._qualify(parse._parse(rendered(model)), rendered(model), {"ref": {}}).tree
         columns = tuple(Column(name, "string", "", Place("x")) for name in bare.named_selects)
         model = Model("example", "example.sql", sql, "example.yml", "", (), False, columns, Config(), ())
-    nouns = Project("", "", "", {}, (model,), (), (), (), ())
-    return parse.project([rendered(model)], nouns)[0]
+    project = Project("", "", "", {}, (model,), (), (), (), ())
+    return parse.project([rendered(model)], project)[0]
 
 
 def rendered(model: Model) -> Rendered:

@@ -91,12 +91,12 @@ def prepared(root: Path) -> str:
     from sqlrun.pipeline import prepare
     from sqlrun.project import Profile
 
-    space = prepare(root).space
+    workspace = prepare(root).workspace
     now = datetime(2026, 11, 21, 12, tzinfo=timezone.utc)
     texts = []
     for engine in ("spark", "duckdb"):
         target = Profile("local", engine, str(root / "warehouse"), 1, {})
-        texts += [explain.compiled(space, model, target, engine, now) for model in space.models]  # type: ignore[arg-type]
+        texts += [explain.compiled(workspace, model, target, engine, now) for model in workspace.models]  # type: ignore[arg-type]
     return "\n".join(texts)
 
 

@@ -108,7 +108,7 @@ class Memory:
 
     def _compile(self) -> tuple[Compiled, ...]:
         models: list[Model] = [self._model(t.name, "", _contract(t), t.grain, "table") for t in self.tables]
-        catalog = compiler._Catalog(self._nouns(models), {}, {}, {}, {})
+        catalog = compiler._Catalog(self._project(models), {}, {}, {}, {})
         for table, model in zip(self.tables, models, strict=True):
             model = replace(model, repeats=table.repeats)
             catalog.nodes[table.name] = compiler._scan(model, only_grows=table.grows)
@@ -130,7 +130,7 @@ class Memory:
                 catalog.nodes[view.name] = compiler._scan(model, only_grows=grows)
         return tuple(done)
 
-    def _nouns(self, models: list[Model]) -> Project:
+    def _project(self, models: list[Model]) -> Project:
         return Project("", "test", "", {}, tuple(models), (), (), (), ())
 
     def _model(self, name: str, sql: str, columns: tuple[Column, ...], grain: tuple[str, ...], kind: str) -> Model:
@@ -152,7 +152,7 @@ class Memory:
         lines = tuple(range(1, model.sql.count("\n") + 2))
         used = tuple(n for n in names if f"ref.{n}" in model.sql)
         rendered = Rendered(model, model.sql, used, (), lines, model.config)
-        return query(rendered, schema_of(self._nouns(models)))
+        return query(rendered, schema_of(self._project(models)))
 
     def _describe(
         self, model: Model, names: list[str], models: list[Model], queries: dict[str, Query]
@@ -161,7 +161,7 @@ class Memory:
         from sqlrun.parse.parse import _parse, _qualify
 
         rendered = Rendered(model, model.sql, (), (), tuple(range(1, model.sql.count("\n") + 2)), model.config)
-        schema = schema_of(self._nouns(models))
+        schema = schema_of(self._project(models))
         tree = decimal_casts.typed(_qualify(_parse(rendered), rendered, schema))
         bare = Query(rendered, tree, ())
         views = [v.name for v in self.views]  # the tables of models above are not there yet

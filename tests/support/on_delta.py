@@ -106,14 +106,14 @@ class OnDelta:
         needed = pruning.needed(stage, moment, fresh=fresh)
         base = self.heads[stage.name]
         relations = []
-        for name, flavour in prepared.reads:
+        for name, row_set in prepared.reads:
             columns = self._columns(stage, name)
-            version = base if name == stage.name else (read.get(name, 0) if flavour == "old" else self.heads[name])
-            bounds = tuple((r.column, r.low, r.high) for r in needed.get((name, flavour), ()))  # type: ignore[call-overload]
+            version = base if name == stage.name else (read.get(name, 0) if row_set == "old" else self.heads[name])
+            bounds = tuple((r.column, r.low, r.high) for r in needed.get((name, row_set), ()))  # type: ignore[call-overload]
             relations.append(
                 Relation(
-                    f"{name}__{flavour}", self.specs[name].path, columns, flavour, version,  # type: ignore[arg-type]
-                    commits.get(name, ()) if flavour == "changes" else (), ranges=bounds,
+                    f"{name}__{row_set}", self.specs[name].path, columns, row_set, version,  # type: ignore[arg-type]
+                    commits.get(name, ()) if row_set == "changes" else (), ranges=bounds,
                 )
             )  # fmt: skip
         write = Write(self.specs[stage.name], base, self.number, APP, tuple(relations), prepared.statement)

@@ -83,7 +83,7 @@ class Probed(Memory):
     ) -> tuple[Column, ...]:
         lines = tuple(range(1, model.sql.count("\n") + 2))
         rendered = Rendered(model, model.sql, tuple(names), (), lines, model.config)
-        schema = schema_of(self._nouns(models))
+        schema = schema_of(self._project(models))
         tree = _qualify(_admitted(rendered, schema, ()), rendered, schema).tree
         try:
             return super()._describe(model, names, models, queries)
@@ -93,7 +93,7 @@ class Probed(Memory):
     def fit(self) -> binding.Fit:
         """Tell what DuckDB makes of the models."""
         inputs = [self._model(t.name, "", _contract(t), t.grain, "table") for t in self.tables]
-        return binding.Fit(self._nouns([*inputs, *(c.query.rendered.model for c in self.compiled)]), self.compiled)
+        return binding.Fit(self._project([*inputs, *(c.query.rendered.model for c in self.compiled)]), self.compiled)
 
 
 def verdict(sql: str, grain: tuple[str, ...] = ()) -> Verdict:

@@ -15,7 +15,7 @@ from sqlrun import project_files
 from sqlrun.engine_api import Engine, Relation
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.events import TickResult
-from sqlrun.maintain.maintain import Progress
+from sqlrun.maintain.maintain import TickContext
 from sqlrun.pipeline import Prepared, prepare
 from sqlrun.project import Project
 from sqlrun.publish.ledger import Ledger
@@ -57,14 +57,14 @@ def prepared(root: Path) -> Prepared:
     files = [file for room in ROOMS for file in (root / room).rglob("*") if file.is_file()]
     texts = {file.relative_to(root).as_posix(): file.read_text() for file in (*files, root / "pyproject.toml")}
     found = _prepared(UNNAMED, tuple(sorted(texts.items())))
-    if found.nouns.name == UNNAMED:
+    if found.project.name == UNNAMED:
         found = _prepared(root.name, tuple(sorted(texts.items())))
-    nouns = replace(found.nouns, root=str(root.resolve()))
-    return replace(found, nouns=nouns, space=replace(found.space, project=nouns))
+    project = replace(found.project, root=str(root.resolve()))
+    return replace(found, project=project, workspace=replace(found.workspace, project=project))
 
 
 @cache
-def nouns() -> Project:
+def project() -> Project:
     """Read the reference project where it is, once for all tests of a process."""
     return project_files.project(ROOT)
 
@@ -87,13 +87,13 @@ class Site:
     env: str = ""
     prepared: Prepared = field(init=False)
     events: list[Any] = field(default_factory=list)
-    published: list[Progress] = field(default_factory=list)
+    published: list[TickContext] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.prepared = prepared(self.root)
         self.warehouse = str(self.root / "warehouse")
         Path(self.warehouse).mkdir(exist_ok=True)
-        self.ledger = Ledger(self.warehouse, self.prepared.nouns.name, self.env)
+        self.ledger = Ledger(self.warehouse, self.prepared.project.name, self.env)
 
     @property
     def orders(self) -> Path:
@@ -107,7 +107,7 @@ class Site:
             warehouse=self.warehouse, as_of=as_of, selected=names, refresh=refresh, threads=2, holder="test", clock=now,
             accept_lost=accept_lost, published=self.published.append,
         )  # fmt: skip
-        return tick(self.prepared.space, self.engine, self.ledger, request, self.events.append)
+        return tick(self.prepared.workspace, self.engine, self.ledger, request, self.events.append)
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         published = self.ledger.read().published

@@ -88,17 +88,17 @@ class Warehouse:
     """Tables and a ledger; a tick is published by writing its rows."""
 
     folder: Path
-    nouns: Project
+    project: Project
     without: frozenset[tuple[str, str]] = frozenset()
     tick: int = 0
     ledger: Ledger = field(init=False)
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.ledger = Ledger(str(self.folder), self.nouns.name)
+        self.ledger = Ledger(str(self.folder), self.project.name)
 
     def columns(self, name: str) -> tuple[StoredColumn, ...]:
-        named: Any = next(n for n in (*self.nouns.models, *self.nouns.seeds) if n.name == name)
+        named: Any = next(n for n in (*self.project.models, *self.project.seeds) if n.name == name)
         return tuple(StoredColumn(c.name, c.type) for c in named.columns if (name, c.name) not in self.without)
 
     def publish(self, held: Rows | None = None) -> int:
@@ -142,14 +142,14 @@ def site(
     """Put a server together that has looked at the warehouse once."""
     held = Keys(None)
     held.by_id = {"": SECRET} if keys is None else keys
-    offered = offer(warehouse.nouns)
+    offered = offer(warehouse.project)
     reader = Reader(str(warehouse.folder), offered)
     live = Live(clock or (lambda: as_of_tick(warehouse.tick)), timedelta(minutes=15))
     gatekeeper = Gatekeeper(held.by_id)
     hosts = frozenset({"testserver"})
     made = Site(
         live, offered, reader, held, gatekeeper, Limits(rate, 5 * rate), Metrics(), hosts, log or (lambda _: None),
-        Operations(warehouse.ledger, warehouse.nouns),
+        Operations(warehouse.ledger, warehouse.project),
     )  # fmt: skip
     return made, Watcher(warehouse.ledger, reader, live)
 

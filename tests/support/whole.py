@@ -22,15 +22,15 @@ def differences(site: Site, as_of: datetime) -> dict[str, tuple[Counter[Any], Co
     assert published is not None
     connection = duckdb.connect()
     connection.execute("set TimeZone = 'UTC'")
-    queries = {m.name: m.query for m in site.prepared.space.models}
-    given = [s.name for s in site.prepared.nouns.seeds]
-    given += [m.name for m in site.prepared.space.tables if m.source is not None]
+    queries = {m.name: m.query for m in site.prepared.workspace.models}
+    given = [s.name for s in site.prepared.project.seeds]
+    given += [m.name for m in site.prepared.workspace.tables if m.source is not None]
     for name in given:
         bound = relation(site.warehouse, name, published.tables[name])
         rows = READER.query(f'select * from "{name}"', (bound,))
         connection.register(f"{name}__new", rows)
     found = {}
-    for model in site.prepared.space.models:
+    for model in site.prepared.workspace.models:
         if model.source is not None:
             continue
         contract = model.query.rendered.model

@@ -53,8 +53,10 @@ def prepared(folder: Path, tests: str, macro_tests: str = "", files: Mapping[str
 
 def results(project: Prepared) -> list[TestResult]:
     queries = {query.name: query for query in project.queries}
-    own = Queries(project.nouns, queries)
-    return list(run(project.nouns, queries, [(test, own.of(test)[test.model]) for test in project.nouns.unit_tests]))
+    own = Queries(project.project, queries)
+    return list(
+        run(project.project, queries, [(test, own.of(test)[test.model]) for test in project.project.unit_tests])
+    )
 
 
 def statuses(folder: Path, tests: str, macro_tests: str = "", files: Mapping[str, str] | None = None) -> list[str]:
@@ -116,7 +118,7 @@ def test_a_test_sees_its_own_vars_and_macros(tmp_path: Path) -> None:
 """
     project = prepared(tmp_path, test)
     queries = {query.name: query for query in project.queries}
-    own, found = Queries(project.nouns, queries), project.nouns.unit_tests[0]
+    own, found = Queries(project.project, queries), project.project.unit_tests[0]
 
     assert [result.status for result in results(project)] == ["pass"]
     # `orders` is given, so it stays as it is; what is made once is made once.
@@ -133,7 +135,7 @@ def test_vars_reach_the_models_up_to_what_is_given(tmp_path: Path) -> None:
 """
     project = prepared(tmp_path, test)
     queries = {query.name: query for query in project.queries}
-    seen = Queries(project.nouns, queries).of(project.nouns.unit_tests[0])
+    seen = Queries(project.project, queries).of(project.project.unit_tests[0])
 
     assert "1000" in seen["orders"].canonical
     assert seen["sums"] is queries["sums"]
@@ -148,7 +150,7 @@ def test_a_cte_is_looked_at_alone(tmp_path: Path) -> None:
     expect: {rows: [{id: 1, n_tags: 1, n: 2}, {id: 1, n_tags: null, n: 2}]}
 """
     project = prepared(tmp_path, test)
-    query = Queries(project.nouns, {q.name: q for q in project.queries}).of(project.nouns.unit_tests[0])["sums"]
+    query = Queries(project.project, {q.name: q for q in project.queries}).of(project.project.unit_tests[0])["sums"]
 
     assert [result.status for result in results(project)] == ["pass"]
     assert [(c.name, c.type) for c in query.rendered.model.columns] == [
@@ -270,9 +272,9 @@ def test_the_of_models_macros_come_with_the_models_that_call_them(tmp_path: Path
     project = prepared(tmp_path, "", two)
     order = project.graph.order
 
-    assert [test.name for test in of_models(project.nouns, order, ("orders", "sums"))] == ["b", "a"]
-    assert [test.name for test in of_models(project.nouns, order, ("sums",))] == ["b"]
-    assert of_models(project.nouns, order, ("orders",)) == ()
+    assert [test.name for test in of_models(project.project, order, ("orders", "sums"))] == ["b", "a"]
+    assert [test.name for test in of_models(project.project, order, ("sums",))] == ["b"]
+    assert of_models(project.project, order, ("orders",)) == ()
 
 
 @pytest.mark.parametrize(
@@ -333,7 +335,7 @@ def test_words_of_dbt_that_change_nothing_are_taken(tmp_path: Path) -> None:
   - {name: b, model: sums, config: {enabled: false}, expect: {rows: [{id: 1}]}}
 """
 
-    assert [(test.name, test.tags) for test in prepared(tmp_path, test).nouns.unit_tests] == [("a", ("a", "b"))]
+    assert [(test.name, test.tags) for test in prepared(tmp_path, test).project.unit_tests] == [("a", ("a", "b"))]
 
 
 @pytest.mark.slow
@@ -351,4 +353,4 @@ def test_a_changed_fixture_macro_or_seed_is_read_again(tmp_path: Path) -> None:
     write(tmp_path, {"tests/fixtures/few.csv": "id\n2\n"})
     second = prepare(tmp_path, Cache.of(tmp_path))
 
-    assert [one.nouns.unit_tests[0].given[0].rows for one in (first, second)] == [({"id": "1"},), ({"id": "2"},)]
+    assert [one.project.unit_tests[0].given[0].rows for one in (first, second)] == [({"id": "1"},), ({"id": "2"},)]

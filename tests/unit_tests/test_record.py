@@ -112,7 +112,7 @@ def own_tests(root: Path, model: str) -> tuple[UnitTest, ...]:
     prepared = pipeline.prepare(root)
     queries = {query.name: query for query in prepared.queries}
     own = [(test, queries[model]) for test in queries[model].rendered.model.unit_tests]
-    assert [result.status for result in run(prepared.nouns, queries, own)] == ["pass"] * len(own)
+    assert [result.status for result in run(prepared.project, queries, own)] == ["pass"] * len(own)
     return tuple(test for test, _ in own)
 
 

@@ -59,7 +59,7 @@ def statuses(root: Path) -> dict[str, str]:
     prepared = pipeline.prepare(root)
     queries = {query.name: query for query in prepared.queries}
     tests = [(test, q) for q in prepared.queries for test in q.rendered.model.unit_tests]
-    return {result.name: result.status for result in run(prepared.nouns, queries, tests)}
+    return {result.name: result.status for result in run(prepared.project, queries, tests)}
 
 
 @pytest.mark.slow
@@ -77,7 +77,7 @@ def test_a_new_model_loads_and_its_test_passes(root: Path) -> None:
 def test_a_new_model_keeps_what_its_inputs_contract_says(root: Path) -> None:
     """Types, units, and that a column is somebody's own business."""
     new_model(root, "staging/stg_orders", ("shop.orders",))
-    model = next(m for m in pipeline.prepare(root).nouns.models if m.name == "stg_orders")
+    model = next(m for m in pipeline.prepare(root).project.models if m.name == "stg_orders")
 
     assert {c.name: (c.type, c.unit, c.nullable, c.tags) for c in model.columns if c.name in ("guest", "total")} == {
         "guest": ("string", "", True, ("pii",)),

@@ -33,7 +33,7 @@ def project() -> Prepared:
 def played(project: Prepared, *tests: UnitTest) -> list[TestResult]:
     queries = {query.name: query for query in project.queries}
     items = [(test, queries[test.model]) for test in tests]
-    return list(runner.run(project.nouns, queries, items, models=project.space.models))
+    return list(runner.run(project.project, queries, items, models=project.workspace.models))
 
 
 def result(project: Prepared, test: UnitTest) -> TestResult:

@@ -181,7 +181,7 @@ class Play:
         now_published = self.site.ledger.read().published
         assert now_published is not None
         names = tuple(MODELS)
-        for verdict in verify(self.site.prepared.space, self.site.warehouse, now_published, names, 3):
+        for verdict in verify(self.site.prepared.workspace, self.site.warehouse, now_published, names, 3):
             assert verdict.ok, verdict
         landed = self.site.rows("stg_sales")
         wanted = Counter((line["id"], line["city"], line["dish"]) for line in self.kept(landed))

@@ -32,16 +32,16 @@ Columns = tuple[tuple[str, str], ...]
 class Fit:
     """Tells which models of a project DuckDB answers as Spark does; what was told before is in `cache`."""
 
-    def __init__(self, nouns: Project, models: Iterable[Compiled], cache: Cache | None = None) -> None:
-        self._nouns, self._cache = nouns, cache or Cache(None)
+    def __init__(self, project: Project, models: Iterable[Compiled], cache: Cache | None = None) -> None:
+        self._project, self._cache = project, cache or Cache(None)
         self._models = {model.name: model for model in models}
         self._bench: _Bench | None = None
-        self._tables = schema_of(nouns)
+        self._tables = schema_of(project)
         self._shapes: dict[str, str] = {}
 
     def fits(self, name: str) -> bool:
         """Tell whether DuckDB would answer a model as Spark does, and can keep it."""
-        model, functions = self._models[name], self._nouns.functions
+        model, functions = self._models[name], self._project.functions
         source = [model.query.canonical, functions, [self._shape(n) for n in (name, *_read(model.query))]]
         return bool(self._cache.kept("duckdb", source, bool, lambda: None if self.problems(name) else True))
 
@@ -51,12 +51,12 @@ class Fit:
         What a view says is told of the view alone, not of its readers again.
         """
         model = self._models[name]
-        found = spark_only.problems([model.query], self._nouns.functions, advice)
+        found = spark_only.problems([model.query], self._project.functions, advice)
         found = found or spark_only.mixed_problems(model.query, self._tables, advice)
         if found or any(self.problems(view) for view in self._views(model)):
             return found
         if self._bench is None:
-            self._bench = _Bench(self._nouns, self._models)
+            self._bench = _Bench(self._project, self._models)
         failure = self._bench.failure(model)
         return () if failure is None else (_problem(model.query, failure, advice),)
 
@@ -69,7 +69,7 @@ class Fit:
             model = self._models.get(name)
             inside = [model.query.canonical, *map(self._shape, _read(model.query))] if model and model.is_view else []
             keyed = [list(model.query.rendered.model.grain), model.query.rendered.config.materialized] if model else []
-            self._shapes[name] = digest([_columns(self._nouns, name), keyed, inside])
+            self._shapes[name] = digest([_columns(self._project, name), keyed, inside])
         return self._shapes[name]
 
 
@@ -77,10 +77,12 @@ def _read(query: Query) -> tuple[str, ...]:
     return (*query.rendered.refs, *query.rendered.sources)
 
 
-def _columns(nouns: Project, name: str) -> Columns:
+def _columns(project: Project, name: str) -> Columns:
     """List the columns of a model, a seed or a source with their types."""
-    known = {model.name: model.columns for model in nouns.models} | {seed.name: seed.columns for seed in nouns.seeds}
-    known |= {source.table: source.columns for source in nouns.sources}
+    known = {model.name: model.columns for model in project.models} | {
+        seed.name: seed.columns for seed in project.seeds
+    }
+    known |= {source.table: source.columns for source in project.sources}
     return tuple((column.name, column.type) for column in known.get(name, ()))
 
 
@@ -96,8 +98,8 @@ class _Failure:
 class _Bench:
     """Empty tables in memory, made as they are asked for."""
 
-    def __init__(self, nouns: Project, models: Mapping[str, Compiled]) -> None:
-        self._nouns, self._models = nouns, models
+    def __init__(self, project: Project, models: Mapping[str, Compiled]) -> None:
+        self._project, self._models = project, models
         self._queries = {name: model.query for name, model in models.items()}
         self._views = tuple(name for name, model in models.items() if model.is_view)
         self._connection = connect(errors_as_json=True)
@@ -111,7 +113,7 @@ class _Bench:
     def _of_query(self, model: Compiled) -> _Failure | None:
         try:
             for name in self._inputs(model.query):
-                self._hold(name, _columns(self._nouns, name))
+                self._hold(name, _columns(self._project, name))
         except failures() as error:
             return _Failure(_said(error)[0])
         found = self._refused(self._whole(model.query))
@@ -154,9 +156,9 @@ class _Bench:
         if name in self._held:
             return
         shape = ", ".join(f"{identifier(n, 'duckdb')} {type_name(kind, 'duckdb')}" for n, kind in columns)
-        for flavour in ("new", "old", "changes"):
-            more = f", {WEIGHT} bigint" if flavour == "changes" else ""
-            self._connection.execute(f"create temp table {relation(name, flavour)} ({shape}{more})")
+        for row_set in ("new", "old", "changes"):
+            more = f", {WEIGHT} bigint" if row_set == "changes" else ""
+            self._connection.execute(f"create temp table {relation(name, row_set)} ({shape}{more})")
         self._held.add(name)
 
     def _refused(self, text: str) -> tuple[str, tuple[str, int]] | None:

@@ -98,7 +98,7 @@ class Memory:
     def hold(self, name: str, columns: Columns) -> None:
         """Make the empty tables of a relation."""
         shape = ", ".join(f"{identifier(n, 'duckdb')} {type_name(kind, 'duckdb')}" for n, kind in columns)
-        new, old, changes = (relation(name, flavour) for flavour in ("new", "old", "changes"))
+        new, old, changes = (relation(name, row_set) for row_set in ("new", "old", "changes"))
         self.connection.execute(
             f"create or replace temp table {new} ({shape}); create or replace temp table {old} ({shape}); "
             f"create or replace temp table {changes} ({shape}, {WEIGHT} bigint)"
@@ -108,7 +108,7 @@ class Memory:
 
     def load(self, name: str) -> bool:
         """Let what the `changes` of an input say come and leave; tell whether there was anything."""
-        new, old, changes = (relation(name, flavour) for flavour in ("new", "old", "changes"))
+        new, old, changes = (relation(name, row_set) for row_set in ("new", "old", "changes"))
         weights = f"count(*) filter ({WEIGHT} > 0), count(*) filter ({WEIGHT} < 0), max({WEIGHT})"
         came, left, most = self.connection.execute(f"select {weights} from {changes}").fetchall()[0]
         self._settle(name)
@@ -158,7 +158,7 @@ class Memory:
 
     def _record(self, name: str) -> bool:
         """Compare a table with what it was, as `changes`; tell whether they differ."""
-        new, old, changes = (relation(name, flavour) for flavour in ("new", "old", "changes"))
+        new, old, changes = (relation(name, row_set) for row_set in ("new", "old", "changes"))
         listed = names((n for n, _ in self.columns[name]), "duckdb")
         clear = f"delete from {changes}; " if name in self._noted else ""
         text = f"select {listed}, 1 from {new}"
@@ -172,6 +172,6 @@ class Memory:
         return bool(count[0][0])
 
 
-def relation(name: str, flavour: str) -> str:
+def relation(name: str, row_set: str) -> str:
     """Name one of a relation's tables."""
-    return identifier(f"{name}__{flavour}", "duckdb")
+    return identifier(f"{name}__{row_set}", "duckdb")

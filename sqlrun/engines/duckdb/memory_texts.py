@@ -14,7 +14,7 @@ from sqlrun.transpile.writer import cast, identifier
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What brings a table in memory up to date, and the relations (table, flavour) that it reads.
+    """What brings a table in memory up to date, and the relations (table, row set) that it reads.
 
     On DuckDB the texts are statements, run one after the other; on Spark it is one SELECT that gives the whole table.
     """

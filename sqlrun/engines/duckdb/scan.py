@@ -86,7 +86,7 @@ def _names_a_part(name: str, sql: str) -> bool:
 
 
 def _body(session: Any, relation: Relation, reads: Reads) -> str:
-    return (_changes if relation.flavour == "changes" else _rows)(session, relation, reads)
+    return (_changes if relation.row_set == "changes" else _rows)(session, relation, reads)
 
 
 def names(columns: tuple[StoredColumn, ...]) -> str:

@@ -40,7 +40,7 @@ def register(session: Any, relations: tuple[Relation, ...]) -> int:
     """Make each relation a temporary view of its name; estimate the rows of their files."""
     total = 0
     for relation in relations:
-        frame, size = _changes(session, relation) if relation.flavour == "changes" else _rows(session, relation)
+        frame, size = _changes(session, relation) if relation.row_set == "changes" else _rows(session, relation)
         frame.createOrReplaceTempView(identifier(relation.name, "spark"))
         total += size
     return total

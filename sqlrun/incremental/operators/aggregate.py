@@ -40,9 +40,9 @@ class Aggregate(Unary):
         """Return the names of keys and calls."""
         return tuple(name for name, _ in (*self.keys, *self.items))
 
-    def rows(self, script: Script, flavour: str) -> str:
+    def rows(self, script: Script, row_set: str) -> str:
         """Group the rows."""
-        child = script.rows(self.child, flavour)
+        child = script.rows(self.child, row_set)
         items = [*self.keys, *self.items]
         texts = [f"{script.expr(item)} as {script.name(name)}" for name, item in items]
         groups = script.groups(key for _, key in self.keys)

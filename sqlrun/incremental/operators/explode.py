@@ -31,9 +31,9 @@ class Explode(Unary):
         added = (self.position, self.element) if self.position else (self.element,)
         return (*self.child.columns, *added)
 
-    def rows(self, script: Script, flavour: str) -> str:
+    def rows(self, script: Script, row_set: str) -> str:
         """Write one row for each element."""
-        child = script.rows(self.child, flavour)
+        child = script.rows(self.child, row_set)
         return self._exploded(script, script.names(self.child.columns), child)
 
     def changes(self, script: Script) -> list[str]:

@@ -28,9 +28,9 @@ class Filter(Unary):
         """Return the input's columns."""
         return self.child.columns
 
-    def rows(self, script: Script, flavour: str) -> str:
+    def rows(self, script: Script, row_set: str) -> str:
         """Filter the rows."""
-        child = script.rows(self.child, flavour)
+        child = script.rows(self.child, row_set)
         return f"select {script.names(self.columns)} from {child} where {script.expr(self.condition)}"
 
     def changes(self, script: Script) -> list[str]:

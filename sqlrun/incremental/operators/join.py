@@ -56,9 +56,9 @@ class Join(Node):
         """Return whether the rows are rows of the left side, each once however many partners it has."""
         return self.kind in ("semi", "anti")
 
-    def rows(self, script: Script, flavour: str) -> str:
+    def rows(self, script: Script, row_set: str) -> str:
         """Pair the rows."""
-        left, right = script.rows(self.left, flavour), script.rows(self.right, flavour)
+        left, right = script.rows(self.left, row_set), script.rows(self.right, row_set)
         return f"select {script.names(self.columns)} from {self._paired(script, left, right)}"
 
     def changes(self, script: Script) -> list[str]:
@@ -220,7 +220,7 @@ class Join(Node):
             return texts
         on = " and ".join(self._equal(script)) or "true"
         word = "left semi join" if script.dialect == "spark" else "semi join"
-        for flavour in ("old", "new"):
-            left = script.rows(self.left, flavour)
+        for row_set in ("old", "new"):
+            left = script.rows(self.left, row_set)
             texts.append(f"select distinct {numbered(keys, script, 'l')} from {left} as l {word} {met} as r on {on}")
         return texts

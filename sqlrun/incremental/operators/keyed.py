@@ -28,6 +28,6 @@ def changes(node: Unary, keys: tuple[str, ...], script: Script) -> list[str]:
         again = node.with_children((child,))
     columns = script.names(again.columns)
     return [
-        f"select {columns}, {weight} as {WEIGHT} from {script.rows(again, flavour)}"
-        for flavour, weight in (("new", 1), ("old", -1))
+        f"select {columns}, {weight} as {WEIGHT} from {script.rows(again, row_set)}"
+        for row_set, weight in (("new", 1), ("old", -1))
     ]

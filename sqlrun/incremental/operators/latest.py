@@ -40,9 +40,9 @@ class Latest(Unary):
         """Return the input's columns."""
         return self.child.columns
 
-    def rows(self, script: Script, flavour: str) -> str:
+    def rows(self, script: Script, row_set: str) -> str:
         """Keep the first row of each key in the order."""
-        return self.newest(script, script.rows(self.child, flavour))
+        return self.newest(script, script.rows(self.child, row_set))
 
     def newest(self, script: Script, source: str) -> str:
         """Write the newest row of each key in `source`."""

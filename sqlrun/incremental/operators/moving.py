@@ -31,10 +31,10 @@ class Moving(Unary):
         """Return the input's columns."""
         return self.child.columns
 
-    def rows(self, script: Script, flavour: str) -> str:
-        """Keep the rows for which the condition holds at the tick of that flavour."""
-        child = script.rows(self.child, flavour)
-        moment = script.moment_of(flavour)
+    def rows(self, script: Script, row_set: str) -> str:
+        """Keep the rows for which the condition holds at the tick of that row set."""
+        child = script.rows(self.child, row_set)
+        moment = script.moment_of(row_set)
         return f"select {script.names(self.columns)} from {child} where {script.expr(self.condition, moment)}"
 
     def changes(self, script: Script) -> list[str]:

@@ -31,9 +31,9 @@ class Project(Unary):
         """Return the names of the expressions."""
         return tuple(name for name, _ in self.items)
 
-    def rows(self, script: Script, flavour: str) -> str:
+    def rows(self, script: Script, row_set: str) -> str:
         """Map the rows."""
-        return f"select {self._items(script, script.moment_of(flavour))} from {script.rows(self.child, flavour)}"
+        return f"select {self._items(script, script.moment_of(row_set))} from {script.rows(self.child, row_set)}"
 
     def changes(self, script: Script) -> list[str]:
         """Map the changes, and the old rows whose values the clock alone has changed.

@@ -36,9 +36,9 @@ class Scan(Node):
         """Return the same table."""
         return self
 
-    def rows(self, script: Script, flavour: str) -> str:
+    def rows(self, script: Script, row_set: str) -> str:
         """Read the table as of the previous tick or of this one."""
-        return f"select {script.names(self.columns)} from {script.table(self.table, flavour)}"
+        return f"select {script.names(self.columns)} from {script.table(self.table, row_set)}"
 
     def changes(self, script: Script) -> list[str]:
         """Read what came and left."""

@@ -27,7 +27,7 @@ class Single(Node):
         """Return the same row."""
         return self
 
-    def rows(self, script: Script, flavour: str) -> str:
+    def rows(self, script: Script, row_set: str) -> str:
         """Write the row, the same in every tick."""
         return f"select 1 as {script.name(self.columns[0])}"
 

@@ -57,10 +57,10 @@ class Temporal(Unary):
         """Return the input's columns."""
         return self.child.columns
 
-    def rows(self, script: Script, flavour: str) -> str:
-        """Keep the rows that are in the window at the tick of that flavour."""
-        child = script.rows(self.child, flavour)
-        moment = script.moment.as_of if flavour == "new" else script.moment.previous
+    def rows(self, script: Script, row_set: str) -> str:
+        """Keep the rows that are in the window at the tick of that row set."""
+        child = script.rows(self.child, row_set)
+        moment = script.moment.as_of if row_set == "new" else script.moment.previous
         columns = script.names(self.columns)
         if moment is None:  # before the first tick every window was empty
             return f"select {columns} from {child} where false"
@@ -146,7 +146,7 @@ class Temporal(Unary):
         if scan is None:
             return properties.all_rows(self.child)
         sides = (("new", self.upper), ("old", self.lower))
-        return [Read(scan.table, flavour, _between(column, side, moment)) for flavour, side in sides if side]
+        return [Read(scan.table, row_set, _between(column, side, moment)) for row_set, side in sides if side]
 
     def restricted(self, relation: str, keys: Keys) -> tuple[Node, bool]:
         """Restrict the input: two conditions on one row may be asked in either order."""

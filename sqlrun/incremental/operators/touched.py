@@ -27,9 +27,9 @@ class Touched(Unary):
         """Return the input's columns."""
         return self.child.columns
 
-    def rows(self, script: Script, flavour: str) -> str:
+    def rows(self, script: Script, row_set: str) -> str:
         """Keep the rows with touched keys."""
-        child = script.rows(self.child, flavour)
+        child = script.rows(self.child, row_set)
         columns = script.names(self.columns, "l")
         return f"select {columns} from {script.semi_join(child, self.relation, self.keys)}"
 

@@ -36,9 +36,9 @@ class UnionAll(Node):
         """Return the union of other parts."""
         return replace(self, parts=inputs)
 
-    def rows(self, script: Script, flavour: str) -> str:
+    def rows(self, script: Script, row_set: str) -> str:
         """Put the rows together, columns by position."""
-        texts = [f"select {self._renamed(part, script)} from {script.rows(part, flavour)}" for part in self.parts]
+        texts = [f"select {self._renamed(part, script)} from {script.rows(part, row_set)}" for part in self.parts]
         return "\nunion all\n".join(texts)
 
     def changes(self, script: Script) -> list[str]:

@@ -30,9 +30,9 @@ class Window(Unary):
         """Return the input's columns, then those of the functions."""
         return (*self.child.columns, *(name for name, _ in self.items))
 
-    def rows(self, script: Script, flavour: str) -> str:
+    def rows(self, script: Script, row_set: str) -> str:
         """Add the functions' columns to the rows."""
-        child = script.rows(self.child, flavour)
+        child = script.rows(self.child, row_set)
         added = ", ".join(f"{script.expr(item)} as {script.name(name)}" for name, item in self.items)
         return f"select {script.names(self.child.columns)}, {added} from {child}"
 

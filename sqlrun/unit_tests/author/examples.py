@@ -18,21 +18,21 @@ EARLIER = NOON - timedelta(minutes=10)
 IN_SET = "expect_column_values_to_be_in_set"
 
 
-def row_of(nouns: Project, noun: Model | Seed | Source) -> Row:
+def row_of(project: Project, noun: Model | Seed | Source) -> Row:
     """Make one row of a model, a seed (its first) or a source, with all columns of its contract."""
     if isinstance(noun, Seed) and noun.rows:
         return dict(zip((c.name for c in noun.columns), typed_rows(noun)[0], strict=True))
-    known = accepted(nouns, noun)
-    like = likes(c for n in (*nouns.models, *nouns.seeds, *nouns.sources, noun) for c in n.columns)
+    known = accepted(project, noun)
+    like = likes(c for n in (*project.models, *project.seeds, *project.sources, noun) for c in n.columns)
     made = ((c, _made(c.name, types.parse(c.type), like)) for c in noun.columns)
     return {c.name: known.get(c.name, value) for c, value in made}
 
 
-def accepted(nouns: Project, noun: Model | Seed | Source) -> Mapping[str, object]:
+def accepted(project: Project, noun: Model | Seed | Source) -> Mapping[str, object]:
     """Give the first accepted value of each column that has such a check, here or under its name elsewhere."""
     found: dict[str, object] = {}
     checks = [(e, c.name) for c in noun.columns for e in c.promises]
-    suites = sorted(nouns.suites, key=lambda suite: suite.model != noun.name)
+    suites = sorted(project.suites, key=lambda suite: suite.model != noun.name)
     checks += [(e, str(e.kwargs.get("column", ""))) for suite in suites for e in suite.expectations]
     for check, column in checks:
         values = check.kwargs.get("value_set")

@@ -61,12 +61,12 @@ class Masks:
         return {name: self.value(value) if name in private else value for name, value in row.items()}
 
 
-def private_columns(nouns: Project, lineage: Lineage, node: str) -> tuple[str, ...]:
+def private_columns(project: Project, lineage: Lineage, node: str) -> tuple[str, ...]:
     """Name the columns of a model or a seed that are tagged pii, are copies of one that is, or texts made of one."""
     tagged = {
-        *(Item(model.name, c.name) for model in nouns.models for c in model.columns if PII in c.tags),
-        *(Item(seed.name, c.name) for seed in nouns.seeds for c in seed.columns if PII in c.tags),
-        *(Item(f"source:{s.group}.{s.name}", c.name) for s in nouns.sources for c in s.columns if PII in c.tags),
+        *(Item(model.name, c.name) for model in project.models for c in model.columns if PII in c.tags),
+        *(Item(seed.name, c.name) for seed in project.seeds for c in seed.columns if PII in c.tags),
+        *(Item(f"source:{s.group}.{s.name}", c.name) for s in project.sources for c in s.columns if PII in c.tags),
     }
 
     def private(item: Item) -> bool:

@@ -64,7 +64,7 @@ def record(root: Path, options: Mapping[str, Any]) -> list[str]:
             f"{model.name} lands a source, whose lines aren't kept: begin with `sqlrun new test {model.name}`"
         )
     rows = past.published_rows(options["where"] or "", options["limit"])
-    with Answers(prepared.nouns, past.queries, model.name, past.as_of) as answers:
+    with Answers(prepared.project, past.queries, model.name, past.as_of) as answers:
         found = _Search(past, answers, rows)
         said = found.search()
         test, masked = found.written(called, options["where"] or "")
@@ -97,24 +97,24 @@ class _Past:
 
     @cached_property
     def lineage(self) -> Lineage:
-        return Lineage(self.prepared.nouns, self.prepared.graph, self.prepared.queries)
+        return Lineage(self.prepared.project, self.prepared.graph, self.prepared.queries)
 
     def _views(self, name: str) -> Iterator[str]:
         for ref in self.queries[name].rendered.refs if name in self.queries else ():
-            if ref in self.prepared.space.views:
+            if ref in self.prepared.workspace.views:
                 yield ref
                 yield from self._views(ref)
 
     def table(self, name: str, label: str) -> tuple[str, list[Relation]]:
         """Write a FROM item that gives the rows of a table or a view, and bind what it reads."""
-        if name not in self.prepared.space.views:
+        if name not in self.prepared.workspace.views:
             return identifier(label, "duckdb"), [replace(find(self.published, self.ledger.warehouse, name), name=label)]
-        text = whole_query(self.queries, name, self.prepared.space.views, Moment(self.published.as_of, None), "duckdb",
-                           f"{label}_{{name}}")  # fmt: skip
+        moment = Moment(self.published.as_of, None)
+        text = whole_query(self.queries, name, self.prepared.workspace.views, moment, "duckdb", f"{label}_{{name}}")
         tables: dict[str, Relation] = {}
         for one in (name, *self._views(name)):
             for ref in self.queries[one].rendered.refs:
-                if ref not in self.prepared.space.views:
+                if ref not in self.prepared.workspace.views:
                     if ref not in self.published.tables:
                         raise UsageError(f"{self.published} has no table `{ref}`. Run `sqlrun build` first.")
                     state = self.published.tables[ref]
@@ -269,17 +269,17 @@ class _Search:
     def written(self, called: str, where: str) -> tuple[Written, list[str]]:
         """Mask what is private and write the test; give what to tell of the masks."""
         past, masks, told = self._past, Masks(), []
-        nouns, before = past.prepared.nouns, self._answers.rows()
+        project, before = past.prepared.project, self._answers.rows()
         given, private_inputs = [], []
         for name in self._answers.inputs:
             table = self._tables[name].take(sorted(self._kept[name], reverse=True))
-            private = private_columns(nouns, past.lineage, name)
+            private = private_columns(project, past.lineage, name)
             private_inputs += [f"{name}.{column}" for column in private]
             rows = [masks.row(row, private) for row in arrow_rows.plain(table)]
             self._put(name, rows, table.schema)
             given.append((f"ref('{name}')", tuple(rows)))
         expect = self._answers.rows()
-        hidden = private_columns(nouns, past.lineage, past.name)
+        hidden = private_columns(project, past.lineage, past.name)
         if private_inputs:
             told.append(f"Masked: {', '.join(private_inputs)}.")
             same = Counter(_key(masks.row(row, hidden)) for row in before) == Counter(map(_key, expect))

@@ -30,9 +30,9 @@ def new_model(root: Path, text: str, read: tuple[str, ...]) -> list[str]:
     spot = skeletons.place_of(text)
     files = [root / f"{spot.stem}{suffix}" for suffix in (".sql", ".yml")]
     _require_inside(root, files)
-    nouns = pipeline.prepare(root, Cache.of(root)).nouns
-    skeletons.require_free(nouns, spot.name)
-    nouns_read = [skeletons.noun(nouns, name) for name in dict.fromkeys(read)]
+    project = pipeline.prepare(root, Cache.of(root)).project
+    skeletons.require_free(project, spot.name)
+    nouns_read = [skeletons.noun(project, name) for name in dict.fromkeys(read)]
     written: list[Path] = []
     texts = (skeletons.sql(nouns_read), skeletons.contract(spot.name, nouns_read))
     try:
@@ -68,14 +68,14 @@ def new_test(root: Path, name: str, called: str | None) -> list[str]:
     prepared = pipeline.prepare(root, Cache.of(root))
     model = model_of(prepared, name)
     query = next(query for query in prepared.queries if query.name == name)
-    nouns = prepared.nouns
-    tables = {_table(noun): noun for noun in skeletons.all_of(nouns)}
+    project = prepared.project
+    tables = {_table(noun): noun for noun in skeletons.all_of(project)}
     as_of = NOON.isoformat(" ") if asks_for_time(query) else ""
     queries = {query.name: query for query in prepared.queries}
     given = []
-    with Answers(nouns, queries, name, as_of) as answers:
+    with Answers(project, queries, name, as_of) as answers:
         for table in answers.inputs:
-            rows = (row_of(nouns, tables[table]),)
+            rows = (row_of(project, tables[table]),)
             answers.type_in(table, rows)
             given.append((skeletons.call(tables[table]), rows))
         expect = tuple(answers.rows())
@@ -92,7 +92,7 @@ def _table(noun: skeletons.Noun) -> str:
 
 def model_of(prepared: Prepared, name: str) -> Model:
     """Find a model. Raises: UsageError or ProjectError, naming what is near."""
-    found = next((model for model in prepared.nouns.models if model.name == name), None)
+    found = next((model for model in prepared.project.models if model.name == name), None)
     if found is None:
         select_nodes(prepared.graph, (name,))  # says what is near
         raise UsageError(f"{name} is not a model; unit tests are a model's")
@@ -104,7 +104,7 @@ def test_name(prepared: Prepared, called: str | None, otherwise: str) -> str:
 
     Raises: UsageError for a name that another test has, or that can't be one.
     """
-    taken = {test.name: model for model in prepared.nouns.models for test in model.unit_tests}
+    taken = {test.name: model for model in prepared.project.models for test in model.unit_tests}
     if called is None:
         return free_name(otherwise, taken)
     if called in taken:
@@ -129,7 +129,7 @@ def add(root: Path, prepared: Prepared, model: Model, test: Written) -> str:
     _require_same(model.contract_file, before, text)
     query = next(query for query in prepared.queries if query.name == model.name)
     queries = {query.name: query for query in prepared.queries}
-    for result in run(prepared.nouns, queries, [(made, query)]):
+    for result in run(prepared.project, queries, [(made, query)]):
         if result.status != "pass":
             why = result.message or f"missing {result.missing[:2]}, unexpected {result.unexpected[:2]}"
             raise UsageError(f"the new test of {model.name} doesn't hold on DuckDB: {why}; nothing was written")
@@ -140,9 +140,9 @@ def add(root: Path, prepared: Prepared, model: Model, test: Written) -> str:
 def _read(prepared: Prepared, model: Model, test: Written) -> UnitTest:
     """Read the new test as a project's are. Raises: ProjectError."""
     problems: list[Problem] = []
-    nouns = prepared.nouns
+    project = prepared.project
     alone = "\n".join([f"{KEY}:", *test.lines()])
-    known = Known(dict(inputs(nouns)), functions=nouns.functions)
+    known = Known(dict(inputs(project)), functions=project.functions)
     (made,) = declared.unit_tests(Reader(model.contract_file, alone, problems), known)
     if problems:
         raise ProjectError(problems)

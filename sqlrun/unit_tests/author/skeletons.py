@@ -55,23 +55,23 @@ def place_of(text: str) -> Spot:
     return Spot("/".join(folders), name)
 
 
-def require_free(nouns: Project, name: str) -> None:
+def require_free(project: Project, name: str) -> None:
     """Hold that no model, seed or source has the name. Raises: UsageError."""
-    taken = [(m.name, m.file) for m in nouns.models] + [(s.name, s.file) for s in nouns.seeds]
-    taken += [(s.table, str(s.place)) for s in nouns.sources]
+    taken = [(m.name, m.file) for m in project.models] + [(s.name, s.file) for s in project.seeds]
+    taken += [(s.table, str(s.place)) for s in project.sources]
     for other, where in taken:
         if other.lower() == name.lower():
             raise UsageError(f"`{name}` is also the name of {where}. Choose another.")
 
 
-def all_of(nouns: Project) -> tuple[Noun, ...]:
+def all_of(project: Project) -> tuple[Noun, ...]:
     """List all that a query can read: models, seeds and sources."""
-    return (*nouns.models, *nouns.seeds, *nouns.sources)
+    return (*project.models, *project.seeds, *project.sources)
 
 
-def noun(nouns: Project, text: str) -> Noun:
+def noun(project: Project, text: str) -> Noun:
     """Find what a new model is to read: a model, a seed, or a source as `group.table`. Raises: UsageError."""
-    known = {f"{n.group}.{n.name}" if isinstance(n, Source) else n.name: n for n in all_of(nouns)}
+    known = {f"{n.group}.{n.name}" if isinstance(n, Source) else n.name: n for n in all_of(project)}
     asked = text.removeprefix("source:")
     if asked not in known:
         raise UsageError(f"there is no `{text}` to read. There are: {listed(known)}.{did_you_mean(asked, known)}")

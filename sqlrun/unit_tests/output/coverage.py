@@ -69,7 +69,7 @@ def _jobs(prepared: Prepared, query: Query, tests: Sequence[UnitTest], known: Se
     """Put together what is to be asked: all branches of the query in each test at each of its moments."""
     whole = _numbered(known)
     everything = asking(query, whole) if whole else None
-    seen = Queries(prepared.nouns, by_name(prepared))
+    seen = Queries(prepared.project, by_name(prepared))
     for test in tests:
         try:
             own = seen.of(replace(test, cte=""))[query.name]

@@ -40,7 +40,7 @@ class Facts:
 UNKNOWN = Facts()
 
 
-def tested(nouns: Project, graph: Graph, queries: Iterable[Query]) -> Callable[[str], Facts]:
+def tested(project: Project, graph: Graph, queries: Iterable[Query]) -> Callable[[str], Facts]:
     """Give what tells of a model by its name; columns are followed when they are asked for."""
     known = {query.name: query for query in queries}
 
@@ -51,7 +51,7 @@ def tested(nouns: Project, graph: Graph, queries: Iterable[Query]) -> Callable[[
         model = query.rendered.model
 
         def follow(column: str) -> tuple[str, str]:
-            steps = Lineage(nouns, graph, [query]).derive(Value(Item(name, column))).steps
+            steps = Lineage(project, graph, [query]).derive(Value(Item(name, column))).steps
             return (str(steps[0].place), steps[0].text) if steps else ("", "")
 
         types = {column.name: column.type for column in model.columns}

@@ -30,14 +30,14 @@ NUMBER = "_n"  # the place of a row among its input's
 class Answers(AbstractContextManager["Answers"]):
     """One model's query over inputs that are put in; of each, some rows can be left out and taken in again."""
 
-    def __init__(self, nouns: Project, queries: Mapping[str, Query], name: str, as_of: str = "") -> None:
+    def __init__(self, project: Project, queries: Mapping[str, Query], name: str, as_of: str = "") -> None:
         """Open DuckDB. Raises: UsageError where DuckDB would answer the query otherwise than Spark."""
         query = queries[name]
-        other = spark_only.problems([query], nouns.functions)
+        other = spark_only.problems([query], project.functions)
         if other:
             raise UsageError(f"{other[0].code} {other[0].place}  {other[0].message}; the rows are made on DuckDB")
         self.columns = query.rendered.model.columns
-        self.inputs = inputs(nouns, query)
+        self.inputs = inputs(project, query)
         text = whole_query(queries, name, (), Moment(parse_time(as_of or NO_TIME), None), "duckdb")
         names = {c: self._column(c) for c in query.columns}
         items = ", ".join(f"cast({identifier(c, 'duckdb')} as {type_name(column.type, 'duckdb')}) as "
@@ -111,11 +111,13 @@ def _order(row: Row) -> list[tuple[bool, Any]]:
     return [(value is None, value if value is not None else 0) for value in plain]
 
 
-def inputs(nouns: Project, query: Query) -> dict[str, tuple[Column, ...]]:
+def inputs(project: Project, query: Query) -> dict[str, tuple[Column, ...]]:
     """Name what a query reads, as its compiled SQL does, with the columns of its contract."""
-    known = {model.name: model.columns for model in nouns.models} | {seed.name: seed.columns for seed in nouns.seeds}
+    known = {model.name: model.columns for model in project.models} | {
+        seed.name: seed.columns for seed in project.seeds
+    }
     found = {name: known[name] for name in query.rendered.refs}
-    return found | {s.table: s.columns for s in nouns.sources if s.table in query.rendered.sources}
+    return found | {s.table: s.columns for s in project.sources if s.table in query.rendered.sources}
 
 
 def asks_for_time(query: Query) -> bool:

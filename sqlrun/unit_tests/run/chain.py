@@ -78,7 +78,7 @@ def cut_of(test: UnitTest) -> Cut:
 
 
 def chain(
-    nouns: Project,
+    project: Project,
     queries: Mapping[str, Query],
     known: Mapping[str, Compiled],
     model: str,
@@ -93,15 +93,15 @@ def chain(
     Raises: NotGiven where the test gives what the model never reads, ProjectError for a query that can't be kept.
     """
     tested = queries[model]
-    found = _Walk(nouns, queries, cut)
+    found = _Walk(project, queries, cut)
     between = found.between(model)
     unread = sorted(cut.given - found.read)
     if unread:
         raise NotGiven(f"{found.label(unread[0])} is given, and {model} doesn't read it: {_reads(found, model)}")
     inputs = tuple(found.input(name, known) for name in sorted(found.read))
-    models = tuple(_compiled(nouns, queries, known, between, inputs, plays=plays))
+    models = tuple(_compiled(project, queries, known, between, inputs, plays=plays))
     landing = {
-        source: tuple(_lands(nouns, queries, known, name) for name in ns) for source, ns in found.landing.items()
+        source: tuple(_lands(project, queries, known, name) for name in ns) for source, ns in found.landing.items()
     }
     kept = tuple(m for m in models if m.name == model or not m.is_view)
     views = tuple(m.name for m in models if m.is_view and m.name != model)
@@ -116,10 +116,10 @@ def alone(query: Query) -> Chain:
     return Chain(query, (), (Compiled(query, ()),), (), {})
 
 
-def _lands(nouns: Project, queries: Mapping[str, Query], known: Mapping[str, Compiled], name: str) -> Compiled:
+def _lands(project: Project, queries: Mapping[str, Query], known: Mapping[str, Compiled], name: str) -> Compiled:
     if name in known and known[name].query is queries[name]:
         return known[name]
-    return compiler.model(queries[name], compiler.new_catalog(nouns))
+    return compiler.model(queries[name], compiler.new_catalog(project))
 
 
 def _reads(found: _Walk, model: str) -> str:
@@ -130,9 +130,9 @@ def _reads(found: _Walk, model: str) -> str:
 class _Walk:
     """The graph above a model, up to what is given."""
 
-    def __init__(self, nouns: Project, queries: Mapping[str, Query], cut: Cut) -> None:
-        self._nouns, self._queries, self._cut = nouns, queries, cut
-        self._sources = {source.table: source for source in nouns.sources}
+    def __init__(self, project: Project, queries: Mapping[str, Query], cut: Cut) -> None:
+        self._project, self._queries, self._cut = project, queries, cut
+        self._sources = {source.table: source for source in project.sources}
         self._above: dict[str, bool] = {}
         self.read: set[str] = set()
         self.landing: dict[str, tuple[str, ...]] = {}
@@ -180,7 +180,7 @@ class _Walk:
         """Describe a relation that isn't computed."""
         if name in self._sources:
             return Input(name, self.label(name), self._sources[name].columns, grows=True)
-        seed = next((seed for seed in self._nouns.seeds if seed.name == name), None)
+        seed = next((seed for seed in self._project.seeds if seed.name == name), None)
         if seed is not None:
             return Input(name, self.label(name), seed.columns, seed.grain)
         model = self._queries[name].rendered.model
@@ -190,7 +190,7 @@ class _Walk:
 
 
 def _compiled(
-    nouns: Project,
+    project: Project,
     queries: Mapping[str, Query],
     known: Mapping[str, Compiled],
     between: Iterable[str],
@@ -201,7 +201,7 @@ def _compiled(
     """Give the models as the project compiles them where they read the same, else compile them over the inputs."""
     order = list(between)
     cut = {one.name for one in inputs}
-    catalog = compiler.new_catalog(nouns)
+    catalog = compiler.new_catalog(project)
     for one in inputs:
         if one.name not in catalog.nodes and one.name in queries:
             compiler.add(catalog, queries[one.name], known.get(one.name))

@@ -28,9 +28,9 @@ def results(
         return True if all(result.status == "pass" for result in made[0]) else None
 
     # What the project is called is no part of what a test says; DuckDB, which answers, is.
-    nouns = [getattr(prepared.nouns, f.name) for f in fields(Project) if f.name not in ("root", "name", "profile")]
+    project = [getattr(prepared.project, f.name) for f in fields(Project) if f.name not in ("root", "name", "profile")]
     source = [
-        [facts(noun) for noun in nouns],
+        [facts(noun) for noun in project],
         [[test.name, test.model] for test in tests],
         _duckdb(),
     ]

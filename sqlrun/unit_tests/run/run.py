@@ -36,7 +36,7 @@ ON_SPARK = "`sqlrun test --engine spark` runs this test."
 
 
 def run(
-    nouns: Project,
+    project: Project,
     queries: Mapping[str, Query],
     tests: Iterable[tuple[UnitTest, Query]],
     *,
@@ -51,7 +51,9 @@ def run(
     `cache` knows the texts of earlier runs, and learns those of this one.
     With the engine `spark` statements and queries are run by Spark, and its answers are compared with DuckDB's too.
     """
-    runner = _Runner(nouns, queries, models, own or Queries(nouns, queries), _computer(engine), cache or Cache(None))
+    runner = _Runner(
+        project, queries, models, own or Queries(project, queries), _computer(engine), cache or Cache(None)
+    )
     try:
         for test, query in tests:
             yield runner.result(test, query)
@@ -64,16 +66,16 @@ class _Runner:
 
     def __init__(
         self,
-        nouns: Project,
+        project: Project,
         queries: Mapping[str, Query],
         models: Iterable[Compiled] | None,
         own: Queries,
         computer: Computer,
         cache: Cache,
     ) -> None:
-        self._nouns, self._own, self._computer, self._cache = nouns, own, computer, cache
-        self._known = {m.name: m for m in (_compiled(nouns, queries) if models is None else models)}
-        self._fit = binding.Fit(nouns, self._known.values(), cache)
+        self._project, self._own, self._computer, self._cache = project, own, computer, cache
+        self._known = {m.name: m for m in (_compiled(project, queries) if models is None else models)}
+        self._fit = binding.Fit(project, self._known.values(), cache)
         self.connection = connect()
         self._made: dict[object, tuple[Mapping[str, Query], Chain, Statements]] = {}
         self._shapes: dict[int, tuple[Query, str]] = {}
@@ -113,13 +115,13 @@ class _Runner:
             raise ProjectError(other)
         if not test.as_of and statements.asks_the_time():
             raise ValueError("the model asks for the tick's time: give the test an `as_of`")
-        rules = {m.name: plan.rules_of(self._nouns, m) for ms in made.landing.values() for m in ms}
+        rules = {m.name: plan.rules_of(self._project, m) for ms in made.landing.values() for m in ms}
         beside = statements.on("duckdb") if on_spark and not other else None
         return Play(Memory(self.connection, self._computer), made, statements, test, rules, beside).difference()
 
     def _on_spark_alone(self, made: Chain) -> tuple[Problem, ...]:
         """List what of a test's models DuckDB can't do; a model as the project has it is bound to its tables too."""
-        functions = self._nouns.functions
+        functions = self._project.functions
         apart = [m.query for m in made.models if not pipeline_cache.calls_alike(m.query, functions, self._cache)]
         own = [m.name for m in made.models if m.name in self._known and self._known[m.name].query is m.query]
         return spark_only.problems(apart, functions, ON_SPARK) or binding.problems(self._fit, own, ON_SPARK)
@@ -131,7 +133,7 @@ class _Runner:
         plays = bool(test.steps)
         key = (query.name, cut, plays, tuple(id(one) for one in seen.values()))
         if key not in self._made:
-            made = alone(query) if test.macro else chain(self._nouns, seen, self._known, query.name, cut, plays=plays)
+            made = alone(query) if test.macro else chain(self._project, seen, self._known, query.name, cut, plays=plays)
             source = digest([self._above(seen, query.name), sorted(cut.given), sorted(cut.lines), plays])
             self._made[key] = seen, made, Statements(made, seen, self._computer.dialect, source, self._cache.kept)
         _, made, statements = self._made[key]
@@ -140,9 +142,9 @@ class _Runner:
     def _above(self, seen: Mapping[str, Query], name: str) -> object:
         """Tell all that a model's statements come from: it, the models above it, the contracts of seeds and sources."""
         if self._contracts is None:
-            sources = [[source.table, facts(source.columns)] for source in self._nouns.sources]
-            seeds = [[seed.name, facts(seed.columns), seed.grain] for seed in self._nouns.seeds]
-            self._contracts = [sources, seeds, self._nouns.functions]
+            sources = [[source.table, facts(source.columns)] for source in self._project.sources]
+            seeds = [[seed.name, facts(seed.columns), seed.grain] for seed in self._project.seeds]
+            self._contracts = [sources, seeds, self._project.functions]
         left, found = [name], {name}
         for one in left:
             new = [ref for ref in seen[one].rendered.refs if ref in seen and ref not in found]
@@ -156,10 +158,10 @@ class _Runner:
         return self._shapes[id(query)][1]
 
 
-def _compiled(nouns: Project, queries: Mapping[str, Query]) -> Iterable[Compiled]:
+def _compiled(project: Project, queries: Mapping[str, Query]) -> Iterable[Compiled]:
     """Compile what can be kept, each model behind those that it reads."""
     graph = {name: [ref for ref in query.rendered.refs if ref in queries] for name, query in queries.items()}
-    catalog = compiler.new_catalog(nouns)
+    catalog = compiler.new_catalog(project)
     for name in TopologicalSorter(graph).static_order():
         made = None
         with suppress(ProjectError):

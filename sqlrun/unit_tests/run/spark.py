@@ -72,10 +72,10 @@ class OnSpark:
     def _collect(self, memory: Memory, text: str) -> None:
         """Run a query on Spark and keep its rows in a table of DuckDB's."""
         for name, columns in memory.columns.items():
-            for flavour in ("old", "new", "changes"):
-                if identifier(f"{name}__{flavour}", "spark") in text:
-                    weighted = [*columns, (WEIGHT, "bigint")] if flavour == "changes" else columns
-                    self._show(memory, f"{name}__{flavour}", list(weighted))
+            for row_set in ("old", "new", "changes"):
+                if identifier(f"{name}__{row_set}", "spark") in text:
+                    weighted = [*columns, (WEIGHT, "bigint")] if row_set == "changes" else columns
+                    self._show(memory, f"{name}__{row_set}", list(weighted))
         arrow = spark_views.arrow(parts.frame(self._session, text))
         memory.connection.register("_arrow", arrow)
         memory.connection.execute("create or replace temp table _spark as from _arrow")
