@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from sqlrun.source_api import SourceReader
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -181,13 +183,13 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Landing:
-    """Files of a source entering a table. `query` reads the relation `lines(value string, file string)`, one row a
-    line of text, and gives the table's columns; `file` is the path below `source`. It may be written as late as it is
-    wanted: in most looks at a source nothing lands. `checkpoint` is a folder for the engine's memory of the files that
-    it has landed. `accept_lost`: a file that was planned and is gone is left out."""
+    """A source entering a table. `query` reads the relation `lines(value string, file string)`, one row a line of
+    text, and gives the table's columns; `file` is the line's origin in `source`. It may be written as late as it is
+    wanted: in most looks at a source nothing lands. `checkpoint` is a folder for the engine's memory of the parts that
+    it has landed. `accept_lost`: a part that was planned and is gone is left out."""
 
     table: TableSpec
-    source: str
+    source: SourceReader
     checkpoint: str
     query: str | Callable[[], str]
     app_id: str
@@ -224,7 +226,7 @@ class Engine(Protocol):
         """Tell the newest version of a table; None where there is no table."""
 
     def land(self, landing: Landing) -> Written:
-        """Land every file that is new, exactly once; the version is the table's newest."""
+        """Land all that is new of the source, exactly once; the version is the table's newest."""
 
     def write(self, write: Write) -> Written:
         """Carry out one statement; raise if the table is not at `base` or another commit comes between."""

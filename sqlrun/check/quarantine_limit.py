@@ -70,8 +70,8 @@ def judged(context: TickContext, model: Compiled, change: Change) -> tuple[Check
 def _counted(context: TickContext, model: Compiled, landed: tuple[int, ...]) -> tuple[int, int, list[dict[str, Any]]]:
     """Count the lines of commits, and those that still wait in quarantine; give a few of these."""
     path, version = context.plan.tables[model.name].spec.path, context.states[model.name].version
-    feed = Relation("feed", path, landing_query.ORIGIN, "changes", commits=landed)
-    held = Relation("held", path, landing_query.ORIGIN, "new", version=version, where=QUARANTINED_ROWS)
+    feed = Relation("feed", path, landing_query.PROVENANCE, "changes", commits=landed)
+    held = Relation("held", path, landing_query.PROVENANCE, "new", version=version, where=QUARANTINED_ROWS)
     aside = (
         f"{landing_query.REASON} is not null and {quarantine_query.id_of('duckdb')} in "
         f"(select id from ({quarantine_query.queue(model.name)}) where state <> 'discarded')"
@@ -84,8 +84,8 @@ def _counted(context: TickContext, model: Compiled, landed: tuple[int, ...]) -> 
 
     (counts,) = rows(f"select count(*) as lines, count(*) filter ({aside}) as aside from feed where _weight > 0")
     few = rows(
-        f"select {landing_query.REASON} as reason, {landing_query.FILE} as file, {landing_query.RAW} as raw from feed "
-        f"where _weight > 0 and {aside} order by all limit {SAMPLES}"
+        f"select {landing_query.REASON} as reason, {landing_query.ORIGIN} as file, {landing_query.RAW} as raw "
+        f"from feed where _weight > 0 and {aside} order by all limit {SAMPLES}"
     )
     return int(counts["lines"]), int(counts["aside"]), few
 

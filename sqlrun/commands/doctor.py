@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from sqlrun.engines import checkpoint_files
 from sqlrun.engines.delta import foreign_writers
 from sqlrun.engines.delta.table_check import Found, Subject, Table
 from sqlrun.errors import EngineError, UsageError
@@ -18,6 +17,7 @@ from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.table_state import Published
 from sqlrun.report.console import Console
 from sqlrun.runtime import lock, text_table
+from sqlrun.sources import checkpoint
 
 
 def examine_warehouse(root: Path, name: str | None, repair: bool, clock: datetime) -> int:
@@ -65,7 +65,7 @@ def subjects(ledger: Ledger, published: Published | None) -> Iterator[Subject]:
     for path in sorted(there | shown.keys()):
         name = path.partition("/")[0]
         # What no reader sees is looked at for what a build may come upon: an old meaning may come back.
-        version, lands = -1, (root / checkpoint_files.checkpoint_of(path)).is_dir()
+        version, lands = -1, (root / checkpoint.path_of(path)).is_dir()
         if path in shown:
             version, lands = shown[path][1].version, bool(shown[path][1].where)
         told, project = doctor.advice(name, lands=lands), ledger.project

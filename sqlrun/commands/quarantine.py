@@ -22,6 +22,7 @@ from sqlrun.report import log_lines
 from sqlrun.report.console import Console
 from sqlrun.runtime import own_folders, text_table
 from sqlrun.runtime.disk_cache import Cache
+from sqlrun.sources import factory
 
 # The longest text of a line that a table shows; --json has all of it.
 LONGEST = 120
@@ -234,7 +235,8 @@ def _shown(
     private, name = _private(queue), queue.model.name
     ids = quarantine_query.check_ids(queue.model.query.rendered.model, prepared.workspace.suites.get(name))
     values = quarantine_queue.values(queue, [row["id"] for row in found])
-    numbers = quarantine_queue.places(Path(prepared.project.root) / source.path, found)
+    reader = factory.reader_of(prepared.project.root, source)
+    origins = reader.describe([(str(row["file"]), str(row["raw"])) for row in found])
     return [
         {
             "id": row["id"],
@@ -243,8 +245,8 @@ def _shown(
             "check_id": ids.get(row["reason"], ""),
             "tick": quarantine_queue.tick_at(entries, row["landed_at"]),
             "landed_at": row["landed_at"],
-            "file": row["file"],
-            "line": number,
+            "file": origin.part,
+            "line": origin.number,
             "lines": row["lines"],
             "raw": row["raw"] if raw or not private else None,
             "row": {
@@ -253,7 +255,7 @@ def _shown(
                 if value is not None
             },
         }
-        for row, number in zip(found, numbers, strict=True)
+        for row, origin in zip(found, origins, strict=True)
     ]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from sqlrun.engine_api import Relation
@@ -64,7 +63,9 @@ def queues(prepared: Prepared, ledger: Ledger, names: Iterable[str]) -> list[Que
         if head is not None:
             known = {column.name for column in landing_query.HIDDEN}
             own = tuple(c for c in columns if c.name not in known)
-            held = Relation("held", f"{ledger.warehouse}/{path}", (*landing_query.ORIGIN, *own), "new", version=head)
+            held = Relation(
+                "held", f"{ledger.warehouse}/{path}", (*landing_query.PROVENANCE, *own), "new", version=head
+            )
             found.append(Queue(model, path, held, edited))
     return found
 
@@ -141,20 +142,3 @@ def values(queue: Queue, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
     sql = f"select {line} as _id, {items} from held where {where} group by 1"
     rows: list[dict[str, Any]] = arrow_rows.plain(query(sql, [queue.held]))
     return {row["_id"]: {name: row[name] for name in names} for row in rows}
-
-
-def places(folder: Path, found: list[dict[str, Any]]) -> list[int | None]:
-    """Find the number of each line in its file, from 1; None where the file is gone or has changed.
-
-    Nothing in a table says it: Spark's reader of text doesn't tell.
-    """
-    numbers: dict[str, dict[str, int]] = {}
-    for name in {str(row["file"]) for row in found}:
-        try:
-            text = (folder / name).read_bytes().decode("utf-8", "replace")
-        except OSError:
-            continue
-        wanted = {row["raw"] for row in found if row["file"] == name}
-        lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-        numbers[name] = {line: n for n, line in reversed(list(enumerate(lines, 1))) if line in wanted}
-    return [numbers.get(str(row["file"]), {}).get(str(row["raw"])) for row in found]

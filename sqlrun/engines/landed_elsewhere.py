@@ -1,7 +1,7 @@
-"""A landing table whose files another engine has landed: left alone, or refused where files wait. Shell: files.
+"""What both engines' landings refuse: a table that the other engine lands, and parts that are gone. Shell: files.
 
-Each engine remembers in its own way which files it has landed. Maintaining may change engines from tick to tick;
-landing may not, since what one remembers says nothing to the other.
+Each engine remembers in its own way what it has landed. Maintaining may change engines from tick to tick; landing may
+not, since what one remembers says nothing to the other.
 """
 
 from __future__ import annotations
@@ -9,27 +9,29 @@ from __future__ import annotations
 from pathlib import Path
 
 from sqlrun.engine_api import Landing
-from sqlrun.engines import checkpoint_files, source_files
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.errors import EngineError
+from sqlrun.source_api import Positions
+from sqlrun.sources import batches, checkpoint, stream_checkpoint
+from sqlrun.sources.folder import some
 
 
 def nothing_waits(landing: Landing, engine: str) -> bool:
-    """Tell that another engine lands this table and has landed all files that are there; False where none else does.
+    """Return whether another engine lands this table and has landed all that is there; False where none else does.
 
     Raises: EngineError where files wait for the other engine.
     """
-    checkpoint = Path(landing.checkpoint)
-    other, seen = "spark", set[str]()
-    if engine == "duckdb" and (checkpoint / "metadata").exists() and not (checkpoint / "id").exists():
+    place, other = Path(landing.checkpoint), "spark"
+    if engine == "duckdb" and stream_checkpoint.began(place) and not batches.began(place):
         # Spark ends its batches in their order, and forgets old ones.
-        newest = max(checkpoint_files.numbers(checkpoint / "commits"), default=-1)
-        seen = {name for name, _, batch in source_files.spark_log(checkpoint) if batch <= newest}
-    elif engine == "spark" and (checkpoint / "id").exists() and not (checkpoint / "metadata").exists():
-        other, seen = "duckdb", _planned(landing, checkpoint)
+        newest = max(stream_checkpoint.numbers(place / stream_checkpoint.COMMITS), default=-1)
+        ended = (each for each in landing.source.streamed(landing.checkpoint) if each.batch <= newest)
+        seen: Positions = checkpoint.streamed(ended)
+    elif engine == "spark" and batches.began(place) and not stream_checkpoint.began(place):
+        other, seen = "duckdb", _planned(landing, place)
     else:
         return False
-    waiting = sorted(name for name in source_files.listed(landing.source) if name not in seen)
+    waiting = landing.source.pending(seen).parts
     if not waiting:
         return True
     raise EngineError(
@@ -40,9 +42,20 @@ def nothing_waits(landing: Landing, engine: str) -> bool:
     )
 
 
-def _planned(landing: Landing, checkpoint: Path) -> set[str]:
-    """Name the files of DuckDB's batches that the table holds."""
-    app_id = f"{landing.app_id}:{(checkpoint / 'id').read_text().strip()}"
+def _planned(landing: Landing, place: Path) -> Positions:
+    """Return the parts of DuckDB's batches that the table holds."""
+    app_id = f"{landing.app_id}:{batches.identity(place)}"
     held = delta_table.open_table(landing.table.path).transaction_version(app_id) or 0
-    plans = checkpoint_files.plans(checkpoint).items()
-    return {name for number, plan in plans if plan is not None and number <= held for name in plan["files"]}
+    plans = batches.read(place).items()
+    return batches.landed(plan for number, plan in plans if plan is not None and number <= held)
+
+
+def missing(landing: Landing, parts: list[str]) -> EngineError:
+    """Return the error that parts of a batch to land can't be found any more."""
+    them = "a file" if len(parts) == 1 else f"{len(parts):,} files"
+    name = landing.table.name
+    return EngineError(
+        f"{name} was about to land {them} of {landing.source.location} that can't be found any more: {some(parts)}. "
+        "Put back what is missing, or go on without it: sqlrun build --accept-lost-files",
+        model=name,
+    )

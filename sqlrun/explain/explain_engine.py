@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from sqlrun.engines import auto, checkpoint_files
+from sqlrun.engines import auto
 from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.stages import Stage
 from sqlrun.maintain import engine_selection
 from sqlrun.plan.engine_choice import MOST_SPILLED, too_large
 from sqlrun.plan.plan import TickPlan
 from sqlrun.project import Profile
+from sqlrun.sources import checkpoint
 
 
 def of_model(model: Compiled, target: Profile, spark_only_models: Mapping[str, str]) -> dict[str, str]:
@@ -44,9 +45,7 @@ def of_plan(
         if model.name in spark_only_models:
             found[model.name] = f"spark, as {spark_only_models[model.name]}"
         elif model.source is not None:
-            began = engine_selection.began(
-                f"{target.warehouse}/{checkpoint_files.checkpoint_of(plan.tables[model.name].path)}"
-            )
+            began = checkpoint.began(f"{target.warehouse}/{checkpoint.path_of(plan.tables[model.name].path)}")
             found[model.name] = began or _lands(target)
         else:
             text = _of_build(plan, model, target)

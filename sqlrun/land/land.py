@@ -1,14 +1,12 @@
-"""Rows of new files into the landing tables. Shell: the engine."""
+"""New lines of sources into landing tables. Shell: the engine."""
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from datetime import datetime
 from functools import cache, partial
 
 from sqlrun.engine_api import Dialect, Landing
-from sqlrun.engines import checkpoint_files, source_files
 from sqlrun.engines.delta import foreign_writers
 from sqlrun.events import StageReceipt
 from sqlrun.incremental import hidden_partitions
@@ -19,6 +17,7 @@ from sqlrun.land.drift_query import judged, refuses
 from sqlrun.maintain import engine_selection
 from sqlrun.maintain.maintain import TickContext
 from sqlrun.plan.plan import state_after
+from sqlrun.sources import checkpoint, factory
 
 
 def ahead(context: TickContext, at: datetime) -> None:
@@ -39,10 +38,9 @@ def ahead(context: TickContext, at: datetime) -> None:
 
 
 def _at_rest(context: TickContext, model: Compiled) -> bool:
-    """Tell whether files wait, and none of them was changed a moment ago: it may not be whole yet."""
-    assert model.source is not None
-    waiting = engine_selection.waiting(context, model).values()
-    return bool(waiting) and all(time.time() - (at or 0) / 1e9 >= source_files.SETTLES for _, at in waiting)
+    """Return whether parts of the source wait, and each is old enough to be complete."""
+    pending = engine_selection.pending(context, model)
+    return bool(pending.parts) and pending.settled
 
 
 def _request(context: TickContext, model: Compiled, dialect: Dialect, at: datetime) -> Landing:
@@ -50,8 +48,8 @@ def _request(context: TickContext, model: Compiled, dialect: Dialect, at: dateti
     table = context.plan.tables[model.name]
     return Landing(
         table=table.spec,
-        source=f"{context.workspace.project.root}/{model.source.path}",
-        checkpoint=f"{context.warehouse}/{checkpoint_files.checkpoint_of(table.path)}",
+        source=factory.reader_of(context.workspace.project.root, model.source),
+        checkpoint=f"{context.warehouse}/{checkpoint.path_of(table.path)}",
         query=cache(partial(_query, context, model, dialect, at)),
         app_id=f"{context.workspace.project.name}.{model.name}",
         metadata=context.metadata(),

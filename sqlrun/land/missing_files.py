@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from sqlrun.engine_api import Relation
-from sqlrun.engines import checkpoint_files, source_files
 from sqlrun.errors import EngineError
 from sqlrun.incremental.landing import query as landing_query
 from sqlrun.land.drift_query import reader_of
 from sqlrun.maintain.maintain import TickContext
+from sqlrun.source_api import Positions, SourceReader
+from sqlrun.sources import checkpoint
+from sqlrun.sources.folder import some
 
 
-def require(context: TickContext, name: str, source: str, path: str) -> None:
+def require(context: TickContext, name: str, source: SourceReader, path: str) -> None:
     """Refuse to land anew where the published table has lines of files that are gone, unless that was accepted.
 
     Raises: EngineError naming some of them.
@@ -21,12 +21,10 @@ def require(context: TickContext, name: str, source: str, path: str) -> None:
     old = published.tables.get(name) if published else None
     if old is None or old.path == path or context.accept_lost:
         return
-    present = source_files.listed(source)
-    held = Relation("held", f"{context.warehouse}/{old.path}", landing_query.ORIGIN, "new", version=old.version)
-    files = f"select distinct {landing_query.FILE} as file from held where {landing_query.FILE} is not null"
+    held = Relation("held", f"{context.warehouse}/{old.path}", landing_query.PROVENANCE, "new", version=old.version)
+    files = f"select distinct {landing_query.ORIGIN} as file from held where {landing_query.ORIGIN} is not null"
     # The table doesn't know files all of whose lines the query leaves out; the checkpoint does.
-    warehouse = Path(context.warehouse)
-    known = source_files.landed_by(warehouse / checkpoint_files.checkpoint_of(old.path))
+    known = set(_landed(context, source, old.path))
     try:
         known |= {str(row["file"]) for row in reader_of(context).query(files, (held,)).to_pylist()}
     except EngineError as error:
@@ -38,12 +36,16 @@ def require(context: TickContext, name: str, source: str, path: str) -> None:
                 model=name,
             ) from error
     # An earlier tick may have landed some into the new table, without being published.
-    lost = sorted(known - present.keys() - source_files.landed_by(warehouse / checkpoint_files.checkpoint_of(path)))
+    lost = source.missing(known - _landed(context, source, path).keys())
     if lost:
         them = "a file" if len(lost) == 1 else f"{len(lost):,} files"
         raise EngineError(
-            f"{name} is to be landed anew, but {them} that the published table was made of can't be found in {source}: "
-            f"{source_files.some(lost)}. Their lines would be lost. Put back what is missing, undo the edit, or build "
-            "without it: sqlrun build --accept-lost-files",
+            f"{name} is to be landed anew, but {them} that the published table was made of can't be found in "
+            f"{source.location}: {some(lost)}. Their lines would be lost. Put back what is missing, undo the edit, or "
+            "build without it: sqlrun build --accept-lost-files",
             model=name,
         )
+
+
+def _landed(context: TickContext, source: SourceReader, path: str) -> Positions:
+    return checkpoint.landed(source, f"{context.warehouse}/{checkpoint.path_of(path)}")

@@ -69,12 +69,12 @@ def text(value: str) -> str:
 def id_of(dialect: Dialect) -> str:
     """Write a line's id: the same for the same text of the same file, whenever and by whichever engine it landed."""
     newline = "chr(10)" if dialect == "duckdb" else "char(10)"
-    return f"substr(md5(concat({landing_query.FILE}, {newline}, {landing_query.RAW})), 1, {ID_LENGTH})"
+    return f"substr(md5(concat({landing_query.ORIGIN}, {newline}, {landing_query.RAW})), 1, {ID_LENGTH})"
 
 
 def held(dialect: Dialect = "duckdb") -> str:
     """Write the query of the lines that lie in quarantine, over `held`; `lines` are equal ones of one file."""
-    reason, raw, file, at = landing_query.REASON, landing_query.RAW, landing_query.FILE, landing_query.LANDED_AT
+    reason, raw, file, at = landing_query.REASON, landing_query.RAW, landing_query.ORIGIN, landing_query.LANDED_AT
     return (
         f"select {id_of(dialect)} as id, min({reason}) as reason, min({raw}) as raw, min({file}) as file, "
         f"min({at}) as landed_at, count(*) as lines from held where {reason} is not null group by 1"

@@ -9,7 +9,6 @@ from __future__ import annotations
 from datetime import datetime
 
 from sqlrun.engine_api import Relation
-from sqlrun.engines import source_files
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.errors import EngineError
 from sqlrun.incremental.compile import Compiled
@@ -19,11 +18,12 @@ from sqlrun.land import quarantine_log, quarantine_query
 from sqlrun.land.drift_query import reader_of
 from sqlrun.maintain.maintain import TickContext
 from sqlrun.publish.environment_paths import owner
+from sqlrun.source_api import SourceReader
 
 LOST = "its file is gone, and the source was landed anew without it"
 
 
-def write_down(context: TickContext, model: Compiled, source: str, version: int, at: datetime) -> None:
+def write_down(context: TickContext, model: Compiled, source: SourceReader, version: int, at: datetime) -> None:
     """Compare the published table's quarantine with that of the table that takes its place, built or promoted, once.
 
     Lines that are to be replayed are left to the replay; lost ones are discarded, to be replayed or not.
@@ -42,14 +42,16 @@ def write_down(context: TickContext, model: Compiled, source: str, version: int,
     )
     sql, book = quarantine_log.about(context.warehouse, context.plan.env, sql)
     try:
-        held = Relation("held", path, landing_query.ORIGIN, "new", version=delta_table.head(path) or 0)
-        fresh = Relation("fresh", table.spec.path, landing_query.ORIGIN, "new", version=version, where=QUARANTINED_ROWS)
+        held = Relation("held", path, landing_query.PROVENANCE, "new", version=delta_table.head(path) or 0)
+        fresh = Relation(
+            "fresh", table.spec.path, landing_query.PROVENANCE, "new", version=version, where=QUARANTINED_ROWS
+        )
         left = reader_of(context).query(sql, (held, fresh, *book)).to_pylist()
     except EngineError:
         return  # the table is landed anew because it is torn: nobody knows what has waited there
-    present = source_files.listed(source).keys() if left else ()
-    lost = [row for row in left if row["file"] not in present]
-    came = [row for row in left if row["file"] in present and row["state"] == "waiting"]
+    missing = set(source.missing({row["file"] for row in left}))
+    lost = [row for row in left if row["file"] in missing]
+    came = [row for row in left if row["file"] not in missing and row["state"] == "waiting"]
     number, rows = context.plan.number, []
     for kind, lines, said in (
         (quarantine_query.LANDED, came, {"outcome": quarantine_query.ANEW}),

@@ -69,7 +69,7 @@ def _write(
     at: datetime,
     dialect: Dialect,
 ) -> Write:
-    held = Relation("held", table.spec.path, landing_query.ORIGIN, "new", version=base, where=QUARANTINED_ROWS)
+    held = Relation("held", table.spec.path, landing_query.PROVENANCE, "new", version=base, where=QUARANTINED_ROWS)
     metadata = {**context.metadata(), "sqlrun.replay": ",".join(events)}
     app_id = f"{context.plan.app_id(context.workspace.project.name, table.path)}:replay"
     statement = merge(context, model, events, dialect, at)
@@ -85,7 +85,12 @@ def merge(context: TickContext, model: Compiled, events: Iterable[str], dialect:
     assert model.source is not None
     rules = context.workspace.rules.get(model.name, ())
     query = landing_query.query(model.own, model.source, rules, dialect, at, with_text=True)
-    file, raw, reason, landed_at = landing_query.FILE, landing_query.RAW, landing_query.REASON, landing_query.LANDED_AT
+    file, raw, reason, landed_at = (
+        landing_query.ORIGIN,
+        landing_query.RAW,
+        landing_query.REASON,
+        landing_query.LANDED_AT,
+    )
     key = (file, raw)
     others = [c.name for c in stored_columns(model.own) if c.name not in key]
     items = ", ".join(f"q.{identifier(name, dialect)} as {identifier(name, dialect)}" for name in others)
@@ -123,7 +128,12 @@ def _outcomes(
 ) -> list[dict[str, Any]]:
     """Read off the table what became of each line that was asked for: a row for each request."""
     held = Relation(
-        "held", table.spec.path, landing_query.ORIGIN, "new", version=version, where=f"{landing_query.RAW} is not null"
+        "held",
+        table.spec.path,
+        landing_query.PROVENANCE,
+        "new",
+        version=version,
+        where=f"{landing_query.RAW} is not null",
     )
     book = quarantine_log.relation(context.warehouse, context.plan.env)
     events = ", ".join(string(event, "duckdb") for event in sorted({row["event"] for row in asked}))
@@ -158,7 +168,7 @@ def _told(name: str, found: list[dict[str, Any]]) -> str:
 def waiting(context: TickContext, model: Compiled) -> int:
     """Count the lines of a landing table that wait, in a tick that has landed."""
     path, version = context.plan.tables[model.name].spec.path, context.states[model.name].version
-    held = Relation("held", path, landing_query.ORIGIN, "new", version=version, where=QUARANTINED_ROWS)
+    held = Relation("held", path, landing_query.PROVENANCE, "new", version=version, where=QUARANTINED_ROWS)
     sql = f"select coalesce(sum(lines), 0) as n from ({quarantine_query.queue(model.name)}) where state = 'waiting'"
     sql, book = quarantine_log.about(context.warehouse, context.plan.env, sql)
     (row,) = reader_of(context).query(sql, (held, *book)).to_pylist()

@@ -36,7 +36,7 @@ TOTALS = (
     f"    count(*) filter (where contains({landing_query.REASON}, '{MISFIT}')) as misfits\nfrom feed"
 )
 LACKING = (
-    f"select {landing_query.ABSENT} as names, count(*) as lines, min({landing_query.FILE}) as file from feed\n"
+    f"select {landing_query.ABSENT} as names, count(*) as lines, min({landing_query.ORIGIN}) as file from feed\n"
     f"where {landing_query.ABSENT} is not null group by 1 order by 1"
 )
 
@@ -61,7 +61,7 @@ def new_fields() -> str:
     """Write the query that counts the rescued fields by name and kind of value."""
     fields = f"try_cast(try_cast({landing_query.RESCUED} as json) as map(varchar, json))"
     cells = (
-        f"select unnest(map_entries({fields})) as cell, {landing_query.FILE} as file\n"
+        f"select unnest(map_entries({fields})) as cell, {landing_query.ORIGIN} as file\n"
         f"    from feed where {landing_query.RESCUED} is not null"
     )
     return _kinds(f"select cell.key as field, cell.value as value, file from ({cells})", texts=False)
@@ -71,7 +71,7 @@ def misfits() -> str:
     """Write the query that counts the values that were not of their type, by column and kind of value."""
     cells = (
         f"select split_part({landing_query.REASON}, '{MISFIT}', 1) as field,"
-        f" {landing_query.RAW} as raw, {landing_query.FILE} as file\n"
+        f" {landing_query.RAW} as raw, {landing_query.ORIGIN} as file\n"
         f"    from feed where contains({landing_query.REASON}, '{MISFIT}')"
     )
     value = "try_cast(try_cast(raw as json) as map(varchar, json))[field]"

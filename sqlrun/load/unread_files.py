@@ -16,6 +16,7 @@ from sqlrun.errors import Place, Problem
 from sqlrun.load.folder import Folder
 from sqlrun.load.yaml_reader import listed
 from sqlrun.project import Source
+from sqlrun.sources import folder as source_folder
 
 SUFFIXES: Mapping[str, tuple[str, ...]] = {
     "models": (".sql", ".yml"),
@@ -126,16 +127,10 @@ def _tests(room: Path) -> Iterator[Path]:
 
 def in_sources(root: Path, sources: Iterable[Source]) -> dict[str, tuple[str, ...]]:
     """List what lies in sources' folders and doesn't land, by the folder."""
-    from sqlrun.load.source_file_names import is_source_file  # it loads sqlglot, which a project without sources spares
-
     found: dict[str, tuple[str, ...]] = {}
     for path in dict.fromkeys(source.path for source in sources):
         with suppress(OSError):
-            names = sorted(
-                entry.name + ("/" if Path(entry.path).is_dir() else "")
-                for entry in os.scandir(root / path)
-                if not is_source_file(entry) and not _unfinished(entry.name)
-            )
+            names = [name for name in source_folder.unread(str(root / path)) if not _unfinished(name)]
             if names:
                 found[path] = tuple(names)
     return found

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from sqlrun.engine_api import Relation
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.incremental.compile import Compiled
-from sqlrun.incremental.landing.query import FILE, HIDDEN, ORIGIN, QUARANTINED_ROWS, REASON, RESCUED
+from sqlrun.incremental.landing.query import HIDDEN, ORIGIN, PROVENANCE, QUARANTINED_ROWS, REASON, RESCUED
 from sqlrun.maintain import row_hash
 from sqlrun.maintain.checksums import BITS, Checksum
 from sqlrun.maintain.maintain import TickContext
@@ -105,7 +105,7 @@ def _all(
     if table.where:
         items.append(f"({table.where}) as {identifier(SHOWN, dialect)}")
     if model.source is not None:
-        items += [REASON, FILE, RESCUED]
+        items += [REASON, ORIGIN, RESCUED]
     if table.state is not None and table.state.checksum:
         number = row_hash.number(table.spec.columns, dialect)
         items.append(f"cast({number} as bigint) as {identifier(NUMBER, dialect)}")
@@ -126,9 +126,9 @@ def _parted(found: pa.Table, public: list[str], commits: tuple[int, ...]) -> Cha
         rows = rows.filter(came)
     held = rows if rows.num_rows <= LARGE else None
     change = Change(commits, held, rows.num_rows, added=_added(found), grew=grew)
-    if FILE not in found.column_names:
+    if ORIGIN not in found.column_names:
         return change
-    files, rescued = pc.count_distinct(found.column(FILE)).as_py(), found.column(RESCUED)
+    files, rescued = pc.count_distinct(found.column(ORIGIN)).as_py(), found.column(RESCUED)
     return replace(change, aside=_aside(found), files=files, rescued=len(rescued) - rescued.null_count)
 
 
@@ -170,10 +170,10 @@ def _one_by_one(context: TickContext, model: Compiled, commits: tuple[int, ...])
         change = Change(commits, None, int(counted["n"]))
     if model.source is None:
         return change
-    origin = replace(shown, columns=ORIGIN[:1], where=QUARANTINED_ROWS)
+    origin = replace(shown, columns=PROVENANCE[:1], where=QUARANTINED_ROWS)
     sql = f"select {REASON} as reason, sum({WEIGHT}) as n from feed group by {REASON} having sum({WEIGHT}) > 0"
     aside = tuple(sorted((str(row["reason"]), int(row["n"])) for row in ask(sql, (origin,)).to_pylist()))
-    landed = replace(shown, columns=tuple(column for column in HIDDEN if column.name in (FILE, RESCUED)), where="")
-    sql = f"select count(distinct {FILE}) as files, count({RESCUED}) as rescued from feed"
+    landed = replace(shown, columns=tuple(column for column in HIDDEN if column.name in (ORIGIN, RESCUED)), where="")
+    sql = f"select count(distinct {ORIGIN}) as files, count({RESCUED}) as rescued from feed"
     (counted,) = ask(sql, (landed,)).to_pylist()
     return replace(change, aside=aside, files=int(counted["files"]), rescued=int(counted["rescued"]))

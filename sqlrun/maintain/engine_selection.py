@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlrun.engine_api import Engine
-from sqlrun.engines import checkpoint_files, source_files
 from sqlrun.engines.auto import AutoEngine
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.errors import EngineError, UnsuitedError
@@ -21,6 +19,8 @@ from sqlrun.incremental.stages import Stage
 from sqlrun.incremental.statements import Tick
 from sqlrun.plan.engine_choice import too_large
 from sqlrun.plan.strategy_cost import FEW, USUAL
+from sqlrun.source_api import Pending
+from sqlrun.sources import checkpoint, factory
 
 if TYPE_CHECKING:
     from sqlrun.maintain.maintain import TickContext
@@ -93,18 +93,12 @@ def of_landing(context: TickContext, model: Compiled) -> Turn:
         return Turn(engine)
     if model.name in engine.spark_only_models:
         return Turn(engine.spark, f"{model.name} is landed by Spark: {engine.spark_only_models[model.name]}")
-    return Turn(engine.spark if (began(_checkpoint(context, model)) or engine.lands) == "spark" else engine.duckdb)
+    lands = checkpoint.began(_checkpoint(context, model)) or engine.lands
+    return Turn(engine.spark if lands == "spark" else engine.duckdb)
 
 
 def _checkpoint(context: TickContext, model: Compiled) -> str:
-    return f"{context.warehouse}/{checkpoint_files.checkpoint_of(context.plan.tables[model.name].path)}"
-
-
-def began(checkpoint: str) -> str:
-    """Tell which engine's memory of landed files lies in a checkpoint; "" for neither's."""
-    if (Path(checkpoint) / "id").exists():
-        return "duckdb"
-    return "spark" if (Path(checkpoint) / "metadata").exists() else ""
+    return f"{context.warehouse}/{checkpoint.path_of(context.plan.tables[model.name].path)}"
 
 
 def prestart_spark(context: TickContext) -> None:
@@ -137,7 +131,7 @@ def _is_needed(context: TickContext, engine: AutoEngine, models: Iterable[Compil
 
 def _waits(context: TickContext, model: Compiled) -> bool:
     try:
-        return bool(waiting(context, model))
+        return bool(pending(context, model).parts)
     except (EngineError, OSError):
         return False  # landing it says what is wrong
 
@@ -149,9 +143,8 @@ def _has_landed(context: TickContext, model: Compiled) -> bool:
     return table.state is not None and head is not None and head > table.state.version
 
 
-def waiting(context: TickContext, model: Compiled) -> dict[str, source_files.Stat]:
-    """List the files of a model's source that have not landed."""
+def pending(context: TickContext, model: Compiled) -> Pending:
+    """Return what of a model's source has not landed."""
     assert model.source is not None
-    present = source_files.listed(f"{context.workspace.project.root}/{model.source.path}")
-    landed_files = source_files.landed_by(Path(_checkpoint(context, model)))
-    return {name: stat for name, stat in present.items() if name not in landed_files}
+    reader = factory.reader_of(context.workspace.project.root, model.source)
+    return reader.pending(checkpoint.landed(reader, _checkpoint(context, model)))

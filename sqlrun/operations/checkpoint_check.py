@@ -8,26 +8,26 @@ the files that come after it are landed again.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import unquote, urlparse
 
-from sqlrun.engines.checkpoint_files import IDENTITY, checkpoint_of, plans
 from sqlrun.engines.delta import log_faults
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.delta.log_faults import Finding
 from sqlrun.engines.delta.table_check import Found, Subject
-from sqlrun.runtime.text_lines import text_lines
-
-FOLDERS = ("commits", "offsets", "sources/0")
+from sqlrun.runtime import hadoop_checksums
+from sqlrun.sources import batches, stream_checkpoint
+from sqlrun.sources.checkpoint import path_of
+from sqlrun.sources.stream_checkpoint import COMMITS, FOLDERS, IDENTITY, LOG, METADATA, OFFSETS
 
 
 def examine(warehouse: str, subject: Subject, found: Found, project: str) -> Found:
     """Look at a landing's checkpoint; what of it and of its table has to go is added to what was found."""
-    checkpoint = Path(warehouse) / checkpoint_of(subject.path)
+    checkpoint = Path(warehouse) / path_of(subject.path)
     if found.refused:
         return found
-    if any((checkpoint / name).exists() for name in ("metadata", *FOLDERS)):
+    if any((checkpoint / name).exists() for name in (METADATA, *FOLDERS)):
         _Stream(warehouse, subject, found, checkpoint).examine()
     elif checkpoint.is_dir():
         _plans(warehouse, subject, found, checkpoint, project)
@@ -37,15 +37,15 @@ def examine(warehouse: str, subject: Subject, found: Found, project: str) -> Fou
 def _plans(warehouse: str, subject: Subject, found: Found, checkpoint: Path, project: str) -> None:
     """Set aside DuckDB's plans from the first torn or missing one on, where the table holds none of them."""
     head = found.log.head if found.first is None else found.first - 1
-    file, place = checkpoint / "id", checkpoint_of(subject.path)
-    name = file.read_text().strip() if file.exists() else ""
+    place, name = path_of(subject.path), batches.identity(checkpoint)
     if not name:
-        if file.exists() and head <= 0:
-            found.findings.append(Finding(subject.name, f"{place}/id", "is of zero length", True))
-            found.moves.append(f"{place}/id")
+        if batches.began(checkpoint) and head <= 0:
+            file = f"{place}/{batches.IDENTITY}"
+            found.findings.append(Finding(subject.name, file, "is of zero length", True))
+            found.moves.append(file)
         return
-    known = plans(checkpoint)
-    bad = log_faults.plans_fault(known)
+    known = batches.read(checkpoint)
+    bad = batches.first_fault(known)
     if bad is None:
         return
     held = 0
@@ -55,10 +55,10 @@ def _plans(warehouse: str, subject: Subject, found: Found, checkpoint: Path, pro
     what = "is torn" if bad in known else "is missing"
     aside = bad > held
     found.findings.append(
-        Finding(subject.name, f"{place}/batches/{bad}.json", what, aside, "" if aside else subject.advice)
+        Finding(subject.name, f"{place}/{batches.name_of(bad)}", what, aside, "" if aside else subject.advice)
     )
     if aside:
-        found.moves += [f"{place}/batches/{n}.json" for n in sorted(known, reverse=True) if n >= bad]
+        found.moves += [f"{place}/{batches.name_of(n)}" for n in sorted(known, reverse=True) if n >= bad]
 
 
 @dataclass(slots=True)
@@ -95,7 +95,7 @@ class _Stream:
 
     def _query(self) -> str | None:
         try:
-            return str(json.loads((self.checkpoint / "metadata").read_text())["id"])
+            return stream_checkpoint.query_id(self.checkpoint)
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
@@ -117,8 +117,8 @@ class _Stream:
         """Find a file newer than what was published that is not whole, or says otherwise than the table."""
         if self.found.first is not None:
             return "offsets", "tells of batches that the table has lost"
-        offsets, commits = self._numbers("offsets"), self._numbers("commits")
-        for folder, numbers, least in (("offsets", offsets, 2), ("commits", commits, 1)):
+        offsets, commits = self._numbers(OFFSETS), self._numbers(COMMITS)
+        for folder, numbers, least in ((OFFSETS, offsets, 2), (COMMITS, commits, 1)):
             for number in (n for n in numbers if n > published):
                 if what := self._torn(folder, str(number), least):
                     return f"{folder}/{number}", what
@@ -138,18 +138,18 @@ class _Stream:
 
     def _source_fault(self, published: int, planned: int) -> tuple[str, str] | None:
         """Find a list of files, newer than what was published, that is torn, or that a planned batch lacks."""
-        logs = log_faults.source_logs(self.names.get("sources/0", ()))
+        logs = stream_checkpoint.source_logs(self.names.get(LOG, ()))
         for number, name in logs.items():
-            if number > published and (what := self._torn("sources/0", name, 0)):
-                return f"sources/0/{name}", what
+            if number > published and (what := self._torn(LOG, name, 0)):
+                return f"{LOG}/{name}", what
         missing = [number for number in range(published + 1, planned + 1) if number not in logs]
-        return (f"sources/0/{missing[0]}", "is missing") if missing else None
+        return (f"{LOG}/{missing[0]}", "is missing") if missing else None
 
     def _torn(self, folder: str, name: str, least: int) -> str:
         data = (self.checkpoint / folder / name).read_bytes()
-        fault = log_faults.stream_fault(data.decode("utf-8", "replace"), least)
+        fault = stream_checkpoint.fault(data.decode("utf-8", "replace"), least)
         checksum = self.checkpoint / folder / f".{name}.crc"
-        if not fault and checksum.exists() and not log_faults.checksum_fits(data, checksum.read_bytes()):
+        if not fault and checksum.exists() and not hadoop_checksums.fits(data, checksum.read_bytes()):
             return "is not what its checksum says"
         # A list of files that lost its last lines is a list of files: where there are checksums, each has one.
         if not fault and not checksum.exists() and any(n.endswith(".crc") for n in self.names[folder]):
@@ -159,14 +159,14 @@ class _Stream:
     def _reached(self, batch: int) -> int:
         """Tell the newest number of the source's log that a batch has read."""
         try:
-            last = (self.checkpoint / "offsets" / str(batch)).read_text().strip().split("\n")[-1]
+            last = (self.checkpoint / OFFSETS / str(batch)).read_text().strip().split("\n")[-1]
             return int(json.loads(last)["logOffset"])
         except (OSError, ValueError, KeyError, TypeError):
             return batch
 
     def _back(self, batch: int, file: str, what: str) -> None:
         """Take table and checkpoint back to a batch: what comes after it is landed again."""
-        place, path = checkpoint_of(self.subject.path), self.subject.path
+        place, path = path_of(self.subject.path), self.subject.path
         reached = self._reached(batch)
         gone = self._lost(reached)
         aside = not gone
@@ -189,37 +189,36 @@ class _Stream:
         if batch < 0:
             self.found.moves.append(place)
             return
-        for folder, limit in (("commits", batch), ("offsets", batch), ("sources/0", reached)):
+        for folder, limit in ((COMMITS, batch), (OFFSETS, batch), (LOG, reached)):
             for name in sorted(self.names.get(folder, ()), key=_number, reverse=True):
                 if _number(name) > limit:
                     self.found.moves.append(f"{place}/{folder}/{name}")
 
     def _lost(self, reached: int) -> str:
         """Say what a way back would lack: the published batches' own log, or files that would be landed again."""
-        logs = log_faults.source_logs(self.names.get("sources/0", ()))
+        logs = stream_checkpoint.source_logs(self.names.get(LOG, ()))
         first = max((n for n, name in logs.items() if n <= reached and name.endswith(".compact")), default=0)
         for number in range(first, reached + 1):
             if number not in logs:
                 return f"its log of files lacks {number}"
-        landed = {path for number, name in logs.items() if number <= reached for path in self._paths(name)}
-        for path in (path for number, name in logs.items() if number > reached for path in self._paths(name)):
+        landed = self._paths(name for number, name in logs.items() if number <= reached)
+        for path in self._paths(name for number, name in logs.items() if number > reached):
             if path not in landed and not Path(path).exists():
                 return f"{path}, which would have to be landed again, is gone"
         return ""
 
-    def _paths(self, log: str) -> list[str]:
-        lines = text_lines((self.checkpoint / "sources" / "0" / log).read_text("utf-8", "replace"))[1:]
-        return [path for path in map(_path, lines) if path]
+    def _paths(self, logs: Iterable[str]) -> dict[str, None]:
+        return {path: None for name in logs for path in stream_checkpoint.paths(self.checkpoint, name)}
 
     def _orphans(self) -> None:
         """Set aside checksums whose file is gone: Spark takes them for another query's."""
-        place = checkpoint_of(self.subject.path)
+        place = path_of(self.subject.path)
         for folder, names in self.names.items():
             loose = [name for name in names if log_faults.UNFINISHED.fullmatch(name)]
             for name in sorted({*log_faults.orphan_checksums(names), *loose}):
                 self._left(f"{place}/{folder}/{name}", "is left over")
-        checksum, metadata = self.checkpoint / ".metadata.crc", self.checkpoint / "metadata"
-        if checksum.exists() and not log_faults.checksum_fits(metadata.read_bytes(), checksum.read_bytes()):
+        checksum, metadata = self.checkpoint / ".metadata.crc", self.checkpoint / METADATA
+        if checksum.exists() and not hadoop_checksums.fits(metadata.read_bytes(), checksum.read_bytes()):
             self._left(f"{place}/{checksum.name}", "is not whole")
 
     def _left(self, path: str, what: str) -> None:
@@ -232,12 +231,3 @@ def _number(name: str) -> int:
     """Read the number in a checkpoint file's name, its checksum's or its unfinished one's; -1: it has none."""
     digits = name.lstrip(".").partition(".")[0]
     return int(digits) if digits.isdigit() else -1
-
-
-def _path(line: str) -> str:
-    """Read a local file's path from a line of a source's log; "" where it says none."""
-    try:
-        url = urlparse(json.loads(line)["path"])
-    except (ValueError, KeyError, TypeError):
-        return ""
-    return unquote(url.path) if url.scheme in ("", "file") else ""

@@ -13,7 +13,6 @@ from datetime import datetime, timedelta, timezone
 from functools import partial
 from pathlib import Path
 
-from sqlrun.engines import checkpoint_files
 from sqlrun.engines.delta import foreign_commits, foreign_writers
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.delta import vacuum as delta_vacuum
@@ -24,6 +23,7 @@ from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.reader import nothing_published
 from sqlrun.publish.table_state import Published, TableState
 from sqlrun.runtime import lock
+from sqlrun.sources import checkpoint
 from sqlrun.system_tables import check_results, measures, receipts
 
 # A reader that opened a table before its tick was replaced may still be at work.
@@ -187,7 +187,7 @@ def drop_table(warehouse: str, path: str, assert_lock_held: Callable[[], None] =
     """Delete a table and its landing's checkpoint: with one of them alone, landing again would be refused."""
     assert_lock_held()
     shutil.rmtree(f"{warehouse}/{path}")
-    shutil.rmtree(f"{warehouse}/{checkpoint_files.checkpoint_of(path)}", ignore_errors=True)
+    shutil.rmtree(f"{warehouse}/{checkpoint.path_of(path)}", ignore_errors=True)
     parent = Path(warehouse) / Path(path).parent
     if not any(parent.iterdir()):
         parent.rmdir()

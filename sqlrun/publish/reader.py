@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 QUARANTINE, RESCUED = "__quarantine", "__rescued"
 # Parts of a landing table that have names of their own: the hidden columns that they show, and which rows.
 PARTS = (
-    (QUARANTINE, landing_query.ORIGIN, QUARANTINED_ROWS),
+    (QUARANTINE, landing_query.PROVENANCE, QUARANTINED_ROWS),
     (
         RESCUED,
-        (StoredColumn(landing_query.RESCUED, "string"), *landing_query.ORIGIN[2:]),
+        (StoredColumn(landing_query.RESCUED, "string"), *landing_query.PROVENANCE[2:]),
         f"{landing_query.RESCUED} is not null",
     ),
 )

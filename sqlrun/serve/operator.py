@@ -17,7 +17,7 @@ from sqlrun.check.samples import MASK
 from sqlrun.engine_api import Relation
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.duckdb.engine import DuckDBEngine
-from sqlrun.incremental.landing.query import FILE, LANDED_AT, RAW, REASON
+from sqlrun.incremental.landing.query import LANDED_AT, ORIGIN, RAW, REASON
 from sqlrun.outcome import BLOCKING, Outcome, listed
 from sqlrun.project import Project
 from sqlrun.publish.ledger import Ledger
@@ -159,7 +159,7 @@ class Operations:
             sql = f"""
                 select coalesce({REASON}, '') as reason, count(*) as lines, min({LANDED_AT}) as first_landed,
                     max({LANDED_AT}) as last_landed, max_by({RAW}, {LANDED_AT}, {SAMPLES}) as samples,
-                    max_by({FILE}, {LANDED_AT}) as last_file
+                    max_by({ORIGIN}, {LANDED_AT}) as last_file
                 from "{book.name}" group by 1 order by lines desc, reason limit {REASONS}"""
             for row in self._engine.query(sql, (book,)).to_pylist():
                 samples = [self._masked(text) for text in row.pop("samples") or ()]

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sqlrun.engines.checkpoint_files import IDENTITY
+from sqlrun.sources.stream_checkpoint import IDENTITY
 
 ENGINE = "sqlrun.engines.duckdb.engine:DuckDBEngine"
 SPARK = "sqlrun.engines.spark.engine:SparkEngine"

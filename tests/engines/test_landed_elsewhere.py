@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from sqlrun.engine_api import Landing, TableSpec
-from sqlrun.engines import checkpoint_files
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.engines.landed_elsewhere import nothing_waits
 from sqlrun.engines.spark.engine import SparkEngine
 from sqlrun.errors import EngineError
 from sqlrun.plan.plan import tick_plan
+from sqlrun.sources.checkpoint import path_of
+from sqlrun.sources.folder import Folder
 from tests.run.test_machine import project
 from tests.support.projects import Site
 from tests.support.script import FIVE, START
@@ -46,13 +47,13 @@ def test_a_stream_of_spark_that_never_ended_a_batch_is_told_as_one(tmp_path: Pat
     site = Site(project(tmp_path / "shops"), DuckDBEngine())
     site.write("0.jsonl", [LINE % "a"])
     plan = tick_plan(site.prepared.workspace, site.warehouse, None, 1, START, ("stg_lines",), False)
-    checkpoint = Path(site.warehouse) / checkpoint_files.checkpoint_of(plan.tables["stg_lines"].path)
+    checkpoint = Path(site.warehouse) / path_of(plan.tables["stg_lines"].path)
     (checkpoint / "sources" / "0").mkdir(parents=True)
     (checkpoint / "metadata").write_text('{"id": "a"}')
     entry = {"path": (site.orders / "0.jsonl").as_uri(), "timestamp": 0, "batchId": 0}
     (checkpoint / "sources" / "0" / "0").write_text(f"v1\n{json.dumps(entry)}")
     spec = TableSpec("stg_lines", plan.tables["stg_lines"].spec.path, plan.tables["stg_lines"].spec.columns)
-    request = Landing(spec, str(site.orders), str(checkpoint), "", "app")
+    request = Landing(spec, Folder(str(site.orders)), str(checkpoint), "", "app")
 
     with pytest.raises(EngineError, match="landed by the engine spark, and 1 of its source's files wait"):
         nothing_waits(request, "duckdb")

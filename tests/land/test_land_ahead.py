@@ -13,7 +13,6 @@ from unittest import mock
 
 import pytest
 
-from sqlrun.engines import source_files
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import EngineError, LockedError
 from sqlrun.events import NodeResult, TickResult
@@ -22,6 +21,7 @@ from sqlrun.project import Profile
 from sqlrun.report.console import Console
 from sqlrun.run import session as ticking
 from sqlrun.run.session import Session
+from sqlrun.sources import folder as source_folder
 from tests.support import shops
 from tests.support.projects import Site, now
 from tests.support.script import FIVE, START
@@ -39,7 +39,7 @@ def site(tmp_path: Path) -> Site:
     return made
 
 
-def send(site: Site, name: str, *ids: str, age: float = source_files.SETTLES, shop: str = "ada") -> None:
+def send(site: Site, name: str, *ids: str, age: float = source_folder.SETTLES, shop: str = "ada") -> None:
     """Let a file arrive that was written so many seconds ago."""
     shops.send(site, name, *(shops.sale(each, shop) for each in ids))
     at = time.time() - age

@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 
 from sqlrun.engine_api import Landing, TableSpec
-from sqlrun.engines import source_files
 from sqlrun.engines.duckdb import landing as duckdb_landing
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.engines.spark import landing as spark_landing
 from sqlrun.errors import EngineError
 from sqlrun.events import TickResult
 from sqlrun.run.tick import Request, tick
+from sqlrun.sources import batches as planned_batches
+from sqlrun.sources import folder as source_folder
 from tests.support import broken
 from tests.support.projects import Site
 from tests.support.script import FIVE, START
@@ -106,7 +107,7 @@ def test_a_file_that_is_rewritten_after_landing_is_told(site: Site, same_size: b
 
 def test_folded_batches_remember_the_files_state(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a change is noticed however long ago it landed."""
-    monkeypatch.setattr(duckdb_landing, "KEEP", 1)
+    monkeypatch.setattr(planned_batches, "KEEP", 1)
     send(site, "2.jsonl", "d")
     assert told(build(site)) == ""
     os.utime(site.orders / "0.jsonl", ns=(1, 1))
@@ -177,7 +178,7 @@ def test_a_half_written_file_is_left_for_the_next_tick(site: Site) -> None:
     assert told(build(site, 2)) == "" and ids(site) == "abcde"
 
     (site.orders / "3.jsonl").write_text('{"id": "f"}')
-    old = time.time() - source_files.SETTLES - 1
+    old = time.time() - source_folder.SETTLES - 1
     os.utime(site.orders / "3.jsonl", (old, old))
     assert told(build(site, 3)) == "" and ids(site) == "abcdef"
 
@@ -240,10 +241,10 @@ def test_a_file_that_is_put_back_lands(site: Site, monkeypatch: pytest.MonkeyPat
 def test_a_file_that_changes_while_it_is_read_is_not_taken(tmp_path: Path) -> None:
     """The bytes that were read and the state of the file belong together."""
     (tmp_path / "a.jsonl").write_text("{}\n")
-    stat = source_files.listed(str(tmp_path))["a.jsonl"]
-    assert source_files.read_whole(str(tmp_path), "a.jsonl", stat) == b"{}\n"
+    stat = source_folder.listed(str(tmp_path))["a.jsonl"]
+    assert source_folder.read_whole(str(tmp_path), "a.jsonl", stat) == b"{}\n"
     (tmp_path / "a.jsonl").write_text("{}\n{}\n")
-    assert source_files.read_whole(str(tmp_path), "a.jsonl", stat) is None
+    assert source_folder.read_whole(str(tmp_path), "a.jsonl", stat) is None
 
 
 def spark_landing_of(folder: Path, batch: int, *files: str, accept: bool = False) -> Landing:
@@ -259,7 +260,9 @@ def spark_landing_of(folder: Path, batch: int, *files: str, accept: bool = False
     log = "\n".join(["v1", *(json.dumps(entry) for entry in entries)])
     (folder / "checkpoint" / "sources" / "0" / str(batch)).write_text(log)
     table = TableSpec("stg", str(folder / "table"), ())
-    return Landing(table, str(folder / "data"), str(folder / "checkpoint"), "", "app", accept_lost=accept)
+    return Landing(
+        table, source_folder.Folder(str(folder / "data")), str(folder / "checkpoint"), "", "app", accept_lost=accept
+    )
 
 
 def test_spark_knows_a_changed_file_by_its_time(tmp_path: Path) -> None:
@@ -269,10 +272,10 @@ def test_spark_knows_a_changed_file_by_its_time(tmp_path: Path) -> None:
         (tmp_path / "data" / name.replace("%20", " ")).write_text("{}\n")
     (tmp_path / "data" / "b%20c.jsonl").symlink_to(tmp_path / "data" / "b c.jsonl")
     landing = spark_landing_of(tmp_path, 0, "a.jsonl", "b%20c.jsonl")
-    assert spark_landing.notes(spark_landing.look(landing)) == ()
+    assert spark_landing.notes(landing, spark_landing.look(landing)) == ()
     os.utime(tmp_path / "data" / "b c.jsonl", ns=(1, 1))
 
-    (note,) = spark_landing.notes(spark_landing.look(landing))
+    (note,) = spark_landing.notes(landing, spark_landing.look(landing))
     assert "b c.jsonl" in note and "a.jsonl" not in note
 
 
@@ -282,11 +285,11 @@ def test_spark_is_not_sent_after_a_file_that_is_gone(tmp_path: Path, batch: int)
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "a.jsonl").write_text("{}\n")
     landing = spark_landing_of(tmp_path, batch, "a.jsonl")
-    spark_landing.require_files(landing, spark_landing.look(landing))
+    spark_landing.require_parts(landing, spark_landing.look(landing))
     (tmp_path / "data" / "a.jsonl").unlink()
     if batch == 0:
-        spark_landing.require_files(landing, spark_landing.look(landing))
+        spark_landing.require_parts(landing, spark_landing.look(landing))
         return
     with pytest.raises(EngineError, match=r"a\.jsonl.*--accept-lost-files"):
-        spark_landing.require_files(landing, spark_landing.look(landing))
-    spark_landing.require_files(replace(landing, accept_lost=True), spark_landing.look(landing))
+        spark_landing.require_parts(landing, spark_landing.look(landing))
+    spark_landing.require_parts(replace(landing, accept_lost=True), spark_landing.look(landing))

@@ -15,6 +15,7 @@ from sqlrun.engines.duckdb import landing as duckdb_landing
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.events import TickResult
 from sqlrun.publish.reader import find, query
+from sqlrun.sources import batches as planned_batches
 from tests.support import shops
 from tests.support.projects import Site, copy_project
 from tests.support.script import FIVE, START, order
@@ -104,7 +105,7 @@ def test_a_plan_that_was_cut_off_is_set_aside(site: Site) -> None:
 @pytest.mark.slow
 def test_folded_plans_remember_every_file(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Old plans become one file; a crash after that replays the newest batch alone."""
-    monkeypatch.setattr(duckdb_landing, "KEEP", 2)
+    monkeypatch.setattr(planned_batches, "KEEP", 2)
     for number in range(1, 6):
         assert land(site, number).published
         site.write(f"{number}.jsonl", [order(f"{number}0", START)])

@@ -16,7 +16,6 @@ from deltalake import DeltaTable
 import sqlrun
 from sqlrun.cli.main import main
 from sqlrun.engine_api import TableSpec
-from sqlrun.engines.delta import log_faults
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import EngineError, UsageError
@@ -24,6 +23,7 @@ from sqlrun.operations import maintenance, rollback
 from sqlrun.publish import warehouse_format
 from sqlrun.publish.ledger import COLUMNS, Ledger
 from sqlrun.report.console import Console
+from sqlrun.runtime import hadoop_checksums
 from sqlrun.system_tables import receipts
 from tests.run.test_machine import Stop, project, stopping
 from tests.run.test_power_loss import NOW, lines, read
@@ -383,7 +383,7 @@ def test_a_pointer_that_delta_rs_has_written_after_spark_is_whole(site: Site) ->
     pointer = Path(path) / "_delta_log" / "_last_checkpoint"
     checksum = pointer.with_name("._last_checkpoint.crc")
     text = pointer.read_text()
-    checksum.write_bytes(log_faults.checksum_of(b'{"version": 0}'))
+    checksum.write_bytes(hadoop_checksums.checksum_of(b'{"version": 0}'))
     assert "All is whole" in doctor(site).output
     assert checksum.exists()
 

@@ -25,6 +25,7 @@ from sqlrun.engines.spark import landing as spark_landing
 from sqlrun.errors import EngineError, UsageError
 from sqlrun.operations import doctor
 from sqlrun.publish.ledger import Ledger
+from sqlrun.sources.folder import Folder
 from tests.run.test_power_loss import Files, cuts, read
 
 pytestmark = pytest.mark.slow
@@ -250,7 +251,7 @@ def refused(stream: Stream) -> str:
     with pytest.raises((EngineError, UsageError)) as caught:
         stream.heal(2)
         spec = TableSpec("landed", stream.table, COLUMNS)
-        spark_landing.require_own(Landing(spec, str(stream.source), str(stream.checkpoint), "", "app"))
+        spark_landing.require_own(Landing(spec, Folder(str(stream.source)), str(stream.checkpoint), "", "app"))
     assert stream.rows() == Counter(["0.json", "1.json", "2.json"])
     return str(caught.value)
 

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from sqlrun.engine_api import Engine
-from sqlrun.engines import checkpoint_files
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.engines.spark.engine import SparkEngine
 from sqlrun.land import land
 from sqlrun.maintain import engine_selection
+from sqlrun.sources import checkpoint as source_checkpoint
+from sqlrun.sources import stream_checkpoint
 from tests.support import shops
 from tests.support.alternating import auto
 from tests.support.projects import Site, now
@@ -32,7 +33,7 @@ def send(site: Site, name: str, *ids: str, shop: str = "ada") -> None:
 
 
 def checkpoint(site: Site) -> Path:
-    return Path(site.warehouse) / checkpoint_files.checkpoint_of(site.published[-1].plan.tables[shops.NAME].path)
+    return Path(site.warehouse) / source_checkpoint.path_of(site.published[-1].plan.tables[shops.NAME].path)
 
 
 def head(site: Site) -> int | None:
@@ -97,7 +98,7 @@ def test_a_build_that_dies_at_it_loses_and_doubles_nothing(
     arrive(site)
     land.ahead(site.published[-1], now())
     if died != "after all":
-        number = max(checkpoint_files.numbers(checkpoint(site) / "commits"))
+        number = max(stream_checkpoint.numbers(checkpoint(site) / "commits"))
         for name in (str(number), f".{number}.crc"):
             (checkpoint(site) / "commits" / name).unlink(missing_ok=True)
     if died == "before Delta's commit":

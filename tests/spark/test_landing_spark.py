@@ -16,6 +16,7 @@ from sqlrun.engines.spark.engine import SparkEngine
 from sqlrun.errors import EngineError
 from sqlrun.incremental.landing import query as landing_query
 from sqlrun.pipeline import prepare
+from sqlrun.sources.folder import Folder
 from tests.support import nested_lines, rescue_lines
 from tests.support.landing_lines import LINES
 from tests.support.projects import ROOT
@@ -106,7 +107,7 @@ def test_a_stream_tells_of_changed_files_and_goes_on_without_lost_ones(engine: S
     folder.mkdir()
     columns = (StoredColumn("value", "string"), StoredColumn("file", "string"))
     query = "select value, file from lines"
-    request = Landing(TableSpec("stg", table, columns), str(folder), str(tmp_path / "checkpoint"), query, "app")
+    request = Landing(TableSpec("stg", table, columns), Folder(str(folder)), str(tmp_path / "checkpoint"), query, "app")
     engine.create(request.table)
     (folder / "a.jsonl").write_text("1\n")
     assert engine.land(request).notes == ()

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from sqlrun.engines import checkpoint_files
 from sqlrun.engines.spark.engine import SparkEngine
 from sqlrun.events import TickResult
+from sqlrun.sources import checkpoint as source_checkpoint
+from sqlrun.sources import stream_checkpoint
 from tests.support import shops
 from tests.support.projects import Site
 from tests.support.script import FIVE, START
@@ -20,7 +21,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("unchecked")]
 
 
 def checkpoint(site: Site) -> Path:
-    return Path(site.warehouse) / checkpoint_files.checkpoint_of(site.published[-1].plan.tables[shops.NAME].path)
+    return Path(site.warehouse) / source_checkpoint.path_of(site.published[-1].plan.tables[shops.NAME].path)
 
 
 def sent(site: Site, number: int) -> TickResult:
@@ -47,7 +48,7 @@ def test_only_what_is_new_lands(engine: SparkEngine, tmp_path: Path) -> None:
     site = shops.site(tmp_path / "a place", engine)
     sent(site, 0)
     sent(site, 1)
-    batch = max(checkpoint_files.numbers(checkpoint(site) / "commits"))
+    batch = max(stream_checkpoint.numbers(checkpoint(site) / "commits"))
     (checkpoint(site) / "commits" / str(batch)).unlink()
     (checkpoint(site) / "commits" / f".{batch}.crc").unlink()
     there = moved(site, tmp_path / "höher, 100% sure")

@@ -16,6 +16,7 @@ from sqlrun.engines.delta.table_check import Subject
 from sqlrun.engines.spark.engine import SparkEngine
 from sqlrun.operations import doctor
 from sqlrun.publish.ledger import Ledger
+from sqlrun.sources.folder import Folder
 from tests.run.test_power_loss import Files, lay_out, read
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -27,7 +28,7 @@ TABLE, CHECKPOINT = "landed/1", "_sqlrun/checkpoints/landed/1"
 
 def landing(source: Path, warehouse: Path) -> Landing:
     spec = TableSpec("landed", str(warehouse / TABLE), COLUMNS)
-    return Landing(spec, str(source), str(warehouse / CHECKPOINT), QUERY, "app")
+    return Landing(spec, Folder(str(source)), str(warehouse / CHECKPOINT), QUERY, "app")
 
 
 def arrive(source: Path, number: int) -> None:

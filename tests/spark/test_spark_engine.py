@@ -30,6 +30,7 @@ from sqlrun.engine_api import (
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.spark.engine import SparkEngine
 from sqlrun.errors import EngineError
+from sqlrun.sources.folder import Folder
 from sqlrun.transpile.writer import string
 
 # py4j leaves the sockets of finished threads to the garbage collector.
@@ -316,7 +317,7 @@ def landing(folder: Path, name: str = "landed", checkpoint: str = "checkpoint") 
     source = folder / "in"
     source.mkdir(exist_ok=True)
     spec = TableSpec(name, str(folder / name), LANDED)
-    return Landing(spec, str(source), str(folder / checkpoint), QUERY, "app", {})
+    return Landing(spec, Folder(str(source)), str(folder / checkpoint), QUERY, "app", {})
 
 
 def landed(engine: SparkEngine, given: Landing) -> list[tuple[Any, ...]]:

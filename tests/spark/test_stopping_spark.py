@@ -14,6 +14,7 @@ from sqlrun.engine_api import Landing, StoredColumn, TableSpec
 from sqlrun.engines.spark.engine import SparkEngine
 from sqlrun.errors import EngineError
 from sqlrun.runtime import stopping
+from sqlrun.sources.folder import Folder
 from tests.runtime.test_stopping import SECONDS, until
 from tests.support.projects import ROOT
 
@@ -50,7 +51,9 @@ def landing(folder: Path, query: str) -> Landing:
     source = folder / "in"
     source.mkdir()
     (source / "a.json").write_text("ab\n" * 100)
-    return Landing(TableSpec("t", str(folder / "t"), COLUMNS), str(source), str(folder / "checkpoint"), query, "app")
+    return Landing(
+        TableSpec("t", str(folder / "t"), COLUMNS), Folder(str(source)), str(folder / "checkpoint"), query, "app"
+    )
 
 
 @pytest.mark.parametrize("what", QUERIES)

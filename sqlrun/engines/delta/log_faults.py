@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import json
 import re
-import zlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,7 +17,6 @@ from sqlrun.runtime.text_lines import text_lines
 
 MAGIC = b"PAR1"
 # What a checksum of Hadoop's begins with.
-SUMS = b"crc\0"
 VERSION = re.compile(r"\.?(\d{20})\.")
 COMMIT = re.compile(r"(\d{20})\.json")
 CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\..+")
@@ -194,61 +192,3 @@ def parquet_fault(size: int, told: int | None, ends: tuple[bytes, bytes]) -> str
     if told is not None and size != told:
         return f"has {size:,} bytes, its log says {told:,}"
     return "" if ends == (MAGIC, MAGIC) else "is not whole: it does not begin and end as Parquet"
-
-
-def checksum_fits(data: bytes, checksum: bytes) -> bool:
-    """Tell whether a file is what Hadoop's checksum beside it says: a sum for each chunk."""
-    if checksum[:4] != SUMS or len(checksum) < 8:
-        return False
-    chunk = int.from_bytes(checksum[4:8], "big")
-    return chunk > 0 and checksum == checksum_of(data, chunk)
-
-
-def checksum_of(data: bytes, chunk: int = 512) -> bytes:
-    """Write the checksum that Hadoop keeps beside a file: a mark, a chunk's length, the CRC-32 of each chunk.
-
-    >>> checksum_of(b"")
-    b'crc\\x00\\x00\\x00\\x02\\x00'
-    """
-    sums = (zlib.crc32(data[at : at + chunk]).to_bytes(4, "big") for at in range(0, len(data), chunk))
-    return SUMS + chunk.to_bytes(4, "big") + b"".join(sums)
-
-
-def stream_fault(text: str, least: int) -> str:
-    """Say what is wrong with a file of a stream's checkpoint: `v1`, then JSON by the line, `least` of them."""
-    lines = text.split("\n")
-    if not text.strip():
-        return "is of zero length"
-    if not lines[0].startswith("v") or len([line for line in lines[1:] if line.strip()]) < least:
-        return "is cut off"
-    try:
-        for line in lines[1:]:
-            if line.strip() and line.strip() != "-":
-                json.loads(line)
-    except ValueError:
-        return "is cut off"
-    return ""
-
-
-def source_logs(names: Collection[str]) -> dict[int, str]:
-    """Give the files of a source's log by number; `9.compact` stands for all up to 9."""
-    found = {}
-    for name in names:
-        number, _, ending = name.partition(".")
-        if number.isdigit() and ending in ("", "compact"):
-            found[int(number)] = name
-    return found
-
-
-def plans_fault(plans: Mapping[int, Mapping[str, Any] | None]) -> int | None:
-    """Find the first of the planned batches (number to content, None: unreadable) that is torn or missing."""
-    expected = None
-    for number in sorted(plans):
-        plan = plans[number]
-        if expected is None:
-            folded = plan is not None and "newest" in plan
-            expected = number if folded else 1
-        if number != expected or plan is None:
-            return expected
-        expected += 1
-    return None

@@ -20,6 +20,7 @@ from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.delta.foreign_commits import Foreign, Whose
 from sqlrun.engines.delta.log_faults import Finding, Log, commit_name
 from sqlrun.errors import EngineError
+from sqlrun.runtime import hadoop_checksums
 from sqlrun.runtime.lru import Recent
 from sqlrun.runtime.text_lines import text_lines
 
@@ -223,7 +224,7 @@ class Table:
         checksum = f".{name}.crc"
         if checksum not in self.found.log.names:
             return True
-        return log_faults.checksum_fits(data, (self.folder / checksum).read_bytes())
+        return hadoop_checksums.fits(data, (self.folder / checksum).read_bytes())
 
     def _damaged(self, version: int, name: str, what: str) -> None:
         aside = version > self.subject.kept

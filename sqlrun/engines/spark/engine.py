@@ -138,8 +138,8 @@ class SparkEngine:
             return Written(before, Receipt(time.perf_counter() - started))
         spark_landing.require_own(landing)
         known = spark_landing.look(landing)
-        spark_landing.require_files(landing, known)
-        notes = spark_landing.notes(known)
+        spark_landing.require_parts(landing, known)
+        notes = spark_landing.notes(landing, known)
         if spark_landing.nothing_new(landing, known):
             return Written(before, Receipt(time.perf_counter() - started), notes)
         with self._session() as session, self._limited(session, landing.table.name, landing.sql) as (_, cancel):

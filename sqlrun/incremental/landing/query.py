@@ -27,18 +27,19 @@ from sqlrun.project import Source
 from sqlrun.transpile import writer as sql
 from sqlrun.transpile.dialect import DIALECT
 
-REASON, RAW, FILE, LANDED_AT = "_reason", "_raw", "_file", "_landed_at"
+# The origin of a line is its file so far, and so the column is named.
+REASON, RAW, ORIGIN, LANDED_AT = "_reason", "_raw", "_file", "_landed_at"
 QUARANTINED_ROWS = f"{REASON} is not null"
 RESCUED, ABSENT = "_rescued", "_absent"
 NO_OBJECT = "not a JSON object"
-ORIGIN = (
+PROVENANCE = (
     StoredColumn(REASON, "string"),
     StoredColumn(RAW, "string"),
-    StoredColumn(FILE, "string"),
+    StoredColumn(ORIGIN, "string"),
     StoredColumn(LANDED_AT, "timestamp"),
 )
 HIDDEN = (
-    *ORIGIN,
+    *PROVENANCE,
     StoredColumn(RESCUED, "string"),  # a JSON object of the fields that the source doesn't declare
     StoredColumn(ABSENT, "string"),  # quoted names of the declared columns that the line lacks
 )
@@ -288,6 +289,6 @@ def _final(stage: Stage, dialect: Dialect, landed_at: datetime, with_text: bool)
     names = sql.names((c.name for c in stage.columns), dialect)
     text = "_raw" if with_text else f"case when {REASON} is not null then _raw end"
     return (
-        f"select {names}, {REASON}, {text} as {RAW}, _file as {FILE}, "
+        f"select {names}, {REASON}, {text} as {RAW}, _file as {ORIGIN}, "
         f"{sql.timestamp(landed_at, dialect)} as {LANDED_AT}, {RESCUED}, {ABSENT} from _judged"
     )

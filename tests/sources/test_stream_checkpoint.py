@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from sqlrun.engines import source_files
-from sqlrun.engines.delta import log_faults
-from sqlrun.engines.spark import moved_source
+from sqlrun.runtime import hadoop_checksums
+from sqlrun.source_api import Streamed
+from sqlrun.sources import stream_checkpoint
 
 HERE, THERE = "file:/old%20place/data/orders", "file:/new/data/orders"
 
@@ -23,7 +23,7 @@ def log_of(checkpoint: Path, name: str, *entries: str, summed: bool = True) -> P
     text = "\n".join(["v1", *entries])
     file.write_text(text)
     if summed:
-        file.with_name(f".{name}.crc").write_bytes(log_faults.checksum_of(text.encode()))
+        file.with_name(f".{name}.crc").write_bytes(hadoop_checksums.checksum_of(text.encode()))
     return file
 
 
@@ -32,18 +32,22 @@ def state(checkpoint: Path) -> dict[str, tuple[bytes, int]]:
     return {f.name: (f.read_bytes(), f.stat().st_ino) for f in (checkpoint / "sources" / "0").iterdir()}
 
 
+def files(checkpoint: Path) -> list[Streamed]:
+    return sorted(stream_checkpoint.source_files(checkpoint), key=lambda each: each.part)
+
+
 def test_every_file_of_the_log_has_the_present_folder(tmp_path: Path) -> None:
     """Compact ones too; names, times and batches stay, and so does a checksum that fits."""
     compact = log_of(tmp_path, "9.compact", *(entry(HERE, f"{n}%20b.jsonl", n) for n in range(10)))
     last = log_of(tmp_path, "10", entry(HERE, "gr%C3%BCn.jsonl", 10))
-    before = list(source_files.spark_log(tmp_path))
-    assert moved_source.follow(tmp_path / "sources" / "0", THERE)
-    assert sorted(source_files.spark_log(tmp_path)) == sorted(before)
+    before = files(tmp_path)
+    assert stream_checkpoint.relocate(tmp_path, lambda: THERE)
+    assert files(tmp_path) == before
     assert last.read_text() == "v1\n" + entry(THERE, "gr%C3%BCn.jsonl", 10)
     for file in (compact, last):
         assert HERE not in file.read_text()
         checksum = file.with_name(f".{file.name}.crc").read_bytes()
-        assert log_faults.checksum_fits(file.read_bytes(), checksum)
+        assert hadoop_checksums.fits(file.read_bytes(), checksum)
     assert len(state(tmp_path)) == 4
 
 
@@ -51,9 +55,9 @@ def test_a_log_that_is_right_is_not_touched(tmp_path: Path) -> None:
     log_of(tmp_path, "0", entry(THERE, "a.jsonl", 0))
     log_of(tmp_path, "1")
     before = state(tmp_path)
-    assert not moved_source.follow(tmp_path / "sources" / "0", THERE)
+    assert not stream_checkpoint.relocate(tmp_path, lambda: THERE)
     assert state(tmp_path) == before
-    assert not moved_source.follow(tmp_path / "none", THERE)
+    assert not stream_checkpoint.relocate(tmp_path / "none", lambda: THERE)
 
 
 def test_what_was_cut_short_goes_on(tmp_path: Path) -> None:
@@ -61,7 +65,7 @@ def test_what_was_cut_short_goes_on(tmp_path: Path) -> None:
     right = log_of(tmp_path, "0", entry(THERE, "a.jsonl", 0))
     log_of(tmp_path, "1", entry(HERE, "b.jsonl", 1), summed=False)
     kept = right.stat().st_ino
-    assert moved_source.follow(tmp_path / "sources" / "0", THERE)
+    assert stream_checkpoint.relocate(tmp_path, lambda: THERE)
     assert right.stat().st_ino == kept
     assert (tmp_path / "sources" / "0" / "1").read_text() == "v1\n" + entry(THERE, "b.jsonl", 1)
     assert not (tmp_path / "sources" / "0" / ".1.crc").exists()
@@ -71,5 +75,5 @@ def test_only_the_folder_changes(tmp_path: Path) -> None:
     """Text that Spark may add to an entry, and letters beyond ASCII, stay as they are."""
     line = '{"path":"file:/ä/ö.jsonl","timestamp":1,"batchId":0,"more":"é"}'
     file = log_of(tmp_path, "0", line)
-    assert moved_source.follow(tmp_path / "sources" / "0", "file:/ü")
+    assert stream_checkpoint.relocate(tmp_path, lambda: "file:/ü")
     assert file.read_text() == "v1\n" + line.replace("/ä/", "/ü/")

@@ -1,0 +1,289 @@
+"""A source that is a folder of JSON lines: its new files, those that changed, and those that are gone. Shell: files.
+
+A file is a part of the source, and its name is the origin of its lines.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+import time
+from array import array
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlrun.errors import EngineError
+from sqlrun.source_api import Count, Origin, Pending, Position, Positions, Stream, Streamed
+from sqlrun.sources import stream_checkpoint
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ENDINGS = (".json", ".jsonl", ".ndjson")
+# After so many seconds without a change a file counts as complete, even if its last line doesn't end.
+SETTLES = 10.0
+SHOWN = 3
+CHUNK = 64 * 1024 * 1024  # bytes of text held in memory at once
+PIECE = 4 * 1024  # lines that a thread of DuckDB takes at once
+LINE_BYTES = 200  # estimated
+# Bytes that are no UTF-8 are replaced, as `_lines` does.
+COLUMNS = (
+    "make_valid_utf8(value) as value",
+    "url_decode(replace(element_at(split(_metadata.file_path, '/'), -1), '+', '%2B')) as file",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """The reader of a folder. Files are told apart by their names alone: a folder may move."""
+
+    location: str
+
+    def pending(self, landed: Positions) -> Pending:
+        """Return what differs: new files, those whose last line is being written, and those changed after landing."""
+        present = listed(self.location)
+        fresh = {name: stat for name, stat in sorted(present.items()) if name not in landed}
+        growing = tuple(name for name, stat in fresh.items() if half_written(self.location, name, stat))
+        return Pending(
+            {name: stat for name, stat in fresh.items() if name not in growing} if growing else fresh,
+            growing,
+            tuple(_changed(landed, present)),
+            all(time.time() - (at or 0) / 1e9 >= SETTLES for _, at in fresh.values()),
+        )
+
+    def read(self, parts: Positions) -> Reading:
+        """Return a reading of files as they were when they were listed."""
+        return Reading(self.location, parts)
+
+    def commit(self, parts: Positions) -> None:
+        """Do nothing: files stay where they are, whether they have landed or not."""
+
+    def missing(self, parts: Collection[str]) -> list[str]:
+        """Return the names of files that are not in the folder any more."""
+        return sorted(set(parts) - listed(self.location).keys()) if parts else []
+
+    def describe(self, lines: Sequence[tuple[str, str]]) -> list[Origin]:
+        """Return file and line number of each line; no number where the file is gone or has changed.
+
+        The number is looked up in the file: no table has it, since Spark's text reader doesn't report it.
+        """
+        numbers: dict[str, dict[str, int]] = {}
+        for name in {origin for origin, _ in lines}:
+            try:
+                text = (Path(self.location) / name).read_bytes().decode("utf-8", "replace")
+            except OSError:
+                continue
+            wanted = {line for origin, line in lines if origin == name}
+            found = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+            numbers[name] = {line: n for n, line in reversed(list(enumerate(found, 1))) if line in wanted}
+        return [Origin(origin, numbers.get(origin, {}).get(line)) for origin, line in lines]
+
+    def count(self, parts: Positions) -> Count:
+        """Return an estimate by the files' sizes: a folder doesn't count its lines."""
+        return Count(sum(size or 0 for size, _ in parts.values()) // LINE_BYTES, False)
+
+    def notes(self, unfinished: Sequence[str], changed: Sequence[str]) -> tuple[str, ...]:
+        """Return a sentence about changed files and one about files that are being written."""
+        return tuple(note for note in (_warning(changed), _waiting(unfinished)) if note)
+
+    def stream(self, *, accept_lost: bool) -> Stream:
+        """Return Spark's own text source over the folder."""
+        return Stream(
+            "text",
+            self.location,
+            {"pathGlobFilter": "*.{json,jsonl,ndjson}", "maxFilesPerTrigger": "100000"},
+            COLUMNS,
+            {"spark.sql.files.ignoreMissingFiles": str(accept_lost).lower()},
+        )
+
+    def streamed(self, checkpoint: str) -> tuple[Streamed, ...]:
+        """Return the files in the log of Spark's file source, with their time of change in whole milliseconds."""
+        return tuple(stream_checkpoint.source_files(Path(checkpoint)))
+
+    def relocate(self, checkpoint: str, qualified: Callable[[str], str]) -> None:
+        """Make Spark's log name the files where the folder is now."""
+        stream_checkpoint.relocate(Path(checkpoint), lambda: qualified(self.location))
+
+
+@dataclass(slots=True)
+class Reading:
+    """Files read as lines, a bounded amount of text at a time; a file is never split."""
+
+    folder: str
+    files: Positions
+    changed: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Return the lines of whole files, about 64 MB of text a table; the last table may be empty."""
+        parts: list[Any] = []
+        size = 0
+        for name, stat in self.files.items():
+            data = self._read(name, stat)
+            if data is None:
+                continue
+            parts.append(_lines(data, name))
+            size += len(data)
+            if size >= CHUNK:
+                yield _table(parts)
+                parts, size = [], 0
+        yield _table(parts)
+
+    def _read(self, name: str, stat: Position) -> bytes | None:
+        try:
+            data = read_whole(self.folder, name, stat)
+        except FileNotFoundError:
+            self.missing.append(name)
+            return None
+        if data is None:
+            self.changed.append(name)
+        return data
+
+
+def is_source_file(entry: os.DirEntry[str]) -> bool:
+    """Return whether an entry of a source's folder is one of its files, by name and kind.
+
+    A link that leads nowhere or in a circle is not, nor is a folder, a pipe, or a file whose name is not UTF-8: no
+    table could name it.
+    """
+    try:
+        entry.name.encode()
+        return entry.name.endswith(ENDINGS) and entry.is_file()
+    except (OSError, UnicodeEncodeError):
+        return False
+
+
+def listed(folder: str) -> dict[str, Position]:
+    """List the files of a source with their positions: *.json, *.jsonl, *.ndjson; hidden ones are being written.
+
+    Raises: EngineError.
+    """
+    try:
+        entries = list(os.scandir(folder))
+    except FileNotFoundError as error:
+        raise EngineError(f"the source folder {folder} does not exist") from error
+    except OSError as error:
+        raise EngineError(f"the source folder {folder} can't be read: {error.strerror}") from error
+    found: dict[str, Position] = {}
+    for entry in entries:
+        if entry.name[0] not in "._" and is_source_file(entry):
+            with suppress(OSError):  # it went while the folder was read
+                stat = entry.stat()
+                found[entry.name] = stat.st_size, stat.st_mtime_ns
+    return found
+
+
+def read_whole(folder: str, name: str, expected: Position) -> bytes | None:
+    """Read a file; None where it is another than was listed, or changes while it is read.
+
+    Raises: FileNotFoundError.
+    """
+    with (Path(folder) / name).open("rb") as file:
+        data = file.read()
+        stat = os.fstat(file.fileno())
+    same = expected[0] is None or (stat.st_size, stat.st_mtime_ns) == expected
+    return data if same and len(data) == stat.st_size else None
+
+
+def half_written(folder: str, name: str, stat: Position) -> bool:
+    """Return whether a file was changed a moment ago and its last line doesn't end."""
+    size, changed_at = stat
+    if not size or changed_at is None or time.time() - changed_at / 1e9 >= SETTLES:
+        return False
+    try:
+        with (Path(folder) / name).open("rb") as file:
+            file.seek(-1, os.SEEK_END)
+            return file.read(1) not in (b"\n", b"\r")
+    except OSError:  # it went, or became empty
+        return True
+
+
+def unread(folder: str) -> list[str]:
+    """List the names in a source's folder that are not its files; a folder's name ends in a slash.
+
+    Raises: OSError.
+    """
+    return sorted(
+        entry.name + ("/" if Path(entry.path).is_dir() else "")
+        for entry in os.scandir(folder)
+        if not is_source_file(entry)
+    )
+
+
+def some(names: Iterable[str]) -> str:
+    """Name the first few of some files.
+
+    >>> some(["a", "b", "c", "d"])
+    'a, b, c and 1 more'
+    """
+    known = list(names)
+    more = f" and {len(known) - SHOWN:,} more" if len(known) > SHOWN else ""
+    return ", ".join(known[:SHOWN]) + more
+
+
+def _changed(landed: Positions, present: Mapping[str, Position]) -> list[str]:
+    """Name the landed files that are different now. Spark's log knows no sizes, and times in milliseconds."""
+
+    def differs(name: str, then: Position) -> bool:
+        (size, changed_at), (size_now, changed_now) = then, present[name]
+        if size is None and changed_at is not None and changed_now is not None:
+            return changed_at // 1_000_000 != changed_now // 1_000_000
+        return (size is not None and size != size_now) or (changed_at is not None and changed_at != changed_now)
+
+    return sorted(name for name, then in landed.items() if name in present and differs(name, then))
+
+
+def _waiting(names: Sequence[str]) -> str:
+    """Write about files that are being written; "" where there are none."""
+    if not names:
+        return ""
+    them = "file is" if len(names) == 1 else "files are"
+    return f"{len(names):,} {them} being written and left for the next tick: {some(names)}"
+
+
+def _warning(names: Sequence[str]) -> str:
+    """Write about files that were changed after they landed; "" where there are none."""
+    if not names:
+        return ""
+    them = "file was" if len(names) == 1 else "files were"
+    return (
+        f"{len(names):,} {them} changed after landing and not read again: {some(names)}. Send what is new as a new "
+        "file, or land all anew with --full-refresh"
+    )
+
+
+def _lines(data: bytes, name: str) -> Any:
+    """Split a file into a table of its lines, as UTF-8; a byte that is not part of UTF-8 is replaced.
+
+    A byte order mark at the beginning is not part of the first line, as for Spark.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    data = data.removeprefix(codecs.BOM_UTF8)
+    if not data.isascii():
+        try:
+            data.decode("utf-8")
+        except UnicodeDecodeError:
+            data = data.decode("utf-8", "replace").encode()
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    # PyArrow looks at each value of a list that it is given, and imports pandas to do so: it is given memory.
+    ends = pa.py_buffer(array("q", (0, len(data))))
+    whole = pa.LargeStringArray.from_buffers(1, ends, pa.py_buffer(data))
+    lines = pc.split_pattern(whole, pattern="\n").flatten()
+    if not data or data.endswith(b"\n"):
+        lines = lines[:-1]
+    return pa.Table.from_arrays([lines, pa.repeat(pa.scalar(name, pa.large_string()), len(lines))], ["value", "file"])
+
+
+def _table(parts: list[Any]) -> Any:
+    """Put tables of lines together, in pieces that DuckDB's threads share."""
+    import pyarrow as pa
+
+    schema = pa.schema([("value", pa.large_string()), ("file", pa.large_string())])
+    table = pa.concat_tables(parts) if parts else schema.empty_table()
+    return pa.Table.from_batches(table.to_batches(PIECE), schema)

@@ -1,0 +1,87 @@
+"""A source without files: partitions of numbered lines, as a log broker has them. Shell: none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from sqlrun.source_api import Count, Origin, Pending, Position, Positions, Stream, Streamed
+
+
+@dataclass
+class Log:
+    """Partitions by name. A position is a range of offsets; an origin is `partition:offset`."""
+
+    partitions: dict[str, list[str]] = field(default_factory=dict)
+    # The first offset of each partition that is still there.
+    begin: dict[str, int] = field(default_factory=dict)
+    committed: dict[str, Position] = field(default_factory=dict)
+    location: str = "log"
+
+    def pending(self, landed: Positions) -> Pending:
+        """Return the range of each partition that follows what has landed."""
+        ranges = {}
+        for name, lines in self.partitions.items():
+            after = landed.get(name, (0, 0))[1] or 0
+            if len(lines) > after:
+                ranges[name] = (after, len(lines))
+        return Pending(ranges)
+
+    def read(self, parts: Positions) -> Reading:
+        """Return a reading of some ranges."""
+        return Reading(self, parts)
+
+    def commit(self, parts: Positions) -> None:
+        """Remember what was acknowledged."""
+        self.committed |= parts
+
+    def missing(self, parts: Collection[str]) -> list[str]:
+        """Return the partitions that are gone."""
+        return sorted(part for part in parts if part not in self.partitions)
+
+    def describe(self, lines: Sequence[tuple[str, str]]) -> list[Origin]:
+        """Split origins into partition and offset."""
+        return [Origin(origin.rpartition(":")[0], int(origin.rpartition(":")[2])) for origin, _ in lines]
+
+    def count(self, parts: Positions) -> Count:
+        """Return how many lines the ranges have, exactly."""
+        return Count(sum((until or 0) - (since or 0) for since, until in parts.values()), True)
+
+    def notes(self, unfinished: Sequence[str], changed: Sequence[str]) -> tuple[str, ...]:
+        """Report partitions by name."""
+        return tuple(f"{part} is left" for part in (*unfinished, *changed))
+
+    def stream(self, *, accept_lost: bool) -> Stream:
+        """Refuse: Spark has no such source."""
+        raise NotImplementedError
+
+    def streamed(self, checkpoint: str) -> tuple[Streamed, ...]:
+        """Return nothing: no stream has read it."""
+        del checkpoint
+        return ()
+
+    def relocate(self, checkpoint: str, qualified: Callable[[str], str]) -> None:
+        """Do nothing."""
+
+
+@dataclass
+class Reading:
+    """Ranges that are being read; one that begins before what is left of its partition is missing."""
+
+    log: Log
+    parts: Positions
+    changed: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+
+    def tables(self) -> Iterator[Any]:
+        """Return a table for each partition."""
+        for name, (since, until) in self.parts.items():
+            if name not in self.log.partitions or (since or 0) < self.log.begin.get(name, 0):
+                self.missing.append(name)
+                continue
+            lines = self.log.partitions[name][since:until]
+            origins = [f"{name}:{offset}" for offset in range(since or 0, until or 0)]
+            yield pa.table({"value": pa.array(lines, pa.string()), "file": pa.array(origins, pa.string())})
