@@ -30,6 +30,7 @@ from sqlrun.incremental.statements import Tick, prepare
 from sqlrun.pipeline import prepare as prepare_project
 from sqlrun.plan.plan import TickPlan, Workspace, tick_plan
 from sqlrun.publish.ledger import Ledger
+from sqlrun.transpile.parameters import bound
 
 # What can run at once: each list needs the ones before it.
 ORDER = (
@@ -101,9 +102,10 @@ class ByHand:
             relations.append(self._relation(stage, table, row_set, before, commits, found))
         own = self._spark.newSession()
         spark_views.register(own, tuple(relations))
-        assert isinstance(prepared.statement, Merge)
-        write = Write(self._tables[name].spec, before[name], 0, "", (), prepared.statement)
-        spark_write.merge(own, self._files.lent, delta_table.open_table(write.table.path), write, prepared.statement)
+        statement = bound(prepared.statement, moment.parameters, "spark")
+        assert isinstance(statement, Merge)
+        write = Write(self._tables[name].spec, before[name], 0, "", (), statement)
+        spark_write.merge(own, self._files.lent, delta_table.open_table(write.table.path), write, statement)
         self._advance(name)
 
     def _relation(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -143,7 +144,7 @@ class Write:
 
     The commit carries the transaction id (`app_id`, `tick`) and the metadata. Nothing to change: no commit.
     `lenient`: an expression that fails is NULL, as it is while files land. `may_commit` returns as soon as it may be
-    committed; it is asked before that is begun.
+    committed; it is asked before that is begun. `parameters`: the values of the times that the statement names.
     """
 
     table: TableSpec
@@ -155,6 +156,7 @@ class Write:
     metadata: Mapping[str, str] = field(default_factory=dict)
     lenient: bool = False
     may_commit: Callable[[], object] = need_not_wait
+    parameters: Mapping[str, datetime] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

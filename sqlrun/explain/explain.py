@@ -24,6 +24,7 @@ from sqlrun.plan import strategy_cost
 from sqlrun.plan.plan import PUBLIC_ROWS, Workspace
 from sqlrun.project import Profile
 from sqlrun.runtime.text_lines import text_lines
+from sqlrun.transpile import parameters
 from sqlrun.transpile.refusals import Reason
 from sqlrun.transpile.writer import identifier
 
@@ -185,7 +186,7 @@ def statement_text(workspace: Workspace, model: Compiled, stage: Stage, dialect:
     full = whole_query(queries, model.name, workspace.views, moment, dialect) if stage.method == "full" else ""
     prepared = prepare(stage, Tick(moment, frozenset(stage.inputs), fresh=False), dialect, full)
     assert prepared is not None
-    return _statement(prepared.statement, stage.name, dialect)
+    return _statement(parameters.bound(prepared.statement, moment.parameters, dialect), stage.name, dialect)
 
 
 def _statement(statement: Statement, table: str, dialect: Dialect) -> str:

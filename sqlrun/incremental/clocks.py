@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from sqlglot import exp
 
 from sqlrun.incremental.expressions import columns_in
+from sqlrun.transpile import parameters
 from sqlrun.transpile.refusals import Reason, Refusal
 from sqlrun.transpile.trees import copied, has, place_of
 
@@ -47,18 +46,17 @@ def is_narrow(condition: exp.Expr) -> bool:
     )
 
 
-def at(expression: exp.Expr, moment: datetime) -> exp.Expr:
-    """Write a moment for the clock in an expression, in place of the clock's functions; the expression is copied."""
-    return copied(expression).transform(lambda node: at_node(node, moment), copy=False)
+def at(expression: exp.Expr, time: parameters.Name) -> exp.Expr:
+    """Return an expression with the time of that name in place of the clock's functions; the expression is copied."""
+    return copied(expression).transform(lambda node: at_node(node, time), copy=False)
 
 
-def at_node(node: exp.Expr, moment: datetime) -> exp.Expr:
-    """Write a moment for a function that asks the clock; other nodes stay."""
+def at_node(node: exp.Expr, time: parameters.Name) -> exp.Expr:
+    """Return the time of that name for a function that asks the clock; other nodes stay."""
     if isinstance(node, exp.CurrentTimestamp):
-        text = moment.strftime("%Y-%m-%d %H:%M:%S.%f") + "+00:00"
-        return exp.cast(exp.Literal.string(text), exp.DataType.build("timestamp", dialect="databricks"))
+        return exp.cast(parameters.node(time, "_text"), exp.DataType.build("timestamp", dialect="databricks"))
     if isinstance(node, exp.CurrentDate):
-        return exp.cast(exp.Literal.string(moment.strftime("%Y-%m-%d")), "date")
+        return exp.cast(parameters.node(time, "_day"), "date")
     return node
 
 

@@ -30,6 +30,7 @@ from sqlrun.incremental.translate.newest_per_key import newest_per_key
 from sqlrun.incremental.translate.translate import translate
 from sqlrun.parse.parse import REF, SOURCE, Query, source_place
 from sqlrun.project import Column, Model, Project, Seed, Source
+from sqlrun.transpile import parameters
 from sqlrun.transpile import writer as sql
 from sqlrun.transpile.refusals import Reason, Refusal
 
@@ -292,6 +293,13 @@ def whole_query(
 
     Refs read the relations named by `relation`, views are written out, and as_of is a literal.
     """
+    return parameters.filled(query_of_any_tick(compiled, name, views, dialect, relation), moment.parameters, dialect)
+
+
+def query_of_any_tick(
+    compiled: Mapping[str, Query], name: str, views: Iterable[str], dialect: Dialect, relation: str = "{name}__new"
+) -> str:
+    """Write a model's whole query with as_of as a parameter, else as `whole_query`."""
     written = frozenset(views)
     models = {known: query.rendered.model for known, query in compiled.items()}
     viewed = {known: query for known, query in compiled.items() if known in written}
@@ -312,7 +320,7 @@ def whole_query(
                 if node.args.get(key):  # transform() doesn't go below what it has put in
                     table.set(key, [part.transform(swap, copy=False) for part in node.args[key]])
             return table
-        return clocks.at_node(node, moment.as_of)
+        return clocks.at_node(node, "as_of")
 
     tree = cte_names.made_unique(decided(name).copy(), taken)
     return sql.expression(tree.transform(swap, copy=False), dialect)

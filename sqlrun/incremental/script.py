@@ -5,7 +5,7 @@ A script knows of a node only that it can be written, so operators may know scri
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
@@ -16,6 +16,7 @@ from sqlrun.engine_api import Dialect
 from sqlrun.incremental import clocks
 from sqlrun.incremental.parts import joined
 from sqlrun.runtime.text_lines import text_lines
+from sqlrun.transpile import parameters
 from sqlrun.transpile import writer as sql
 
 WEIGHT = "_weight"
@@ -27,6 +28,26 @@ class Moment:
 
     as_of: datetime
     previous: datetime | None
+
+    @property
+    def clock(self) -> Clock:
+        """Return what a statement knows of it."""
+        if self.previous is None:
+            return Clock(None)
+        return Clock("as_of" if self.previous == self.as_of else "previous")
+
+    @property
+    def parameters(self) -> Mapping[str, datetime]:
+        """Return the values of a statement's parameters."""
+        return {"as_of": self.as_of} if self.previous is None else {"as_of": self.as_of, "previous": self.previous}
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The names of the tick's time and of that of the tick before: one name where the clock stood, None for none."""
+
+    before: parameters.Name | None
+    now: parameters.Name = "as_of"
 
 
 class Writable(Protocol):
@@ -52,7 +73,7 @@ class Script:
     """
 
     dialect: Dialect
-    moment: Moment
+    clock: Clock
     changed: frozenset[str]
     fresh: bool = False
     parts: list[tuple[str, str]] = field(default_factory=list)
@@ -111,9 +132,9 @@ class Script:
         """Quote one name."""
         return sql.identifier(column, self.dialect)
 
-    def expr(self, expression: exp.Expr, moment: datetime | None = None) -> str:
-        """Write an expression in the engine's SQL, the clock as `moment`."""
-        return sql.expression(clocks.at(expression, moment) if moment else expression, self.dialect)
+    def expr(self, expression: exp.Expr, time: parameters.Name | None = None) -> str:
+        """Write an expression in the engine's SQL, the clock as the time of that name."""
+        return sql.expression(clocks.at(expression, time) if time else expression, self.dialect)
 
     def groups(self, keys: Iterable[exp.Expr]) -> str:
         """Write what GROUP BY names; a whole number alone would be read as a position, so it is cast."""
@@ -125,9 +146,9 @@ class Script:
             texts.append(sql.cast(self.expr(plain), "bigint", self.dialect) if is_position else self.expr(key))
         return ", ".join(texts)
 
-    def moment_of(self, row_set: str) -> datetime:
-        """Tell which time the clock shows over the old or the new rows; before the first tick there are no old ones."""
-        return self.moment.as_of if row_set == "new" else self.moment.previous or self.moment.as_of
+    def time_of(self, row_set: str) -> parameters.Name:
+        """Name the time of the old or the new rows' clock; before the first tick there are no old ones."""
+        return self.clock.now if row_set == "new" else self.clock.before or self.clock.now
 
     def same(self, left: str, right: str) -> str:
         """Compare two expressions, NULL equal to NULL."""

@@ -39,7 +39,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A statement and the relations that it reads: (table, row set)."""
+    """A statement, which names the times of its tick, and the relations that it reads: (table, row set)."""
 
     statement: Statement
     reads: tuple[tuple[str, str], ...]
@@ -48,11 +48,12 @@ class Prepared:
 def prepare(stage: Stage, tick: Tick, dialect: Dialect, full_query: str) -> Prepared | None:
     """Write the statement for a tick; None where nothing can have changed.
 
-    `full_query` is the analyst's query over the relations `x__new`, for the method `full`.
+    It names the tick's times; `tick.moment.parameters` are their values. `full_query` is the analyst's query over the
+    relations `x__new`, for the method `full`.
     """
     if not tick.fresh and not tick.changed & set(stage.inputs) and not _time_moved(stage, tick):
         return None
-    script = Script(dialect, tick.moment, tick.changed, tick.fresh or tick.whole)
+    script = Script(dialect, tick.moment.clock, tick.changed, tick.fresh or tick.whole)
     if tick.whole and stage.node is not None:
         return Prepared(_whole(stage, script), tuple(sorted(script.used)))
     match stage.method:

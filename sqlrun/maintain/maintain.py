@@ -13,7 +13,7 @@ from sqlrun.engines.delta import table as delta_table
 from sqlrun.errors import EngineError, UnsuitedError
 from sqlrun.events import StageReceipt
 from sqlrun.incremental import hidden_partitions, pruning, statement_cache
-from sqlrun.incremental.compile import Compiled, whole_query
+from sqlrun.incremental.compile import Compiled, query_of_any_tick
 from sqlrun.incremental.script import Moment
 from sqlrun.incremental.stages import Stage
 from sqlrun.incremental.statements import Prepared, Tick, prepare
@@ -163,16 +163,14 @@ def _carried_out(
     engine.start()  # what that takes isn't the statement's cost
     context.assert_lock_held()
     statement = hidden_partitions.filled(prepared.statement, stage.columns, stage.partition_by, engine.dialect)
-    return engine.write(_write(context, table, base, relations, statement))
+    return engine.write(_write(context, table, base, relations, statement, tick.moment))
 
 
 def _prepared(context: TickContext, model: Compiled, stage: Stage, tick: Tick, dialect: Dialect) -> Prepared | None:
-    """Write a stage's statement for a tick, or take that of another tick of its kind, in which only times differ."""
+    """Write a stage's statement for a tick, or take that of another tick of its kind."""
     if stage.method == "full":
         return prepare(stage, tick, dialect, _whole(context, model, dialect))
-    return statement_cache.prepared(
-        stage, tick, dialect, lambda: [m.query.tree for m in context.workspace.models if m is model or m.is_view]
-    )
+    return statement_cache.prepared(stage, tick, dialect)
 
 
 def _choice(context: TickContext, stage: Stage, table: TablePlan, changed: int) -> strategy_cost.Choice | None:
@@ -203,12 +201,26 @@ def _hold(model: Compiled, receipt: StageReceipt) -> None:
 
 
 def _write(
-    context: TickContext, table: TablePlan, base: int, relations: tuple[Relation, ...], statement: Statement
+    context: TickContext,
+    table: TablePlan,
+    base: int,
+    relations: tuple[Relation, ...],
+    statement: Statement,
+    moment: Moment,
 ) -> Write:
     app_id = context.plan.app_id(context.workspace.project.name, table.path)
     number = context.plan.number
-    metadata = context.metadata()
-    return Write(table.spec, base, number, app_id, relations, statement, metadata, may_commit=context.pinned.result)
+    return Write(
+        table.spec,
+        base,
+        number,
+        app_id,
+        relations,
+        statement,
+        context.metadata(),
+        may_commit=context.pinned.result,
+        parameters=moment.parameters,
+    )
 
 
 def _facts(context: TickContext, stage: Stage, table: TablePlan) -> tuple[Tick, dict[str, tuple[int, ...]]]:
@@ -252,8 +264,7 @@ def _whole(context: TickContext, model: Compiled, dialect: Dialect) -> str:
     if model.own.method != "full":
         return ""
     queries = {m.name: m.query for m in context.workspace.models}
-    moment = Moment(context.plan.as_of, None)
-    return whole_query(queries, model.name, context.workspace.views, moment, dialect)
+    return query_of_any_tick(queries, model.name, context.workspace.views, dialect)
 
 
 def load_seed(context: TickContext, name: str) -> StageReceipt:

@@ -29,7 +29,7 @@ SHOWN = 3
 CHUNK = 64 * 1024 * 1024  # bytes of text held in memory at once
 PIECE = 4 * 1024  # lines that a thread of DuckDB takes at once
 LINE_BYTES = 200  # estimated
-# Bytes that are no UTF-8 are replaced, as `_lines` does.
+# Bytes that are no UTF-8 are replaced, as `lines_of` does.
 COLUMNS = (
     "make_valid_utf8(value) as value",
     "url_decode(replace(element_at(split(_metadata.file_path, '/'), -1), '+', '%2B')) as file",
@@ -125,12 +125,12 @@ class Reading:
             data = self._read(name, stat)
             if data is None:
                 continue
-            parts.append(_lines(data, name))
+            parts.append(lines_of(data, name))
             size += len(data)
             if size >= CHUNK:
-                yield _table(parts)
+                yield table_of(parts)
                 parts, size = [], 0
-        yield _table(parts)
+        yield table_of(parts)
 
     def _read(self, name: str, stat: Position) -> bytes | None:
         try:
@@ -255,7 +255,7 @@ def _warning(names: Sequence[str]) -> str:
     )
 
 
-def _lines(data: bytes, name: str) -> Any:
+def lines_of(data: bytes, name: str) -> Any:
     """Split a file into a table of its lines, as UTF-8; a byte that is not part of UTF-8 is replaced.
 
     A byte order mark at the beginning is not part of the first line, as for Spark.
@@ -280,7 +280,7 @@ def _lines(data: bytes, name: str) -> Any:
     return pa.Table.from_arrays([lines, pa.repeat(pa.scalar(name, pa.large_string()), len(lines))], ["value", "file"])
 
 
-def _table(parts: list[Any]) -> Any:
+def table_of(parts: list[Any]) -> Any:
     """Put tables of lines together, in pieces that DuckDB's threads share."""
     import pyarrow as pa
 

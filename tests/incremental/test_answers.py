@@ -32,6 +32,7 @@ from sqlrun.incremental.operators.touched import Touched, restrict
 from sqlrun.incremental.operators.union_all import UnionAll
 from sqlrun.incremental.operators.window import Window
 from sqlrun.incremental.script import WEIGHT, Moment, Script
+from sqlrun.transpile import parameters
 from tests.support.memory import Bag, bag, connect
 
 PREVIOUS = datetime(2026, 1, 5, 10, tzinfo=timezone.utc)
@@ -150,13 +151,17 @@ def tables() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def script(dialect: Dialect = "duckdb") -> Script:
-    return Script(dialect, MOMENT, frozenset({"t", "grown", "u", "more"}))
+    return Script(dialect, MOMENT.clock, frozenset({"t", "grown", "u", "more"}))
+
+
+def at_its_time(text: str) -> str:
+    return parameters.filled(text, MOMENT.parameters, "duckdb")
 
 
 def rows(node: Node, row_set: str, connection: duckdb.DuckDBPyConnection, columns: str = "*") -> Bag:
     statement = script()
     source = statement.rows(node, row_set)
-    return bag(connection, statement.text(f"select {columns} from {source}"))
+    return bag(connection, at_its_time(statement.text(f"select {columns} from {source}")))
 
 
 def change(
@@ -169,7 +174,7 @@ def change(
         return Counter()
     names = statement.names(node.columns)
     added: Counter[tuple[object, ...]] = Counter()
-    text = statement.text(f"select {names}, {WEIGHT} from {source}")
+    text = at_its_time(statement.text(f"select {names}, {WEIGHT} from {source}"))
     for relation, other in (instead or {}).items():
         text = text.replace(relation, other)
     for row, times in bag(connection, text).items():
@@ -224,7 +229,7 @@ def test_rows_stay_where_the_operator_keeps_them(node: Node, tables: duckdb.Duck
     if properties.only_grows(node):
         assert min(difference(node, tables).values(), default=1) > 0
     if not node.reads_clock():
-        later = Script("duckdb", MOMENT, frozenset())
+        later = Script("duckdb", MOMENT.clock, frozenset())
         assert later.changes(node) is None
 
 
@@ -261,7 +266,7 @@ def test_what_is_touched_holds_every_key_that_changes(node: Node, tables: duckdb
     for name in node.columns:
         statement = script()
         pieces = node.support((name,), statement)
-        touched = set(bag(tables, statement.text("\nunion all\n".join(pieces)))) if pieces else set()
+        touched = set(bag(tables, at_its_time(statement.text("\nunion all\n".join(pieces))))) if pieces else set()
         place = node.columns.index(name)
         changed = {(row[place],) for row in difference(node, tables)}
         assert changed <= touched, name

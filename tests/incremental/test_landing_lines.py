@@ -11,11 +11,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from sqlrun.engines.duckdb import landing as duckdb_landing
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.incremental.landing import line_pattern
 from sqlrun.incremental.landing import query as landing_query
 from sqlrun.project import Column
+from sqlrun.sources import folder as source_folder
 from sqlrun.transpile import writer as sql
 from tests.support import nested_lines, projects, rescue_lines
 from tests.support.landing_lines import LINES
@@ -211,7 +211,7 @@ def test_a_source_without_a_usual_form_is_read_too() -> None:
 def test_a_file_is_parted_into_its_lines(data: bytes) -> None:
     parts = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
     expected = [part.decode("utf-8", "replace") for part in (parts if parts[-1] else parts[:-1])]
-    found = duckdb_landing._table([duckdb_landing._lines(data, "f")])
+    found = source_folder.table_of([source_folder.lines_of(data, "f")])
 
     found.validate(full=True)
     assert found.column("value").to_pylist() == expected
@@ -219,13 +219,13 @@ def test_a_file_is_parted_into_its_lines(data: bytes) -> None:
 
 
 def test_the_threads_of_duckdb_share_lines() -> None:
-    many = b"1\n" * (2 * duckdb_landing.PIECE + 1)
-    found: pa.Table = duckdb_landing._table([duckdb_landing._lines(many, "f")])
-    assert [len(piece) for piece in found.to_batches()] == [duckdb_landing.PIECE, duckdb_landing.PIECE, 1]
+    many = b"1\n" * (2 * source_folder.PIECE + 1)
+    found: pa.Table = source_folder.table_of([source_folder.lines_of(many, "f")])
+    assert [len(piece) for piece in found.to_batches()] == [source_folder.PIECE, source_folder.PIECE, 1]
 
 
 def test_lines_of_files_stand_beside_their_names() -> None:
-    parts = [duckdb_landing._lines(data, name) for data, name in ((b"a\nb\n", "x"), (b"", "y"), (b"c", "z"))]
-    found = duckdb_landing._table(parts)
+    parts = [source_folder.lines_of(data, name) for data, name in ((b"a\nb\n", "x"), (b"", "y"), (b"c", "z"))]
+    found = source_folder.table_of(parts)
     assert found.to_pylist() == [{"value": v, "file": f} for v, f in (("a", "x"), ("b", "x"), ("c", "z"))]
-    assert duckdb_landing._table([]).num_rows == 0
+    assert source_folder.table_of([]).num_rows == 0

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlrun.engines.duckdb import landing as duckdb_landing
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.project import Source
+from sqlrun.sources import folder as source_folder
 from tests.line_fuzz.sources import judging
 from tests.support.strict_reader import Reader, lines_of
 
@@ -67,7 +67,7 @@ def of_rows(source: Source, rows: Iterable[dict[str, Any]]) -> Answers:
 
 def by_duckdb(source: Source, data: bytes, engine: DuckDBEngine) -> Answers:
     """Judge a file's lines as a landing on DuckDB does."""
-    lines = duckdb_landing._table([duckdb_landing._lines(data, "f")])
+    lines = source_folder.table_of([source_folder.lines_of(data, "f")])
     rows = engine.query(judging(source, "duckdb"), (), {"lines": lines}).to_pylist()
     return of_rows(source, rows)
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sqlrun.engines.spark import landing as spark_landing
 from sqlrun.engines.spark.engine import SparkEngine
 from sqlrun.project import Source
+from sqlrun.sources import folder as source_folder
 from tests.line_fuzz.judges import Answers, Judge, of_rows
 from tests.line_fuzz.sources import judging
 
@@ -20,7 +20,7 @@ def by_spark(source: Source, data: bytes, engine: SparkEngine, folder: Path) -> 
     with engine._session() as session:
         session.conf.set("spark.sql.ansi.enabled", "false")
         read = session.read.format("text").load(str(folder))
-        read.selectExpr(*spark_landing.COLUMNS).createOrReplaceTempView("lines")
+        read.selectExpr(*source_folder.COLUMNS).createOrReplaceTempView("lines")
         rows = session.sql(judging(source, "spark")).toArrow().to_pylist()
         session.conf.unset("spark.sql.ansi.enabled")
     return of_rows(source, rows)

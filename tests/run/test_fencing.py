@@ -18,6 +18,7 @@ from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import LockedError
 from sqlrun.publish.ledger import Ledger
 from sqlrun.runtime.lock import require
+from sqlrun.sources import batches
 from tests.crash.lives import BUILD, Life, Lives, build
 from tests.crash.project import World
 from tests.support.projects import Site
@@ -127,7 +128,7 @@ def overtaking(site: Site, owner: Any, name: str, number: int) -> Any:
 
 @pytest.mark.parametrize(
     ("name", "owner"),
-    [("_plan", duckdb_landing), ("_commit", duckdb_landing), ("pin", Ledger), ("publish", Ledger), ("write", None)],
+    [("plan", batches), ("_commit", duckdb_landing), ("pin", Ledger), ("publish", Ledger), ("write", None)],
 )
 def test_no_lock_at_all(built: World, name: str, owner: Any) -> None:
     """Where no lock holds (a file system between machines), numbers and versions do: of two builds one publishes."""

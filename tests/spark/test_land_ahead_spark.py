@@ -13,7 +13,6 @@ from sqlrun.engine_api import Engine
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.engines.spark.engine import SparkEngine
 from sqlrun.land import land
-from sqlrun.maintain import engine_selection
 from sqlrun.sources import checkpoint as source_checkpoint
 from sqlrun.sources import stream_checkpoint
 from tests.support import shops
@@ -71,7 +70,7 @@ def arrive(site: Site) -> None:
 
 @pytest.mark.parametrize(
     ("given", "lands"),
-    [(None, "spark"), ({}, "duckdb"), ({"lands": "spark"}, "spark"), ({"alone": ALONE}, "duckdb")],
+    [(None, "spark"), ({}, "duckdb"), ({"lands": "spark"}, "spark"), ({"spark_only_models": ALONE}, "duckdb")],
     ids=["spark", "auto", "auto, Spark lands", "auto, a model for Spark alone"],
 )
 def test_the_tick_is_the_same_and_lands_nothing_twice(
@@ -82,7 +81,7 @@ def test_the_tick_is_the_same_and_lands_nothing_twice(
     before = head(site)
     land.ahead(site.published[-1], now())
     assert head(site) == (before or 0) + 1
-    assert engine_selection.began(str(checkpoint(site))) == lands
+    assert source_checkpoint.began(str(checkpoint(site))) == lands
     send(site, "2.jsonl", "f")
 
     assert told(site) == plain

@@ -332,7 +332,7 @@ def landed(engine: SparkEngine, given: Landing) -> list[tuple[Any, ...]]:
 def test_files_land_once_and_broken_ones_do_not_stop_them(engine: SparkEngine, tmp_path: Path) -> None:
     given = landing(tmp_path)
     engine.create(given.table)
-    source = Path(given.source)
+    source = Path(given.source.location)
     (source / "a b+c%41.jsonl").write_text('{"n": 1}\n{"n": "x"}\n{broken\n')
     (source / ".hidden.jsonl").write_text('{"n": 99}\n')
     (source / "_busy.jsonl").write_text('{"n": 98}\n')
@@ -349,7 +349,7 @@ def test_files_land_once_and_broken_ones_do_not_stop_them(engine: SparkEngine, t
 def test_a_lost_or_foreign_checkpoint_is_refused(engine: SparkEngine, tmp_path: Path) -> None:
     given = landing(tmp_path)
     engine.create(given.table)
-    (Path(given.source) / "a.json").write_text('{"n": 1}\n')
+    (Path(given.source.location) / "a.json").write_text('{"n": 1}\n')
     engine.land(given)
     other = landing(tmp_path, "other", "elsewhere")
     engine.create(other.table)
@@ -368,7 +368,7 @@ def test_a_lost_or_foreign_checkpoint_is_refused(engine: SparkEngine, tmp_path: 
 def test_an_old_checkpoint_beside_a_new_table_is_refused(engine: SparkEngine, tmp_path: Path) -> None:
     given = landing(tmp_path)
     engine.create(given.table)
-    (Path(given.source) / "a.json").write_text('{"n": 1}\n')
+    (Path(given.source.location) / "a.json").write_text('{"n": 1}\n')
     engine.land(given)
     shutil.rmtree(given.table.path)
     engine.create(given.table)

@@ -27,6 +27,7 @@ from sqlrun.parse import decimal_casts
 from sqlrun.parse.parse import DIALECT, Query, query, schema_of
 from sqlrun.plan.strategy_cost import has_choice
 from sqlrun.project import Column, Config, Model, Project, Rendered
+from sqlrun.transpile.parameters import bound
 from sqlrun.transpile.writer import identifier
 from sqlrun.transpile.writer import type_name as spelled
 
@@ -199,6 +200,7 @@ class Memory:
                 if prepared is None:
                     return None
                 assert_bound(prepared)
+                prepared = replace(prepared, statement=bound(prepared.statement, moment.parameters, self.dialect))
                 return written(stage, prepared, self.dialect)
 
             changed = self.kept_in.tick(model.stages, changed, write)

@@ -116,7 +116,15 @@ class OnDelta:
                     commits.get(name, ()) if row_set == "changes" else (), ranges=bounds,
                 )
             )  # fmt: skip
-        write = Write(self.specs[stage.name], base, self.number, APP, tuple(relations), prepared.statement)
+        write = Write(
+            self.specs[stage.name],
+            base,
+            self.number,
+            APP,
+            tuple(relations),
+            prepared.statement,
+            parameters=moment.parameters,
+        )
         # Rows are marked as deleted in one step, and copied without them in the next.
         with mock.patch.object(file_layout, "COPIED", file_layout.COPIED * (self.number % 2)):
             self.heads[stage.name] = engine.write(write).version

@@ -21,6 +21,7 @@ from sqlrun.parse.source_map import source_place
 from sqlrun.project import Project
 from sqlrun.runtime.disk_cache import Cache, digest
 from sqlrun.runtime.stopping import limited
+from sqlrun.transpile import parameters
 from sqlrun.transpile.writer import cast, identifier, type_name
 
 BEFORE, NOW = datetime(2026, 1, 1, tzinfo=timezone.utc), datetime(2026, 1, 1, 0, 5, tzinfo=timezone.utc)
@@ -141,13 +142,14 @@ class _Bench:
     def _of_statements(self, model: Compiled) -> _Failure | None:
         for stage in model.stages if model.source is None else ():
             self._hold(stage.name, tuple((c.name, c.type) for c in stage.columns))
-            tick = Tick(Moment(NOW, BEFORE), frozenset(stage.inputs), fresh=False)
+            moment = Moment(NOW, BEFORE)
+            tick = Tick(moment, frozenset(stage.inputs), fresh=False)
             whole = ""
             if stage.method == "full" and stage.node is None:
                 whole = whole_query(self._queries, model.name, self._views, Moment(NOW, None), "duckdb")
             made = prepare(stage, tick, "duckdb", whole)
             for text in _selects(made.statement) if made is not None else ():
-                found = self._refused(text)
+                found = self._refused(parameters.filled(text, moment.parameters, "duckdb"))
                 if found is not None:
                     return _Failure(f"the statement that keeps it: {found[1][0]}")
         return None

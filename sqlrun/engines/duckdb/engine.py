@@ -35,6 +35,7 @@ from sqlrun.engines.duckdb import scan as duckdb_scan
 from sqlrun.engines.duckdb import write as duckdb_write
 from sqlrun.errors import EngineError, UnsuitedError, first_line
 from sqlrun.runtime.stopping import limited, out_of_time
+from sqlrun.transpile import parameters
 
 if TYPE_CHECKING:
     import duckdb
@@ -174,6 +175,7 @@ class DuckDBEngine:
 
     def write(self, write: Write) -> Written:
         """Carry out one statement and assert that its commit is the one after `base`."""
+        write = parameters.bound_write(write, self.dialect)
         with table_pool.writing(write.table.path) as table:
             return self._written(table, write)
 

@@ -55,6 +55,7 @@ from sqlrun.engines.spark.cancellation import Cancel
 from sqlrun.errors import EngineError
 from sqlrun.runtime.stopping import limited, out_of_time
 from sqlrun.runtime.text_lines import text_lines
+from sqlrun.transpile import parameters
 from sqlrun.transpile.writer import identifier
 
 if TYPE_CHECKING:
@@ -150,6 +151,7 @@ class SparkEngine:
 
     def write(self, write: Write) -> Written:
         """Carry out one statement and assert that its commit is the one after `base`."""
+        write = parameters.bound_write(write, self.dialect)
         write.may_commit()  # Spark commits what it has written at once
         with table_pool.writing(write.table.path) as table:
             return self._written(table, write)

@@ -33,18 +33,17 @@ class Moving(Unary):
 
     def rows(self, script: Script, row_set: str) -> str:
         """Keep the rows for which the condition holds at the tick of that row set."""
-        child = script.rows(self.child, row_set)
-        moment = script.moment_of(row_set)
-        return f"select {script.names(self.columns)} from {child} where {script.expr(self.condition, moment)}"
+        child, time = script.rows(self.child, row_set), script.time_of(row_set)
+        return f"select {script.names(self.columns)} from {child} where {script.expr(self.condition, time)}"
 
     def changes(self, script: Script) -> list[str]:
         """Write the pieces that stay, enter and leave."""
-        now, before = script.moment.as_of, script.moment.previous
+        now, before = script.clock.now, script.clock.before
         columns = script.names(self.columns)
         child = script.changes(self.child)
         if before is None:
             return [f"select {columns}, 1 as {WEIGHT} from {script.rows(self, 'new')}"]
-        holds, held = (f"({script.expr(self.condition, moment)})" for moment in (now, before))
+        holds, held = (f"({script.expr(self.condition, time)})" for time in (now, before))
         texts = []
         if child is not None:
             texts.append(f"select {columns}, {WEIGHT} from {child} where {holds} and {held}")

@@ -7,7 +7,6 @@ that at the one before.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 
 from sqlglot import exp
 
@@ -17,6 +16,7 @@ from sqlrun.incremental.file_ranges import Read
 from sqlrun.incremental.operators.touched import below
 from sqlrun.incremental.operators.touched_keys import of_changes
 from sqlrun.incremental.script import WEIGHT, Moment, Script
+from sqlrun.transpile import parameters
 from sqlrun.transpile.refusals import Reason
 
 
@@ -33,7 +33,7 @@ class Project(Unary):
 
     def rows(self, script: Script, row_set: str) -> str:
         """Map the rows."""
-        return f"select {self._items(script, script.moment_of(row_set))} from {script.rows(self.child, row_set)}"
+        return f"select {self._items(script, script.time_of(row_set))} from {script.rows(self.child, row_set)}"
 
     def changes(self, script: Script) -> list[str]:
         """Map the changes, and the old rows whose values the clock alone has changed.
@@ -42,7 +42,7 @@ class Project(Unary):
         empty where f and g agree.
         """
         child = script.changes(self.child)
-        now, before = script.moment.as_of, script.moment.previous
+        now, before = script.clock.now, script.clock.before
         items = self._items(script, now)
         texts = [f"select {items}, {WEIGHT} from {child}"] if child else []
         clocked = self._clocked()
@@ -56,8 +56,8 @@ class Project(Unary):
             texts.append(f"select {self._items(script, before)}, -1 as {WEIGHT} from {old} where {differs}")
         return texts
 
-    def _items(self, script: Script, moment: datetime) -> str:
-        return ", ".join(f"{script.expr(item, moment)} as {script.name(name)}" for name, item in self.items)
+    def _items(self, script: Script, time: parameters.Name) -> str:
+        return ", ".join(f"{script.expr(item, time)} as {script.name(name)}" for name, item in self.items)
 
     def _clocked(self) -> list[exp.Expr]:
         return [item for _, item in self.items if clocks.reads_clock(item)]

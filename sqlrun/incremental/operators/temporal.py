@@ -26,7 +26,7 @@ from sqlrun.incremental.operators.scan import Scan
 from sqlrun.incremental.operators.touched import below
 from sqlrun.incremental.operators.touched_keys import of_changes
 from sqlrun.incremental.script import WEIGHT, Moment, Script
-from sqlrun.transpile import writer as sql
+from sqlrun.transpile import parameters
 from sqlrun.transpile.refusals import Reason
 
 SECONDS = {"SECOND": 1, "MINUTE": 60, "HOUR": 3600, "DAY": 86400, "WEEK": 604800}
@@ -60,15 +60,15 @@ class Temporal(Unary):
     def rows(self, script: Script, row_set: str) -> str:
         """Keep the rows that are in the window at the tick of that row set."""
         child = script.rows(self.child, row_set)
-        moment = script.moment.as_of if row_set == "new" else script.moment.previous
+        time = script.clock.now if row_set == "new" else script.clock.before
         columns = script.names(self.columns)
-        if moment is None:  # before the first tick every window was empty
+        if time is None:  # before the first tick every window was empty
             return f"select {columns} from {child} where false"
-        return f"select {columns} from {child} where {self._inside(script, moment)}"
+        return f"select {columns} from {child} where {self._inside(script, time)}"
 
     def changes(self, script: Script) -> list[str]:
         """Write the pieces overlap, entering and leaving."""
-        now, before = script.moment.as_of, script.moment.previous
+        now, before = script.clock.now, script.clock.before
         columns = script.names(self.columns)
         child = script.changes(self.child)
         if before is None:
@@ -89,12 +89,12 @@ class Temporal(Unary):
             texts.append(f"select {columns}, -1 as {WEIGHT} from {old} where {leaving}")
         return texts
 
-    def _inside(self, script: Script, moment: datetime) -> str:
+    def _inside(self, script: Script, time: parameters.Name) -> str:
         sides = [bound for bound in (self.lower, self.upper) if bound is not None]
-        return " and ".join(self._side(bound, script, moment) for bound in sides)
+        return " and ".join(self._side(bound, script, time) for bound in sides)
 
-    def _side(self, bound: Bound, script: Script, moment: datetime) -> str:
-        at = sql.timestamp(moment, script.dialect)
+    def _side(self, bound: Bound, script: Script, moment: parameters.Name) -> str:
+        at = parameters.timestamp(moment, script.dialect)
         if bound.shift is not None:
             sign = "+" if bound.sign > 0 else "-"
             at = f"({at} {sign} {script.expr(bound.shift)})"

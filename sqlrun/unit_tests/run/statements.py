@@ -1,7 +1,7 @@
 """A chain's statements and whole queries as texts, each written once for all ticks of its kind. Pure.
 
-Texts are written for two times that no tick has; a tick's own are put in their place. So they are the same in every
-run, and are kept from one to the next.
+Texts name the times of a tick, whose values are put in where they are asked for. So they are the same in every run, and
+are kept from one to the next.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import Any
 
 from sqlrun.engine_api import Dialect
 from sqlrun.engines.duckdb.memory_texts import Written, written
-from sqlrun.incremental.compile import Compiled, whole_query
+from sqlrun.incremental.compile import Compiled, query_of_any_tick
 from sqlrun.incremental.landing import query as landing
 from sqlrun.incremental.landing.query import Rule
-from sqlrun.incremental.script import Moment
+from sqlrun.incremental.script import Clock, Moment
 from sqlrun.incremental.stages import Stage
-from sqlrun.incremental.statement_cache import AS_OF, BEFORE, at
 from sqlrun.incremental.statements import Tick, prepare
 from sqlrun.parse.parse import Query
+from sqlrun.transpile import parameters
 from sqlrun.transpile.writer import cast, identifier
 from sqlrun.unit_tests.run.chain import Chain
 
@@ -34,8 +34,7 @@ class Statements:
     ) -> None:
         self._chain, self._queries, self._dialect = chain, queries, dialect
         self._source, self._kept = source, kept
-        self._landing: dict[str, str] = {}
-        self._written: dict[tuple[str, frozenset[str], bool, bool], Written | None] = {}
+        self._written: dict[tuple[str, frozenset[str], bool, Clock], Written | None] = {}
         self._whole: dict[str, str] = {}
 
     def on(self, dialect: Dialect) -> Statements:
@@ -44,38 +43,39 @@ class Statements:
 
     def of_stage(self, stage: Stage, changed: frozenset[str], moment: Moment, *, fresh: bool) -> Written | None:
         """Write what brings a stage up to date in a tick; None where nothing can have changed."""
-        seen, moved = changed & set(stage.inputs), moment.as_of != moment.previous
-        key = (stage.name, seen, fresh, moved)
+        tick = Tick(Moment(moment.as_of, None) if fresh else moment, changed & set(stage.inputs), fresh)
+        key = (stage.name, tick.changed, fresh, tick.moment.clock)
         if key not in self._written:
-            before = None if fresh else BEFORE if moved else AS_OF
-            tick = Tick(Moment(AS_OF, before), seen, fresh)
-            source = [self._source, self._dialect, stage.name, sorted(seen), fresh, moved]
+            source = [self._source, self._dialect, stage.name, sorted(tick.changed), fresh, tick.moment.clock.before]
             # What can't have changed has no text.
             texts = self._kept("statement", source, tuple[Written, ...], lambda: self._texts(stage, tick))
             self._written[key] = texts[0] if texts else None
         found = self._written[key]
         if found is None:
             return None
-        return Written(tuple(at(text, moment) for text in found.texts), found.reads)
+        return Written(tuple(self._filled(text, tick.moment) for text in found.texts), found.reads)
 
     def whole(self, model: Compiled, moment: Moment) -> str:
         """Write a model's whole query, in the types of its contract."""
-        if model.name not in self._whole:
-            source = [self._source, self._dialect, model.name]
-            self._whole[model.name] = self._kept("whole query", source, str, lambda: self._typed(model))
-        return at(self._whole[model.name], moment)
+        return self._filled(self._whole_of(model), moment)
 
     def landing(self, model: Compiled, rules: Sequence[Rule], moment: Moment) -> str:
         """Write the query that lands a source's lines in DuckDB."""
-        if model.name not in self._landing:
-            assert model.source is not None
-            self._landing[model.name] = landing.query(model.own, model.source, rules, "duckdb", AS_OF)
-        return at(self._landing[model.name], moment)
+        assert model.source is not None
+        return landing.query(model.own, model.source, rules, "duckdb", moment.as_of)
 
     def asks_the_time(self) -> bool:
         """Tell whether any query of the chain asks for the tick's time."""
-        moment = Moment(BEFORE, None)
-        return any(self.whole(model, moment) != self._whole[model.name] for model in self._chain.models)
+        return any(parameters.named(self._whole_of(model), self._dialect) for model in self._chain.models)
+
+    def _whole_of(self, model: Compiled) -> str:
+        if model.name not in self._whole:
+            source = [self._source, self._dialect, model.name]
+            self._whole[model.name] = self._kept("whole query", source, str, lambda: self._typed(model))
+        return self._whole[model.name]
+
+    def _filled(self, text: str, moment: Moment) -> str:
+        return parameters.filled(text, moment.parameters, self._dialect)
 
     def _texts(self, stage: Stage, tick: Tick) -> tuple[Written, ...]:
         full = self._query(stage.model) if stage.method == "full" and stage.node is None else ""
@@ -88,4 +88,4 @@ class Statements:
         return f"select {items} from ({self._query(model.name)})"
 
     def _query(self, name: str) -> str:
-        return whole_query(self._queries, name, self._chain.views, Moment(AS_OF, None), self._dialect)
+        return query_of_any_tick(self._queries, name, self._chain.views, self._dialect)
