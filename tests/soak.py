@@ -10,7 +10,9 @@ import argparse
 import ctypes
 import gc
 import os
+import re
 import statistics
+import subprocess
 import sys
 import tempfile
 import threading
@@ -24,6 +26,7 @@ from typing import Any
 
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.delta import vacuum as delta_vacuum
+from sqlrun.engines.duckdb import engine as duckdb_engine
 from sqlrun.operations import maintenance
 from sqlrun.pipeline import prepare_to_build
 from sqlrun.publish.ledger import Ledger
@@ -40,6 +43,15 @@ REMEMBERED = 5
 # delta-rs' allocator (jemalloc) gives back at once what it would otherwise hold for ten seconds, or forty ticks.
 AT_ONCE = "dirty_decay_ms:0,muzzy_decay_ms:0"
 PAGE = os.sysconf("SC_PAGE_SIZE")
+# A heap that fills up within a run: the JVM gives none of it back. And Spark forgets its old batches within one, too.
+SPARK = {
+    "spark.driver.memory": "1g",
+    "spark.sql.streaming.minBatchesToRetain": "10",
+    "spark.sql.streaming.fileSource.log.cleanupDelay": "1s",
+    "spark.ui.retainedJobs": "50",
+    "spark.ui.retainedStages": "50",
+    "spark.sql.ui.retainedExecutions": "50",
+}
 NEWEST = "select id, max(shop) as shop, max(amount) as amount from {{ ref('stg_sales') }} group by id\n"
 LARGEST = "select max(amount) as amount, shop from {{ ref('newest') }} group by shop\n"
 OPTIONS: dict[str, Any] = {
@@ -49,7 +61,7 @@ OPTIONS: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What a process and its folders take after a tick; `java` is the JVM's memory.
+    """What a process and its folders take after a tick; `java` is the JVM's memory, `live` its heap after a collection.
 
     `held` is what Python and the libraries have got from the C library and not given back: unlike `memory`, it has no
     noise of pages that are kept for later.
@@ -60,6 +72,7 @@ class Sample:
     memory_kb: int
     held_kb: int
     java_kb: int
+    live_kb: int
     objects: int
     threads: int
     handles: int
@@ -71,8 +84,8 @@ class Sample:
 
 # Growth a tick that is still flat: noise of the allocator, and of upkeep that comes in waves.
 BOUNDS = {
-    "memory_kb": 8.0, "held_kb": 3.0, "java_kb": 400.0, "objects": 2.0, "threads": 0.005, "handles": 0.005,
-    "temporary": 0.005, "target_kb": 0.5, "books_kb": 2.0, "warehouse_files": 0.5,
+    "memory_kb": 8.0, "held_kb": 3.0, "java_kb": 400.0, "live_kb": 20.0, "objects": 2.0, "threads": 0.005,
+    "handles": 0.005, "temporary": 0.005, "target_kb": 0.5, "books_kb": 2.0, "warehouse_files": 0.5,
 }  # fmt: skip
 
 
@@ -89,9 +102,16 @@ def project(folder: Path, engine: str, keep: int) -> Path:
             "largest", "shop string", "amount decimal(10,2)", extra="    grain: [shop]"
         ),
         "profiles/local.yml":
-            f"engine: {engine}\nwarehouse: warehouse\nmaintain_every: {keep}\nkeep_ticks: {keep}\n",
+            f"engine: {engine}\nwarehouse: warehouse\nmaintain_every: {keep}\nkeep_ticks: {keep}\n{settings(engine)}",
     })  # fmt: skip
     return folder
+
+
+def settings(engine: str) -> str:
+    """Write a profile's settings."""
+    if engine == "duckdb":
+        return ""
+    return "settings:\n" + "".join(f"  {key}: {value}\n" for key, value in SPARK.items())
 
 
 class Soaked(Session):
@@ -132,7 +152,8 @@ def sample(root: Path, tick: int, seconds: float) -> Sample:
     gc.collect()
     held, here = held_kb(), Path("/proc/self")
     return Sample(
-        tick, round(seconds, 3), resident("self"), held, sum(map(resident, children())), len(gc.get_objects()),
+        tick, round(seconds, 3), resident("self"), held, sum(map(resident, children())), sum(map(live, children())),
+        len(gc.get_objects()),
         own_threads(here), len(list((here / "fd").iterdir())), files(Path(tempfile.gettempdir())),
         size(root / "target"), size(root / "warehouse" / "_sqlrun"), files(root / "warehouse"),
     )  # fmt: skip
@@ -174,6 +195,16 @@ def resident(process: str) -> int:
         return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * PAGE // 1024
     except FileNotFoundError:
         return 0
+
+
+def live(process: str) -> int:
+    """Tell how many KB of objects a JVM holds after it has collected; 0 for another process."""
+    if Path(f"/proc/{process}/comm").read_text().strip() != "java":
+        return 0
+    subprocess.run(["jcmd", process, "GC.run"], check=True, capture_output=True)
+    said = subprocess.run(["jcmd", process, "GC.heap_info"], check=True, capture_output=True, text=True).stdout
+    # The heap of one collector, or the generations of another; its other lines give no total.
+    return sum(map(int, re.findall(r"total \d+K, used (\d+)K", said)))
 
 
 def children() -> list[str]:
@@ -258,7 +289,9 @@ def main() -> int:
     asked.add_argument("--sample", type=int, default=50)
     asked.add_argument("--keep", type=int, default=50, help="ticks that are kept, and ticks between upkeep")
     asked.add_argument("--engine", default="duckdb")
+    asked.add_argument("--sessions", type=int, default=0, help="sessions after which DuckDB's database is opened anew")
     given = asked.parse_args()
+    duckdb_engine.SESSIONS = given.sessions or duckdb_engine.SESSIONS
     with tempfile.TemporaryDirectory() as folder:
         # Below it lie this process's temporary files alone.
         tempfile.tempdir = f"{folder}/tmp"
