@@ -35,7 +35,8 @@ from sqlrun.run.session import Session
 from tests.support import broken, shops
 
 START = datetime(2026, 1, 1, tzinfo=timezone.utc)
-STEP = timedelta(minutes=5)
+# Hours, so that those of a day come again soon: measures lie in a partition for each.
+STEP = timedelta(hours=1)
 # Versions of a table that the next tick may read.
 RECENT = 6
 # For so many seconds a kept tick the logs name files that left; upkeep, which deletes them, comes well before.

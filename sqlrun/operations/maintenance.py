@@ -130,6 +130,7 @@ def _forget(ledger: Ledger, oldest: int, clock: datetime, done: Done) -> None:
             head = delta_table.head(path)
             assert head is not None
             done.files += delta_vacuum.drop_forgotten(path, head, clock - READERS)
+            done.files += delta_vacuum.drop_change_files(path, head)  # nobody reads the books' change feed
             done.entries += delta_vacuum.trim_log(path, head, clock - READERS)
 
 
@@ -174,6 +175,7 @@ def _delete_old(path: str, versions: set[int], clock: datetime, done: Done) -> N
     done.files += delta_vacuum.vacuum(path, max(age, READERS))
     done.files += delta_vacuum.drop_forgotten(path, oldest, clock - READERS)
     done.files += delta_vacuum.drop_change_files(path, oldest)
+    delta_vacuum.drop_checksums(path)
     done.entries += delta_vacuum.trim_log(path, oldest, clock - READERS)
 
 

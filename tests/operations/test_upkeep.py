@@ -191,6 +191,33 @@ def test_logs_and_books_become_short_and_kept_ticks_stay(site: Site) -> None:
     assert differences(site, START + (TICKS + 1) * FIVE) == {}
 
 
+def test_change_files_of_the_books_do_not_pile_up(site: Site) -> None:
+    """Each upkeep deletes rows of the books, which writes change files that nobody reads."""
+    for number in range(3):
+        maintained(site, 1)
+        site.write(f"more-{number}.jsonl", [order("1-1", START, restaurant="r9002", version=3 + number)])
+        assert site.tick(START + (TICKS + 1 + number) * FIVE).published
+    maintained(site, 1)
+
+    assert not [file for file in files(site) if "/_sqlrun/" in file and "/_change_data/" in file]
+
+
+def test_checksums_that_spark_left_go_with_their_files(site: Site) -> None:
+    """Hadoop keeps one beside each file on a local disk; those of files that stay, stay."""
+    forget(site)
+    made_long_ago(files(site))
+    gone, kept = sorted(needless(site))[0], sorted(unquote(uri) for uri in DeltaTable(tables(site)[0]).file_uris())[0]
+    change = Path(tables(site)[0]) / "_change_data" / "cdc-1.parquet"
+    checksums = [Path(file).with_name(f".{Path(file).name}.crc") for file in (gone, kept, str(change))]
+    change.parent.mkdir(exist_ok=True)
+    for file in checksums:
+        file.write_bytes(b"crc")
+
+    maintained(site, 1)
+
+    assert [file.exists() for file in checksums] == [False, True, False]
+
+
 def forget(site: Site) -> None:
     """Write checkpoints of the newest versions, which hold no removal of more than thirty days ago."""
     age(site)

@@ -95,15 +95,40 @@ def drop_forgotten(path: str, oldest: int, before: datetime) -> int:
     return count
 
 
+def drop_checksums(path: str) -> int:
+    """Delete the checksums of data files and change files that are gone; count them.
+
+    Spark keeps one beside each file that it writes to a local disk, and neither vacuum knows of them. A file is there
+    before its checksum is.
+    """
+    count = 0
+    for folder, names in (*_folders(path), *_folders(f"{path}/_change_data")):
+        present = set(names)
+        for name in names:
+            if name.startswith(".") and name.endswith(".parquet.crc") and name[1:-4] not in present:
+                (Path(folder) / name).unlink(missing_ok=True)
+                count += 1
+    return count
+
+
 def _data_files(path: str) -> Iterator[Path]:
-    """Find a table's data files; folders that aren't of partitions, and tables within this one, are others'."""
+    """Find a table's data files."""
+    for folder, names in _folders(path):
+        yield from (Path(folder) / name for name in names if name.endswith(".parquet"))
+
+
+def _folders(path: str) -> Iterator[tuple[str, list[str]]]:
+    """Give a table's folders, those of partitions included, with the names of their files.
+
+    Folders that aren't of partitions, and tables within this one, are others'.
+    """
     for folder, folders, names in os.walk(path):
         folders[:] = [
             name
             for name in folders
             if ("=" in name or not name.startswith(("_", "."))) and not (Path(folder) / name / "_delta_log").exists()
         ]
-        yield from (Path(folder) / name for name in names if name.endswith(".parquet"))
+        yield folder, names
 
 
 def trim_log(path: str, oldest: int, before: datetime) -> int:
