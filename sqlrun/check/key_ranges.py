@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 MOST = 1000
 # Up to so many groups are looked at one by one.
 LOOKS = 32
+# Up to so many keys are looked for one by one.
+FEW = 32
 Ranges = tuple[tuple[str, Any, Any], ...]
 
 
@@ -22,10 +24,12 @@ def of(rows: pa.Table, key: Sequence[str], partition_by: Sequence[str]) -> Range
     """Give (column, least, greatest) of one key column, so that every row with a key of `rows` lies in one of them.
 
     A partition column that is part of the key gives its values; else the first key column gives a range for each value
-    of the first partition column, as keys that come together are often near each other. Empty where nothing can be
-    said: a NULL among the keys, a column of floats.
+    of the first partition column, as keys that come together are often near each other. A few keys are a range each.
+    Empty where nothing can be said: a NULL among the keys, a column of floats.
 
     >>> import pyarrow as pa
+    >>> of(pa.table({"id": ["c", "x", "a"]}), ["id"], [])
+    (('id', 'a', 'a'), ('id', 'c', 'c'), ('id', 'x', 'x'))
     >>> of(pa.table({"id": ["a", "c", "x"], "day": [1, 1, 2]}), ["id"], ["day"])
     (('id', 'a', 'c'), ('id', 'x', 'x'))
     """
@@ -36,10 +40,10 @@ def of(rows: pa.Table, key: Sequence[str], partition_by: Sequence[str]) -> Range
     column = rows.column(name)
     if column.null_count or not _ordered(column.type):
         return ()
-    if parts:
+    groups = [group for group in partition_by[:1] if group in rows.column_names]
+    if parts or (not groups and rows.num_rows <= FEW):
         found = sorted(arrow_rows.values(column.unique()), key=ordered)
         return _few(tuple((name, value, value) for value in found), name)
-    groups = [group for group in partition_by[:1] if group in rows.column_names]
     ends = sorted(_ends(column, rows.column(groups[0]) if groups else None), key=lambda ends: tuple(map(ordered, ends)))
     return _few(tuple((name, low, high) for low, high in ends), name)
 

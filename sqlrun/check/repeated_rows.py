@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from sqlrun.check import key_ranges
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 TYPE = "repeats"
+NOTHING: Mapping[str, pa.Table] = MappingProxyType({})
 
 
 def told(context: TickContext, model: Compiled, change: Change) -> tuple[CheckResult, ...]:
@@ -36,30 +38,60 @@ def told(context: TickContext, model: Compiled, change: Change) -> tuple[CheckRe
     if not contract.repeats or not contract.grain or not change.count:
         return ()
     started = time.perf_counter()
-    given: dict[str, pa.Table] = {}
-    if change.rows is not None:
-        given["changed"] = change.rows.select(list(contract.grain))
-    keys = _found(context, model, _twice(contract, whole=change.rows is None), given, change.rows)
-    if not keys.num_rows:
-        return ()
-    found = arrow_rows.plain(_found(context, model, _differing(contract), {"changed": keys}, keys))
+    found = _of_all(context, model) if change.rows is None else _of_rows(context, model, change.rows)
     return (_result(contract, change.count, found, time.perf_counter() - started),) if found else ()
 
 
-def _twice(contract: Model, *, whole: bool) -> str:
-    """Write the query for the keys that several rows have: most keys are spared a look at their content."""
+def _of_all(context: TickContext, model: Compiled) -> list[dict[str, Any]]:
+    """Compare all rows of the table: too many came to be held."""
+    contract = model.query.rendered.model
     key = names(contract.grain, "duckdb")
-    rows = "held" if whole else f"(select {key} from held semi join changed using ({key}))"
-    return f"select {key} from {rows} group by {key} having count(*) > 1"
+    keys = _held(context, model, f"select {key} from held group by {key} having count(*) > 1", {}, None)
+    return _differing(context, model, keys, "held") if keys.num_rows else []
 
 
-def _differing(contract: Model) -> str:
+def _of_rows(context: TickContext, model: Compiled, rows: pa.Table) -> list[dict[str, Any]]:
+    """Compare the rows that came with each other, and with stored rows where those have the same key.
+
+    Copies mostly come together. So stored rows are counted by their keys alone, and few are read whole.
+    """
+    contract = model.query.rendered.model
+    key = names(contract.grain, "duckdb")
+    came = rows.select(list(contract.grain))
+    counted = (
+        f"with came as (select {key}, count(*) as n from changed group by {key}),\n"
+        f"stored as (select {key}, count(*) as n from held semi join changed using ({key}) group by {key})\n"
+        f"select {key}, came.n as came, stored.n as stored from came join stored using ({key}) where stored.n > 1"
+    )
+    repeated = _held(context, model, counted, {"changed": came}, came)
+    if not repeated.num_rows:
+        return []
+    import pyarrow.compute as pc
+
+    is_older = pc.greater(repeated.column("stored"), repeated.column("came"))
+    keys = repeated.select(list(contract.grain))
+    older, newer = keys.filter(is_older), keys.filter(pc.invert(is_older))
+    found = _differing(context, model, older, "held") if older.num_rows else []
+    if newer.num_rows:
+        found += _differing(context, model, newer, "came", {"came": rows})
+    return sorted(found, key=lambda row: tuple(str(row[name]) for name in contract.grain))
+
+
+def _differing(
+    context: TickContext, model: Compiled, keys: pa.Table, rows: str, given: Mapping[str, pa.Table] = NOTHING
+) -> list[dict[str, Any]]:
+    """Return those of some keys that have more than one content among `rows`."""
+    contract = model.query.rendered.model
     key, every = names(contract.grain, "duckdb"), names((c.name for c in contract.columns), "duckdb")
-    rows = f"select distinct {every} from held semi join changed using ({key})"
-    return f"select {key}, count(*) as contents from ({rows}) group by {key} having count(*) > 1 order by {key}"
+    contents = f"select distinct {every} from {rows} semi join changed using ({key})"
+    sql = f"select {key}, count(*) as contents from ({contents}) group by {key} having count(*) > 1 order by {key}"
+    given = {**given, "changed": keys}
+    if rows == "held":
+        return arrow_rows.plain(_held(context, model, sql, given, keys))
+    return arrow_rows.plain(reader_of(context).query(sql, (), given))
 
 
-def _found(
+def _held(
     context: TickContext, model: Compiled, query: str, given: Mapping[str, pa.Table], near: pa.Table | None
 ) -> pa.Table:
     table, version = context.plan.tables[model.name], context.states[model.name].version

@@ -64,7 +64,7 @@ def test_ranges_of_a_few_partitions_load_no_other_library() -> None:
 
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    assert shown.stdout == "(('id', 1, 1), ('id', 2, 2)) (('id', 1, 2),)\n[]\n"
+    assert shown.stdout == "(('id', 1, 1), ('id', 2, 2)) (('id', 1, 1), ('id', 2, 2))\n[]\n"
 
 
 def test_many_ranges_become_one() -> None:
