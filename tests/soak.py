@@ -31,7 +31,7 @@ from sqlrun.operations import maintenance
 from sqlrun.pipeline import prepare_to_build
 from sqlrun.publish.ledger import Ledger
 from sqlrun.report.console import Console
-from sqlrun.run.session import Session
+from sqlrun.run.session import Session, Times
 from tests.support import broken, shops
 
 START = datetime(2026, 1, 1, tzinfo=timezone.utc)
@@ -122,16 +122,16 @@ class Soaked(Session):
         """Tick, and give the samples."""
         self.samples: list[Sample] = []
         self._wanted, self._every = ticks, every
-        code = self.run({**OPTIONS, "replay": None, "step": "5m"})
+        code = self.run({**OPTIONS, "replay": None, "step": "5m"}, Times(STEP))
         assert code == 0, code
         return self.samples
 
-    def _times(self, options: dict[str, Any], ledger: Ledger) -> Iterator[datetime]:
-        del options, ledger
+    def _times(self, times: Times, ledger: Ledger) -> Iterator[datetime]:
+        del ledger
         for number in range(self._wanted):
             arrive(self.root, number)
             started = time.perf_counter()
-            yield START + STEP * number
+            yield START + times.step * number
             if number % self._every == self._every - 1:
                 self.samples.append(sample(self.root, number + 1, time.perf_counter() - started))
                 print(self.samples[-1], flush=True)

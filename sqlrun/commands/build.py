@@ -31,9 +31,9 @@ Clock = Callable[[], datetime]
 
 def build_command(root: Path, options: dict[str, Any], clock: Clock) -> int:
     """Carry out `sqlrun build`: unit tests first, then one tick or many."""
-    from sqlrun.run.session import Session, validate_times
+    from sqlrun.run.session import Session, times_of
 
-    validate_times(options)
+    times = times_of(options)
     environment(options["env"])
     console = Console(quiet=options["quiet"])
     cache = Cache.of(root)
@@ -53,7 +53,7 @@ def build_command(root: Path, options: dict[str, Any], clock: Clock) -> int:
             console.print("The unit tests failed; nothing was built.", "error")
             return 1
     session = Session(root, prepared, target, names, console, clock, options["receipts"])
-    return session.run(options)
+    return session.run(options, times)
 
 
 def write_compiled(

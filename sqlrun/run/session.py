@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -64,14 +64,35 @@ def time_of(text: str) -> datetime:
         raise UsageError(f"`{text}` is not a time; write 2026-01-31T12:05 (UTC)") from None
 
 
-def validate_times(options: dict[str, Any]) -> None:
-    """Say at once what is wrong with the times that a user typed (UsageError), before anything runs."""
+@dataclass(frozen=True, slots=True)
+class Times:
+    """The times of a build's ticks: one at `as_of`, or a `replay` from one time to another, or one now.
+
+    `is_endless`: one at each multiple of `step`, from now on. `step` also divides a replay, and rounds now down.
+    """
+
+    step: timedelta
+    as_of: datetime | None = None
+    replay: tuple[datetime, datetime] | None = None
+    is_endless: bool = False
+
+
+def times_of(options: dict[str, Any]) -> Times:
+    """Read the times that a user typed, once and before anything runs.
+
+    Raises: UsageError.
+    """
     if sum(1 for key in ("as_of", "every", "replay") if options[key]) > 1:
         raise UsageError("--as-of, --every and --replay exclude each other")
-    step_of(options["every"] or options["step"])
-    times = [time_of(text) for text in (options["as_of"], *(options["replay"] or ())) if text]
-    if options["replay"] and times[1] < times[0]:
-        raise UsageError("--replay goes forward: FROM lies before TO")
+    step = step_of(options["every"] or options["step"])
+    if options["as_of"]:
+        return Times(step, as_of=time_of(options["as_of"]))
+    if options["replay"]:
+        first, last = map(time_of, options["replay"])
+        if last < first:
+            raise UsageError("--replay goes forward: FROM lies before TO")
+        return Times(step, replay=(first, last))
+    return Times(step, is_endless=bool(options["every"]))
 
 
 class Session:
@@ -94,8 +115,8 @@ class Session:
         self._reader = DuckDBEngine() if target.engine == "spark" else None
         self._progress: TickContext | None = None
 
-    def run(self, options: dict[str, Any]) -> int:
-        """Tick as the options say; give the exit code of the last tick that failed, else 0."""
+    def run(self, options: dict[str, Any], times: Times) -> int:
+        """Tick at some times as the options say; return the exit code of the last tick that failed, else 0."""
         warehouse_format.require(self.target.warehouse, self.prepared.project.name)
         # The lock makes the warehouse's folder, or says why it can't.
         engine = engine_of(self.target, self.prepared.spark_only_models)
@@ -107,13 +128,13 @@ class Session:
                 refresh = options["full_refresh"]
                 # Before the first tick's time is asked of the ledger; each tick looks for itself, and further.
                 doctor.heal_books(ledger, self.clock(), self._say)
-                for as_of in self._times(options, ledger):
+                for as_of in self._times(times, ledger):
                     result = self._tick(engine, ledger, as_of, refresh, holder, options)
                     if result.published:
                         self._look_after(ledger, result.tick, holder)
                     refresh = False
                     code = 0 if result.published else 1
-                    if code and not options["every"]:
+                    if code and not times.is_endless:
                         break
             except KeyboardInterrupt:
                 self.console.print(STOPPED, "error")
@@ -122,19 +143,19 @@ class Session:
                 engine.close()
         return code
 
-    def _times(self, options: dict[str, Any], ledger: Ledger) -> Iterator[datetime]:
-        """Give the ticks' times, waiting for each where the clock has to reach it."""
-        step = step_of(options["every"] or options["step"])
-        if options["as_of"]:
-            yield time_of(options["as_of"])
-        elif options["replay"]:
-            first, last = (time_of(text) for text in options["replay"])
+    def _times(self, times: Times, ledger: Ledger) -> Iterator[datetime]:
+        """Return the ticks' times, waiting for each where the clock has to reach it."""
+        step = times.step
+        if times.as_of is not None:
+            yield times.as_of
+        elif times.replay is not None:
+            first, last = times.replay
             while first <= last and not self._stop.is_set():
                 yield first
                 first += step
         else:
             yield self._now(step, ledger)
-            while options["every"] and not self._stop.is_set():
+            while times.is_endless and not self._stop.is_set():
                 following = floor(self.clock(), step) + step
                 self.console.print(f"Next tick at {following:%H:%M:%S} UTC; Ctrl-C stops.")
                 if step >= LEAST_STEP:

@@ -20,7 +20,7 @@ from sqlrun.land import land
 from sqlrun.project import Profile
 from sqlrun.report.console import Console
 from sqlrun.run import session as ticking
-from sqlrun.run.session import Session
+from sqlrun.run.session import Session, times_of
 from sqlrun.sources import folder as source_folder
 from tests.support import shops
 from tests.support.projects import Site, now
@@ -151,7 +151,7 @@ def every(site: Site, step: str, ticks: int, arrive: Any) -> tuple[int, str]:
         return clock[0] > stop
 
     with mock.patch.object(session._stop, "wait", wait):
-        code = session.run(dict.fromkeys(OPTIONS) | {"every": step, "step": "5m"})
+        code = session.run(asked := dict.fromkeys(OPTIONS) | {"every": step, "step": "5m"}, times_of(asked))
     return code, out.getvalue()
 
 

@@ -28,7 +28,7 @@ from sqlrun.report.console import Console
 from sqlrun.report.findings import About, Evidence
 from sqlrun.report.report_files import SCRIPT
 from sqlrun.report.run_results import check_result
-from sqlrun.run.session import Session
+from sqlrun.run.session import Session, times_of
 from sqlrun.system_tables import check_results
 from tests.report.test_report import AS_OF, check, node, tick
 from tests.support import broken, chromium
@@ -571,7 +571,7 @@ def test_a_real_build_writes_it_published_or_not(tmp_path: Path) -> None:
         console = Console(out=said, err=said, environ={})
         names, now = ("events", "totals"), datetime(2026, 1, day, tzinfo=timezone.utc)
         session = Session(root, prepared, profile, names, console, lambda: now, False)
-        code = session.run({**options, "step": "5m"})
+        code = session.run(asked := {**options, "step": "5m"}, times_of(asked))
         return code, Reader((target / "report.html").read_text()).text, said.getvalue()
 
     code, text, said = build(1, '{"id": "a", "email": "x@y", "amount": 1}', '{"email": "evil"}', "nonsense", "{}")

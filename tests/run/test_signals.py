@@ -18,7 +18,7 @@ from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.pipeline import prepare_to_build
 from sqlrun.publish.ledger import Ledger
 from sqlrun.report.console import Console
-from sqlrun.run.session import Session
+from sqlrun.run.session import Session, times_of
 from sqlrun.runtime import stopping
 from sqlrun.simulate.orders import events
 from tests.support.projects import ROOT, copy_project
@@ -120,7 +120,7 @@ def test_a_second_signal_that_a_library_swallows_ends_the_build_at_the_next_step
 
     options = dict.fromkeys(("as_of", "every", "replay", "wait", "full_refresh", "env", "accept_lost_files"))
     with mock.patch.object(DuckDBEngine, "create", swallows), mock.patch.object(stopping, "PATIENCE", 60):
-        code = session.run({**options, "step": "5m"})
+        code = session.run(asked := {**options, "step": "5m"}, times_of(asked))
 
     assert code == 130
     assert tick_of(root) == 0

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sqlrun.errors import UsageError
-from sqlrun.run.session import step_of, time_of, validate_times
+from sqlrun.run.session import step_of, time_of, times_of
 
 NOTHING = {"as_of": None, "every": None, "replay": (), "step": "5m"}
 
@@ -29,7 +29,7 @@ NOTHING = {"as_of": None, "every": None, "replay": (), "step": "5m"}
 )
 def test_nonsense_is_refused(options: dict[str, Any], why: str) -> None:
     with pytest.raises(UsageError, match=why):
-        validate_times({**NOTHING, **options})
+        times_of({**NOTHING, **options})
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_nonsense_is_refused(options: dict[str, Any], why: str) -> None:
     [{}, {"as_of": "2026-01-31T12:05"}, {"every": "30s"}, {"replay": ("2026-01-01", "2026-01-01"), "step": "1h"}],
 )
 def test_sense_is_not(options: dict[str, Any]) -> None:
-    validate_times({**NOTHING, **options})
+    times_of({**NOTHING, **options})
 
 
 def test_times_are_utc_and_steps_have_units() -> None:
