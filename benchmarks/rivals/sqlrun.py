@@ -21,7 +21,7 @@ from sqlrun.events import TickResult
 from sqlrun.pipeline import chosen
 from sqlrun.publish.ledger import Ledger
 from sqlrun.report.console import Console
-from sqlrun.run.session import Session
+from sqlrun.run.session import Session, Times, times_of
 from sqlrun.runtime.disk_cache import Cache
 
 OPTIONS = {"every": None, "replay": None, "as_of": None, "step": "5m", "full_refresh": False, "env": None}
@@ -36,7 +36,7 @@ class Fed(Session):
         self._answer = channel()
         self._last: TickResult | None = None
         try:
-            code = self.run(OPTIONS)
+            code = self.run(OPTIONS, times_of(OPTIONS))
         except BaseException:
             self._answer(broken())
             raise
@@ -46,7 +46,7 @@ class Fed(Session):
             self._answer({"error": "the tick was not published: " + "; ".join(told)})
         return code
 
-    def _times(self, options: dict[str, Any], ledger: Ledger) -> Iterator[datetime]:
+    def _times(self, times: Times, ledger: Ledger) -> Iterator[datetime]:
         for line in sys.stdin:
             request = json.loads(line)
             if request["do"] != "tick":
