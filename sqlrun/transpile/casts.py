@@ -23,7 +23,8 @@ def cast(node: exp.Cast) -> exp.Expr:
     value = node.this
     if isinstance(value, exp.Null) or is_whole(value):
         return node
-    template = _template(node, text(value) is not None)
+    # A parameter stands for a text that is written out.
+    template = _template(node, text(value) is not None or isinstance(value, exp.Placeholder))
     return piece(template, x=value) if template else node
 
 
