@@ -16,7 +16,7 @@ import pytest
 import sqlrun
 from sqlrun.project import Profile
 from sqlrun.report.console import Console
-from sqlrun.run.session import Session
+from sqlrun.run.session import Session, times_of
 from tests.crash.lives import BUILD, Life, Lives, build
 from tests.crash.project import World
 from tests.support.script import FIVE, START
@@ -180,9 +180,9 @@ def ticked(world: World, clock: datetime) -> str:
     names = tuple(n for n in prepared.graph.order if not n.startswith("source:"))
     target = Profile("here", "duckdb", world.warehouse, 2, {})
     console = Console(out=said, err=said, environ={})
-    assert Session(world.root, prepared, target, names, console, lambda: clock, False).run(options) == 0, (
-        said.getvalue()
-    )
+    assert (
+        Session(world.root, prepared, target, names, console, lambda: clock, False).run(options, times_of(options)) == 0
+    ), said.getvalue()
     published = world.ledger.read().published
     assert published is not None
     assert differences(world.site, published.as_of) == {}
