@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from sqlrun.check import key_ranges
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 TYPE = "repeats"
-NOTHING: Mapping[str, pa.Table] = MappingProxyType({})
 
 
 def told(context: TickContext, model: Compiled, change: Change) -> tuple[CheckResult, ...]:
@@ -44,10 +42,9 @@ def told(context: TickContext, model: Compiled, change: Change) -> tuple[CheckRe
 
 def _of_all(context: TickContext, model: Compiled) -> list[dict[str, Any]]:
     """Compare all rows of the table: too many came to be held."""
-    contract = model.query.rendered.model
-    key = names(contract.grain, "duckdb")
-    keys = _held(context, model, f"select {key} from held group by {key} having count(*) > 1", {}, None)
-    return _differing(context, model, keys, "held") if keys.num_rows else []
+    key = names(model.query.rendered.model.grain, "duckdb")
+    sql = f"select {key} from held group by {key} having count(*) > 1"
+    return _differing(context, model, reader_of(context).query(sql, (_held(context, model, None),)), {})
 
 
 def _of_rows(context: TickContext, model: Compiled, rows: pa.Table) -> list[dict[str, Any]]:
@@ -55,50 +52,49 @@ def _of_rows(context: TickContext, model: Compiled, rows: pa.Table) -> list[dict
 
     Copies mostly come together. So stored rows are counted by their keys alone, and few are read whole.
     """
-    contract = model.query.rendered.model
-    key = names(contract.grain, "duckdb")
-    came = rows.select(list(contract.grain))
-    counted = (
-        f"with came as (select {key}, count(*) as n from changed group by {key}),\n"
-        f"stored as (select {key}, count(*) as n from held semi join changed using ({key}) group by {key})\n"
-        f"select {key}, came.n as came, stored.n as stored from came join stored using ({key}) where stored.n > 1"
-    )
-    repeated = _held(context, model, counted, {"changed": came}, came)
-    if not repeated.num_rows:
-        return []
     import pyarrow.compute as pc
 
-    is_older = pc.greater(repeated.column("stored"), repeated.column("came"))
-    keys = repeated.select(list(contract.grain))
-    older, newer = keys.filter(is_older), keys.filter(pc.invert(is_older))
-    found = _differing(context, model, older, "held") if older.num_rows else []
-    if newer.num_rows:
-        found += _differing(context, model, newer, "came", {"came": rows})
-    return sorted(found, key=lambda row: tuple(str(row[name]) for name in contract.grain))
+    grain = list(model.query.rendered.model.grain)
+    key, came = names(grain, "duckdb"), rows.select(grain)
+    sql = (
+        f"with came as (select {key}, count(*) as n from changed group by {key}),\n"
+        f"stored as (select {key}, count(*) as n from held semi join changed using ({key}) group by {key})\n"
+        f"select {key}, stored.n > came.n as is_older from came join stored using ({key}) where stored.n > 1"
+    )
+    found = reader_of(context).query(sql, (_held(context, model, came),), {"changed": came})
+    keys, is_older = found.select(range(len(grain))), found.column(len(grain))
+    newer = keys.filter(pc.invert(is_older))
+    return _differing(context, model, keys.filter(is_older), {"came": rows, "newer": newer} if newer.num_rows else {})
 
 
 def _differing(
-    context: TickContext, model: Compiled, keys: pa.Table, rows: str, given: Mapping[str, pa.Table] = NOTHING
+    context: TickContext, model: Compiled, older: pa.Table, given: Mapping[str, pa.Table]
 ) -> list[dict[str, Any]]:
-    """Return those of some keys that have more than one content among `rows`."""
+    """Return, in order, the keys of which rows have more than one content.
+
+    Rows of the keys `older` are read from the table; those of the keys `newer` are `came`, where any are given.
+    """
     contract = model.query.rendered.model
     key, every = names(contract.grain, "duckdb"), names((c.name for c in contract.columns), "duckdb")
-    contents = f"select distinct {every} from {rows} semi join changed using ({key})"
-    sql = f"select {key}, count(*) as contents from ({contents}) group by {key} having count(*) > 1 order by {key}"
-    given = {**given, "changed": keys}
-    if rows == "held":
-        return arrow_rows.plain(_held(context, model, sql, given, keys))
-    return arrow_rows.plain(reader_of(context).query(sql, (), given))
+    pieces = [("came", "newer")] if given else []
+    relations: tuple[Relation, ...] = ()
+    if older.num_rows:
+        pieces, given = [*pieces, ("held", "older")], {**given, "older": older}
+        relations = (_held(context, model, older),)
+    if not pieces:
+        return []
+    contents = (f"select distinct {every} from {rows} semi join {keys} using ({key})" for rows, keys in pieces)
+    sql = f"select {key}, count(*) as contents from ({' union all '.join(contents)})"
+    sql += f" group by {key} having count(*) > 1 order by {key}"
+    return arrow_rows.plain(reader_of(context).query(sql, relations, given))
 
 
-def _held(
-    context: TickContext, model: Compiled, query: str, given: Mapping[str, pa.Table], near: pa.Table | None
-) -> pa.Table:
+def _held(context: TickContext, model: Compiled, near: pa.Table | None) -> Relation:
+    """Return the table's public rows, without files that have no key of `near`."""
     table, version = context.plan.tables[model.name], context.states[model.name].version
     key = model.query.rendered.model.grain
     ranges = key_ranges.of(near, key, table.spec.partition_by) if near is not None else ()
-    held = Relation("held", table.spec.path, table.public, "new", version=version, where=table.where, ranges=ranges)
-    return reader_of(context).query(query, (held,), given)
+    return Relation("held", table.spec.path, table.public, "new", version=version, where=table.where, ranges=ranges)
 
 
 def _result(contract: Model, rows: int, found: list[dict[str, Any]], seconds: float) -> CheckResult:

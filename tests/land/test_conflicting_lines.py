@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import json
 from pathlib import Path
 
 import pytest
 
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.events import TickResult
-from tests.support import whole
+from tests.support import broken, whole
 from tests.support.projects import Site, copy_project
 from tests.support.script import FIVE, START, order
 
@@ -41,6 +42,37 @@ def test_users_are_told_in_the_tick_in_which_they_come(tmp_path: Path) -> None:
         found = told(site.tick(START + (number + 1) * FIVE))
         assert [(status, count) for status, count, _ in found] == ([("warn", conflicts)] if conflicts else [])
         assert all("event_id=" in sample for _, _, samples in found for sample in samples)
+
+
+SOURCES = """\
+sources:
+  - name: shops
+    tables:
+      - name: sales
+        path: data/orders
+        columns:
+          - {name: id, data_type: int, description: The sale., nulls: false}
+          - {name: shop, data_type: string, description: Who sold.}
+"""
+
+
+def test_keys_are_told_in_their_own_order(tmp_path: Path) -> None:
+    """Numbers as numbers, whether the other line is older or of the same tick."""
+    (tmp_path / "data" / "orders").mkdir(parents=True)
+    files = {
+        "models/_sources.yml": SOURCES,
+        "models/stg.sql": "select id, shop from {{ source('shops', 'sales') }}\n",
+        "models/stg.yml": broken.contract("stg", "id int", "shop string", extra="    grain: [id]\n    repeats: true"),
+    }
+    site = Site(broken.write(tmp_path, files), DuckDBEngine())
+    site.write("0.jsonl", [json.dumps({"id": each, "shop": "a"}) for each in (9, 11)])
+    assert told(site.tick(START)) == []
+    lines = [(9, "b"), (10, "a"), (10, "b"), (11, "a"), (12, "a")]
+    site.write("1.jsonl", [json.dumps({"id": each, "shop": shop}) for each, shop in lines])
+
+    ((_, count, samples),) = told(site.tick(START + FIVE))
+
+    assert count == 2 and [sample.partition(",")[0] for sample in samples] == ["id=9", "id=10"]
 
 
 def kept(folder: Path, ticks: list[list[str]]) -> list[dict[str, object]]:
