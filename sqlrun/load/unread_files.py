@@ -16,7 +16,6 @@ from sqlrun.errors import Place, Problem
 from sqlrun.load.folder import Folder
 from sqlrun.load.yaml_reader import listed
 from sqlrun.project import Source
-from sqlrun.sources import folder as source_folder
 
 SUFFIXES: Mapping[str, tuple[str, ...]] = {
     "models": (".sql", ".yml"),
@@ -127,6 +126,8 @@ def _tests(room: Path) -> Iterator[Path]:
 
 def in_sources(root: Path, sources: Iterable[Source]) -> dict[str, tuple[str, ...]]:
     """List what lies in sources' folders and doesn't land, by the folder."""
+    from sqlrun.sources import folder as source_folder  # only a build looks into the folders of sources
+
     found: dict[str, tuple[str, ...]] = {}
     for path in dict.fromkeys(source.path for source in sources):
         with suppress(OSError):
