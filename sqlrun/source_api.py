@@ -112,7 +112,10 @@ class SourceReader(Protocol):
         """Return a reading of these parts at these positions, and of nothing after them."""
 
     def commit(self, parts: Positions) -> None:
-        """Learn that the lines of these parts are in a committed table."""
+        """Learn that the lines of these parts are in a committed table.
+
+        Where Spark streams, its own source learns that instead.
+        """
 
     def missing(self, parts: Collection[str]) -> list[str]:
         """Return those of some parts that can't be read any more, in order."""

@@ -82,6 +82,7 @@ def test_a_range_that_is_gone_is_refused_until_its_loss_is_accepted(tmp_path: Pa
     engine.land(landing(tmp_path, log, accept_lost=True))
 
     assert rows(tmp_path) == [("b:0", "one")]
+    assert log.committed == {"b": (0, 1)}
 
 
 def test_many_batches_are_folded_and_remember_every_partition(

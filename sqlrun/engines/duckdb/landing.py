@@ -129,14 +129,14 @@ def _commit(
             session.unregister("lines")
         if reading.missing and not landing.accept_lost:
             raise landed_elsewhere.missing(landing, reading.missing)
-        left = [*reading.changed, *reading.missing]
+        left = {*reading.changed, *reading.missing}
+        landed = {part: position for part, position in parts.items() if part not in left}
         if left:
             if delta_table.head(landing.table.path) != table.version():
                 # Another build may have read them: taken off the list they would land again.
                 raise _overtaken(landing.table.name)
-            rest = {part: position for part, position in parts.items() if part not in left}
-            batches.replan(Path(landing.checkpoint), number, rest)
+            batches.replan(Path(landing.checkpoint), number, landed)
         # A batch without rows is committed too: its number must be on record.
-        count = rows.commit({**landing.metadata, "sqlrun.files": str(len(parts) - len(left))})
-    landing.source.commit(parts)
+        count = rows.commit({**landing.metadata, "sqlrun.files": str(len(landed))})
+    landing.source.commit(landed)
     return count, reading.changed
