@@ -153,7 +153,9 @@ class World:
             "n_orders": orders, "total_sales": orders, "top_dishes": dishes,
         })  # fmt: skip
         states = {
-            name: TableState(f"{name}/aa", delta_table.head(str(self.folder / name / "aa")) or 0, "", {}, "", kinds)
+            name: TableState(
+                f"{name}/aa", delta_table.head(str(self.folder / name / "aa")) or 0, self.now, {}, "", kinds
+            )
             for name, kinds in COLUMNS.items()
         }
         at = datetime.now(timezone.utc)

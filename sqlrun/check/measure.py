@@ -25,7 +25,6 @@ from sqlrun.outcome import Outcome
 from sqlrun.project import CRITICAL, WARN, WARNING, Expectation, Freshness, Model
 from sqlrun.runtime import arrow_rows, far_times
 from sqlrun.runtime.arrow_values import scalar
-from sqlrun.runtime.clock import parse_time
 from sqlrun.system_tables import anomalies, measures
 from sqlrun.system_tables.anomalies import Band, duration
 from sqlrun.transpile.writer import identifier, timestamp
@@ -81,7 +80,7 @@ def _interval(context: TickContext, model: Compiled) -> float | None:
 def _passed(context: TickContext, model: Compiled) -> float | None:
     """Give the seconds since the tick that the model was last part of, 0 where no time passed; None in its first."""
     state = context.plan.tables[model.name].state
-    return (context.plan.as_of - parse_time(state.as_of)).total_seconds() if state else None
+    return (context.plan.as_of - state.as_of).total_seconds() if state else None
 
 
 def _lateness(context: TickContext, model: Compiled, rows: pa.Table | None) -> dict[str, float]:

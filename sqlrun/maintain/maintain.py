@@ -22,7 +22,6 @@ from sqlrun.maintain import engine_selection
 from sqlrun.plan import fingerprint, strategy_cost
 from sqlrun.plan.plan import TablePlan, TickPlan, Workspace, state_after
 from sqlrun.publish.table_state import TableState
-from sqlrun.runtime.clock import parse_time
 from sqlrun.system_tables import receipts
 from sqlrun.system_tables.measure_history import History
 
@@ -226,7 +225,7 @@ def _write(
 def _facts(context: TickContext, stage: Stage, table: TablePlan) -> tuple[Tick, dict[str, tuple[int, ...]]]:
     """Say what the stage sees of the tick: which inputs changed since it last read them, and through which commits."""
     state = table.state
-    moment = Moment(context.plan.as_of, parse_time(state.as_of) if state else None)
+    moment = Moment(context.plan.as_of, state.as_of if state else None)
     if state is None:
         return Tick(moment, frozenset(stage.inputs), fresh=True), {}
     commits = {}

@@ -16,7 +16,7 @@ def needed(ticks: Iterable[Published]) -> dict[str, set[int]]:
     What a table was made from is where its next change begins, and what `verify` compares it with.
 
     >>> from sqlrun.publish.table_state import TableState
-    >>> a, b = TableState("a/1", 7, ""), TableState("b/1", 3, "", {"a": ("a/1", 5)})
+    >>> a, b = TableState("a/1", 7, None), TableState("b/1", 3, None, {"a": ("a/1", 5)})
     >>> needed([Published(9, None, {"a": a, "b": b})])
     {'a/1': {5, 7}, 'b/1': {3}}
     """

@@ -23,7 +23,6 @@ from sqlrun.publish.environment_paths import fingerprint_of
 from sqlrun.publish.reader import query, relation
 from sqlrun.publish.table_state import Published, TableState
 from sqlrun.runtime import arrow_rows
-from sqlrun.runtime.clock import parse_time
 from sqlrun.transpile.writer import identifier, type_name
 
 
@@ -114,7 +113,7 @@ def _compared(
     keys = [StoredColumn(key, kinds[key]) for key in grain]
     where = f" where {some.condition(keys, 'duckdb')}" if some and grain else ""
     queries = {m.name: m.query for m in workspace.models}
-    moment = Moment(parse_time(state.as_of), None)
+    moment = Moment(state.as_of, None)
     whole = whole_query(queries, model.name, workspace.views, moment, "duckdb")
     names = [identifier(column, "duckdb") for column, _ in state.columns]
     items = ", ".join(

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from sqlrun.plan import fingerprint
 from sqlrun.publish.environment_paths import ALONE, OtherEnvironments, has_fingerprint, own, owner
 from sqlrun.publish.table_state import Published, TableState
-from sqlrun.runtime.clock import parse_time
 
 if TYPE_CHECKING:
     from sqlrun.incremental.compile import Compiled
@@ -147,7 +146,7 @@ def promoted_seed(name: str, meaning: str, as_of: datetime, around: OtherEnviron
         state = tick.tables.get(name)
         if state is None or not has_fingerprint(state.path, meaning) or owner(state.path) != env:
             continue
-        if parse_time(state.as_of) <= as_of and around.is_ancestor(state.path, state.version, state.version):
+        if state.as_of <= as_of and around.is_ancestor(state.path, state.version, state.version):
             return Promotion(env, tick.tick, {name: state})
     return None
 
@@ -160,8 +159,8 @@ def _unfit(
     around: OtherEnvironments,
 ) -> str:
     """Say why a tick can't go on from a table; nothing where it can."""
-    if parse_time(state.as_of) > as_of:
-        return f"its table there is of {parse_time(state.as_of):%Y-%m-%d %H:%M}, later than this tick"
+    if state.as_of > as_of:
+        return f"its table there is of {state.as_of:%Y-%m-%d %H:%M}, later than this tick"
     if not around.is_ancestor(state.path, state.version, state.version):
         return "its table there is gone"
     for name, (path, version) in state.inputs.items():

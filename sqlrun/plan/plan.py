@@ -314,4 +314,4 @@ def state_after(
 ) -> TableState:
     """Describe a table after the tick."""
     columns = tuple((c.name, c.type) for c in plan.public)
-    return TableState(plan.path, version, as_of.isoformat(), dict(inputs), content, columns, plan.where)
+    return TableState(plan.path, version, as_of, dict(inputs), content, columns, plan.where)

@@ -27,7 +27,7 @@ def statements(published: Published, warehouse: str) -> Iterator[str]:
     They need a session with Delta Lake's extension. `warehouse` is a path as Spark sees it.
 
     >>> from sqlrun.publish.table_state import TableState
-    >>> state = TableState("orders/0a1b2c3d4e5f", 7, "", columns=(("id", "int"),), where="_reason is null")
+    >>> state = TableState("orders/0a1b2c3d4e5f", 7, None, columns=(("id", "int"),), where="_reason is null")
     >>> print(*statements(Published(3, None, {"orders": state}), "/w"))
     create or replace temporary view `orders` as
     select `id` from delta.`/w/orders/0a1b2c3d4e5f` version as of 7 where _reason is null

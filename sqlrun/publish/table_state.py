@@ -7,19 +7,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from sqlrun.runtime.clock import parse_time
+
 
 @dataclass(frozen=True, slots=True)
 class TableState:
     """One table at one tick. `path` is relative to the warehouse; `inputs` maps names to (path, version).
 
-    `as_of` is the time of the tick that last maintained the table (ISO, UTC); `content` the hash of a seed's rows, or
+    `as_of` is the time of the tick that last maintained the table; `content` the hash of a seed's rows, or
     of the rules that a landing table's lines were judged by;
     `checksum` what its rows add up to (`checksums.py`), "" where that isn't known.
     """
 
     path: str
     version: int
-    as_of: str
+    as_of: datetime
     inputs: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     content: str = ""
     columns: tuple[tuple[str, str], ...] = ()
@@ -55,7 +57,7 @@ def to_json(tables: Mapping[str, TableState]) -> str:
             name: {
                 "path": t.path,
                 "version": t.version,
-                "as_of": t.as_of,
+                "as_of": t.as_of.isoformat(),
                 "inputs": {k: list(v) for k, v in t.inputs.items()},
                 "content": t.content,
                 "columns": [list(c) for c in t.columns],
@@ -71,14 +73,16 @@ def to_json(tables: Mapping[str, TableState]) -> str:
 def from_json(text: str) -> dict[str, TableState]:
     """Read what `to_json` wrote.
 
-    >>> from_json(to_json({"a": TableState("a/1", 3, "")}))["a"].version
-    3
+    >>> from datetime import timezone
+    >>> noon = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
+    >>> from_json(to_json({"a": TableState("a/1", 3, noon)}))["a"].as_of == noon
+    True
     """
     return {
         name: TableState(
             t["path"],
             t["version"],
-            t["as_of"],
+            parse_time(t["as_of"]),
             {k: (v[0], v[1]) for k, v in t["inputs"].items()},
             t["content"],
             tuple((c[0], c[1]) for c in t.get("columns", ())),

@@ -15,7 +15,7 @@ from sqlrun.publish.ledger import COMPACT_EVERY, NEWEST, Ledger
 from sqlrun.publish.table_state import TableState
 
 AT = datetime(2026, 1, 10, 12, tzinfo=timezone.utc)
-STATE = TableState("orders/0a1b2c3d4e5f", 3, AT.isoformat(), {})
+STATE = TableState("orders/0a1b2c3d4e5f", 3, AT, {})
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sqlrun.errors import UsageError
-from sqlrun.run.session import step_of, time_of, times_of
+from sqlrun.run.session import Times, step_of, time_of, times_of
 
 NOTHING = {"as_of": None, "every": None, "replay": (), "step": "5m"}
 
@@ -32,12 +32,24 @@ def test_nonsense_is_refused(options: dict[str, Any], why: str) -> None:
         times_of({**NOTHING, **options})
 
 
+def at(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=timezone.utc)
+
+
 @pytest.mark.parametrize(
-    "options",
-    [{}, {"as_of": "2026-01-31T12:05"}, {"every": "30s"}, {"replay": ("2026-01-01", "2026-01-01"), "step": "1h"}],
+    ("options", "times"),
+    [
+        ({}, Times(timedelta(minutes=5))),
+        ({"as_of": "2026-01-31T12:05"}, Times(timedelta(minutes=5), as_of=at("2026-01-31T12:05"))),
+        ({"every": "30s"}, Times(timedelta(seconds=30), is_endless=True)),
+        (
+            {"replay": ("2026-01-01", "2026-01-01"), "step": "1h"},
+            Times(timedelta(hours=1), replay=(at("2026-01-01"), at("2026-01-01"))),
+        ),
+    ],
 )
-def test_sense_is_not(options: dict[str, Any]) -> None:
-    times_of({**NOTHING, **options})
+def test_sense_is_read_once(options: dict[str, Any], times: Times) -> None:
+    assert times_of({**NOTHING, **options}) == times
 
 
 def test_times_are_utc_and_steps_have_units() -> None:

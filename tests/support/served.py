@@ -108,7 +108,7 @@ class Warehouse:
 
         self.tick += 1
         held = rows(self.tick) if held is None else held
-        states = {}
+        states, at = {}, as_of_tick(self.tick)
         for name in held:
             columns = self.columns(name)
             path = self.folder / name / "aa"
@@ -118,9 +118,8 @@ class Warehouse:
             kept = [{c.name: row.get(c.name) for c in columns} for row in held[name]]
             write_deltalake(table, pa.Table.from_pylist(kept, schema=schema), mode="overwrite")
             states[name] = TableState(
-                f"{name}/aa", delta_table.head(str(path)) or 0, "", {}, "", tuple((c.name, c.type) for c in columns)
+                f"{name}/aa", delta_table.head(str(path)) or 0, at, {}, "", tuple((c.name, c.type) for c in columns)
             )
-        at = as_of_tick(self.tick)
         pinned = self.ledger.pin(self.tick, at, states, at, "test")
         self.ledger.publish(self.tick, at, states, at, "test", pinned)
         return self.tick
