@@ -30,7 +30,7 @@ from sqlrun.project import Config, Model, Project, Rendered, Seed, Source, Suite
 from sqlrun.render import render
 from sqlrun.runtime import fork
 from sqlrun.runtime.disk_cache import Cache, digest
-from sqlrun.runtime.serialize import form, partly
+from sqlrun.runtime.serialize import Partial, form, partly
 
 # What of a project is looked at part by part; on whatever else it has, all models depend.
 PARTS = ("root", "models", "seeds", "sources", "macros", "suites", "exposures")
@@ -52,7 +52,7 @@ class _Text:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _Kept(Partial):
     """What parsing and compiling give; `shown` hashes how the model is kept."""
 
     columns: tuple[str, ...]

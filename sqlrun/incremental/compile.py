@@ -30,6 +30,7 @@ from sqlrun.incremental.translate.newest_per_key import newest_per_key
 from sqlrun.incremental.translate.translate import translate
 from sqlrun.parse.parse import REF, SOURCE, Query, source_place
 from sqlrun.project import Column, Model, Project, Seed, Source
+from sqlrun.runtime.serialize import Partial
 from sqlrun.transpile import parameters
 from sqlrun.transpile import writer as sql
 from sqlrun.transpile.refusals import Reason, Refusal
@@ -39,7 +40,7 @@ ALWAYS_WRONG = {"SR301", "SR501", "SR502", "SR503", "SR504", "SR505", "SR511", "
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
+class Compiled(Partial):
     """A model and how it is kept: `stages` in the order they are written, the model's own last; none for a view."""
 
     query: Query

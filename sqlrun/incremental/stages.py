@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 from sqlglot import exp
 
@@ -22,6 +22,7 @@ from sqlrun.incremental.operators.latest import Latest
 from sqlrun.incremental.operators.project import Project
 from sqlrun.incremental.operators.scan import Scan
 from sqlrun.incremental.translate.translate import inline
+from sqlrun.runtime.serialize import Partial
 from sqlrun.transpile.refusals import Reason, Refusal
 
 Strategy = Literal["append", "merge", "keys", "partitions", "full"]
@@ -32,7 +33,7 @@ ORDER: tuple[Strategy, ...] = ("append", "merge", "keys", "partitions", "full")
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class Stage(Partial):
     """One table of a model: its own, or a hidden one that holds an inner result.
 
     `node` gives the public columns; None for `full`, where the query runs as the analyst wrote it. `key` is what a
@@ -53,9 +54,14 @@ class Stage:
     moves: bool = False
     hidden: tuple[str, ...] = ()
 
+    KEPT: ClassVar = ("public",)
+
     @property
     def public(self) -> tuple[StoredColumn, ...]:
         """List the columns that readers see."""
+        known: tuple[StoredColumn, ...] | None = self.kept("public")
+        if known is not None:
+            return known
         if self.node is None:
             return self.columns
         shown = set(self.node.columns) - set(self.hidden)

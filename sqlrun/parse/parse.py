@@ -6,7 +6,7 @@ import difflib
 import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import ClassVar, cast
 
 import sqlglot
 from sqlglot import exp
@@ -34,6 +34,7 @@ from sqlrun.parse.functions import function_name, refusal
 from sqlrun.parse.source_map import source_place as source_place
 from sqlrun.parse.type_check import Walk, misfits
 from sqlrun.project import Column, Model, Project, Rendered, Seed
+from sqlrun.runtime.serialize import Partial
 from sqlrun.transpile.dialect import DIALECT as DIALECT
 from sqlrun.transpile.refusals import Refusal
 from sqlrun.transpile.trees import copied, every, place_of
@@ -52,12 +53,14 @@ Schema = dict[str, dict[str, dict[str, str]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class Query(Partial):
     """A model's query: `tree` is qualified, every column has its table, every star is written out."""
 
     rendered: Rendered
     tree: exp.Expression
     columns: tuple[str, ...]
+
+    KEPT: ClassVar = ("canonical",)
 
     @property
     def name(self) -> str:
@@ -67,7 +70,8 @@ class Query:
     @property
     def canonical(self) -> str:
         """Write the query without comments and formatting: equal queries, equal texts."""
-        return copied(self.tree).sql(DIALECT, copy=False, comments=False)
+        known: str | None = self.kept("canonical")
+        return copied(self.tree).sql(DIALECT, copy=False, comments=False) if known is None else known
 
 
 def project(rendered: Iterable[Rendered], project: Project) -> tuple[Query, ...]:

@@ -1,7 +1,8 @@
 """Frozen values to plain JSON and back, by the types of their fields. Pure.
 
 The types alone say what is read: no name in a file ever chooses a class, and a value of another type is refused. A
-field whose type has no plain form (a syntax tree, an operator) is left out, and asked for when somebody wants it.
+field whose type has no plain form (a syntax tree, an operator) is left out of a `Partial`, and asked for when somebody
+wants it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import types
 import typing
 from collections.abc import Callable, Mapping
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 Ask = Callable[[], Any]
 # What a value of type `object` may be: YAML's and TOML's plain values.
@@ -208,71 +209,88 @@ def _whole_record(kind: type, parts: list[tuple[str, Form]]) -> Form:
     return Form(lambda value: [write(getattr(value, name)) for name, write in writes], read, json=list)
 
 
-def _partial_record(kind: type, names: list[str], forms: Mapping[str, Form | None]) -> Form:
-    """Give the form of a dataclass of which some fields are asked for; what its properties say is kept as well."""
+def _partial_record(kind: type, names: list[str], forms: Mapping[str, Form | None]) -> Form | None:
+    """Give the form of a dataclass of which some fields are asked for; what it keeps of its properties is there too."""
+    if not issubclass(kind, Partial):
+        return None
     kept = {name: part for name, part in forms.items() if part is not None}
-    for name, found in vars(kind).items():
-        if isinstance(found, property) and found.fget is not None:
-            told = form(typing.get_type_hints(found.fget).get("return"))
-            if told is not None and told.whole:
-                kept[name] = told
+    for name in kind.KEPT:
+        told = form(typing.get_type_hints(getattr(kind, name).fget)["return"])
+        assert told is not None and told.whole, name
+        kept[name] = told
 
     def read(value: Any, ask: Ask) -> Any:
-        made = object.__new__(known)
-        object.__setattr__(made, "_ask", ask)
-        object.__setattr__(made, "_raw", dict(zip(kept, _list(value, len(kept)), strict=True)))
-        return made
+        raw = dict(zip(kept, _list(value, len(kept)), strict=True))
+        return _with(kind, Parts(frozenset(names), kept, raw, ask))
 
-    known = _known(kind, tuple(kept), kept)
     return Form(lambda value: [part.write(getattr(value, name)) for name, part in kept.items()], read, False)
 
 
-def partly(kind: type, ask: Ask, parts: Mapping[str, Any]) -> Any:
-    """Make a dataclass's value of which only some fields and properties are known; `ask` gives the whole one."""
-    made = object.__new__(_known_so(kind, tuple(parts)))
-    object.__setattr__(made, "_ask", ask)
-    object.__setattr__(made, "_raw", parts)
-    return made
+@dataclasses.dataclass(frozen=True, slots=True)
+class Parts:
+    """What is known of a value: raw parts, read by their forms; `ask` gives the whole value, which has the others."""
 
+    fields: frozenset[str]
+    forms: Mapping[str, Form]
+    raw: Mapping[str, Any]
+    ask: Ask
 
-@functools.cache
-def _known_so(kind: type, names: tuple[str, ...]) -> Any:
-    return _known(kind, names, dict.fromkeys(names, Form(_same, lambda value, ask: value)))
-
-
-def _known(kind: type, names: tuple[str, ...], forms: Mapping[str, Form]) -> Any:
-    """Make the class of values whose fields and properties are read, or asked for, when somebody first wants them."""
-    fields = frozenset(field.name for field in dataclasses.fields(kind))
-
-    def found(self: Any, name: str) -> Any:
-        ask = object.__getattribute__(self, "_ask")
-        if name in forms:
+    def of(self, name: str) -> Any:
+        """Return a field or a property's answer: as it was kept, where it was, else of the whole value."""
+        if name in self.raw:
             try:
-                return forms[name].read(
-                    object.__getattribute__(self, "_raw")[name], functools.partial(_field, ask, name)
-                )
+                return self.forms[name].read(self.raw[name], functools.partial(_field, self.ask, name))
             except NotStored:
                 pass
-        return getattr(ask(), name)
+        return getattr(self.ask(), name)
 
-    def missing(self: Any, name: str) -> Any:
-        if name not in fields:
-            raise AttributeError(name)
-        value = found(self, name)
-        object.__setattr__(self, name, value)
-        return value
 
-    def told(name: str) -> property:
-        def get(self: Any) -> Any:
-            if hasattr(self, "_ask"):
-                return found(self, name)
-            return getattr(super(made, self), name)  # a changed copy
+class Partial:
+    """The base of frozen dataclasses whose values may be kept without all of their fields.
 
-        return property(get)
+    A value that was read back is of the class itself. A field of it is unset until somebody wants it: then it is read,
+    or taken from the whole value. What `KEPT` names are properties whose answers are kept beside the fields.
+    """
 
-    body = {name: told(name) for name in names if name not in fields}
-    made: Any = type(kind.__name__, (kind,), {**body, "__slots__": ("_ask", "_raw"), "__getattr__": missing})
+    __slots__ = ("_parts",)
+    KEPT: ClassVar[tuple[str, ...]] = ()
+
+    if not TYPE_CHECKING:  # a field has its own type
+
+        def __getattr__(self, name: str) -> Any:
+            """Set a field that is wanted for the first time; a value that was made whole has none of these."""
+            parts = object.__getattribute__(self, "_parts")
+            if name not in parts.fields:
+                raise AttributeError(name)
+            value = parts.of(name)
+            object.__setattr__(self, name, value)
+            return value
+
+    def kept(self, name: str) -> Any:
+        """Return the answer of a property as it was kept; None in a value that was made whole."""
+        try:
+            parts = object.__getattribute__(self, "_parts")
+        except AttributeError:
+            return None
+        return parts.of(name)
+
+
+P = TypeVar("P", bound=Partial)
+
+
+def partly(kind: type[P], ask: Callable[[], P], parts: Mapping[str, Any]) -> P:
+    """Make a value of which only some fields and properties are known; `ask` gives the whole one."""
+    names = frozenset(field.name for field in dataclasses.fields(kind))  # type: ignore[arg-type]
+    return _with(kind, Parts(names, dict.fromkeys(parts, AS_IT_IS), parts, ask))
+
+
+def _with(kind: type[P], parts: Parts) -> P:
+    made = object.__new__(kind)
+    object.__setattr__(made, "_parts", parts)
     return made
+
+
+AS_IT_IS = Form(_same, lambda value, ask: value)
 
 
 def _field(ask: Ask, name: str) -> Any:

@@ -15,6 +15,9 @@ from click.testing import CliRunner
 
 from sqlrun.cli.main import main
 from sqlrun.errors import ProjectError
+from sqlrun.incremental.compile import Compiled
+from sqlrun.incremental.stages import Stage
+from sqlrun.parse.parse import Query
 from sqlrun.pipeline import Prepared, prepare
 from sqlrun.runtime import disk_cache as caching
 from sqlrun.runtime.disk_cache import FILE, Cache
@@ -347,6 +350,23 @@ def test_a_stored_value_is_changed_like_any_other(shop: Path) -> None:
             assert replace(kept, name="x").is_hidden
             with pytest.raises(AttributeError):
                 kept.nothing  # noqa: B018
+
+
+@pytest.mark.slow
+def test_a_stored_value_is_of_its_own_class(shop: Path) -> None:
+    """A field is unset until it is wanted; what has been kept beside the fields needs none of them."""
+    checked(shop)
+    prepared, plain = prepare(shop, Cache.of(shop)), prepare(shop)
+    for stored, made in zip(prepared.workspace.models, plain.workspace.models, strict=True):
+        assert (type(stored), type(stored.query)) == (Compiled, Query)
+        assert [type(stage) for stage in stored.stages] == [Stage] * len(made.stages)
+        assert (stored.query.kept("canonical"), made.query.kept("canonical")) == (made.query.canonical, None)
+        assert [stage.public for stage in stored.stages] == [stage.public for stage in made.stages]
+        with pytest.raises(AttributeError):
+            object.__getattribute__(stored.query, "tree")
+        assert stored.query.tree == made.query.tree == object.__getattribute__(stored.query, "tree")
+        with pytest.raises(AttributeError):
+            made.query.nothing  # type: ignore[attr-defined]  # noqa: B018
 
 
 def test_forms_refuse_other_types() -> None:
