@@ -1,4 +1,4 @@
-"""Work on a cache's entries that a second process takes half of. Shell: processes."""
+"""A second process that takes half of some work: a fork, and what it tells. Shell: processes."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, BinaryIO, NoReturn
 
 from sqlrun.runtime.disk_cache import Cache
 
@@ -27,35 +28,66 @@ def done(jobs: Sequence[Callable[[], Any]], cache: Cache) -> None:
             job()
         return
     half = len(jobs) // 2
+
+    def work(pipe: BinaryIO) -> None:
+        mark = cache.mark()
+        for job in jobs[half:]:
+            job()
+        pipe.write(cache.since(mark))
+
+    with begun(work) as other:
+        for job in jobs[:half]:
+            job()
+        found = other.told.read()
+        if other.wait() == 0:
+            cache.learn(found)
+
+
+class Fork:
+    """A fork of this process: `told` is what it writes. It ends with its work, or when nobody listens any more."""
+
+    def __init__(self, process: int, told: BinaryIO) -> None:
+        self.told = told
+        self._process = process
+        self._code: int | None = None
+
+    def wait(self) -> int:
+        """Wait for its end, and return its exit code: negative where a signal ended it."""
+        if self._code is None:
+            self._code = os.waitstatus_to_exitcode(os.waitpid(self._process, 0)[1])
+        return self._code
+
+    def end(self) -> None:
+        """End it, where it has not ended."""
+        self.told.close()
+        if self._code is None:
+            with suppress(ProcessLookupError):
+                os.kill(self._process, signal.SIGKILL)
+            self.wait()
+
+
+@contextmanager
+def begun(work: Callable[[BinaryIO], None]) -> Iterator[Fork]:
+    """Lend a fork that does some work and writes what is to be told of it; no fork is left behind (decision 40)."""
     source, target = os.pipe()
     process = os.fork()
     if process == 0:
-        _tell(target, jobs[half:], cache)
-    os.close(target)
-    try:
-        for job in jobs[:half]:
-            job()
-        with os.fdopen(source, "rb", closefd=False) as told:
-            found = told.read()
-    except BaseException:
-        os.kill(process, signal.SIGKILL)
-        raise
-    finally:
         os.close(source)
-        _, status = os.waitpid(process, 0)
-    if status == 0:
-        cache.learn(found)
+        _carry_out(work, target)
+    os.close(target)
+    fork = Fork(process, os.fdopen(source, "rb"))
+    try:
+        yield fork
+    finally:
+        fork.end()
 
 
-def _tell(target: int, jobs: Sequence[Callable[[], Any]], cache: Cache) -> None:
+def _carry_out(work: Callable[[BinaryIO], None], target: int) -> NoReturn:
     """Do the fork's part, and end it: nothing of the parent's is left to run, be it a handler or a buffer."""
     status = 1
     try:
-        mark = cache.mark()
-        for job in jobs:
-            job()
         with os.fdopen(target, "wb") as pipe:
-            pipe.write(cache.since(mark))
+            work(pipe)
         status = 0
     finally:
         os._exit(status)

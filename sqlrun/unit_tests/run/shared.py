@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import signal
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, suppress
+from functools import partial
 from typing import BinaryIO
 
 from sqlrun.project import UnitTest
@@ -28,22 +28,9 @@ def shared(tests: Sequence[UnitTest], run: Run, cache: Cache | None) -> Generato
         yield from run(tests)
         return
     half = middle([weight(test) for test in tests])
-    source, target = os.pipe()
-    process = os.fork()
-    if process == 0:
-        os.close(source)
-        _tell(target, tests[half:], run, cache)
-    os.close(target)
-    ended: list[int] = []
-    try:
-        with os.fdopen(source, "rb") as told:
-            yield from run(tests[:half])
-            yield from _heard(told, tests[half:], lambda: _wait(process, ended), cache)
-    finally:
-        if not ended:
-            with suppress(ProcessLookupError):
-                os.kill(process, signal.SIGKILL)
-            _wait(process, ended)
+    with fork.begun(partial(_tell, tests[half:], run, cache)) as other:
+        yield from run(tests[:half])
+        yield from _heard(other, tests[half:], cache)
 
 
 def weight(test: UnitTest) -> int:
@@ -66,45 +53,32 @@ def middle(weights: Sequence[int]) -> int:
     return len(weights) - 1
 
 
-def _tell(target: int, tests: Sequence[UnitTest], run: Run, cache: Cache | None) -> None:
-    """Do the fork's part, and end it: nothing of the parent's is left to run, be it a handler or a buffer."""
-    status = 1
-    try:
-        mark = cache.mark() if cache else 0
-        with os.fdopen(target, "wb") as pipe, closing(run(tests)) as running:
-            for result in running:
-                pickle.dump(result, pipe)
-                pipe.flush()
-            pickle.dump(cache.since(mark) if cache else b"", pipe)
-        status = 0
-    finally:
-        os._exit(status)
+def _tell(tests: Sequence[UnitTest], run: Run, cache: Cache | None, pipe: BinaryIO) -> None:
+    """Do the fork's part: write each result as it comes, then what the cache has learnt."""
+    mark = cache.mark() if cache else 0
+    with closing(run(tests)) as running:
+        for result in running:
+            pickle.dump(result, pipe)
+            pipe.flush()
+    pickle.dump(cache.since(mark) if cache else b"", pipe)
 
 
-def _heard(
-    told: BinaryIO, tests: Sequence[UnitTest], wait: Callable[[], int], cache: Cache | None
-) -> Generator[TestResult, None, None]:
+def _heard(other: fork.Fork, tests: Sequence[UnitTest], cache: Cache | None) -> Generator[TestResult, None, None]:
     """Give the fork's results as they come, and errors in place of those that don't."""
     for number in range(len(tests)):
         try:
-            result = pickle.load(told)
+            result = pickle.load(other.told)
         except (EOFError, pickle.UnpicklingError):
-            why = f"the process that was to run it ended before ({_said(wait())})"
+            why = f"the process that was to run it ended before ({_said(other.wait())})"
             for left in tests[number:]:
                 yield TestResult(left.name, left.model, left.place, "error", 0.0, message=why)
             return
         yield result
     with suppress(EOFError, pickle.UnpicklingError):
-        learned = pickle.load(told)
+        learned = pickle.load(other.told)
         if cache is not None:
             cache.learn(learned)
-    wait()
-
-
-def _wait(process: int, ended: list[int]) -> int:
-    if not ended:
-        ended.append(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]))
-    return ended[0]
+    other.wait()
 
 
 def _said(code: int) -> str:
