@@ -145,6 +145,7 @@ class Write:
     The commit carries the transaction id (`app_id`, `tick`) and the metadata. Nothing to change: no commit.
     `lenient`: an expression that fails is NULL, as it is while files land. `may_commit` returns as soon as it may be
     committed; it is asked before that is begun. `parameters`: the values of the times that the statement names.
+    `own_commit`: sqlrun may write the commit itself; the engine's library does otherwise (decision 41).
     """
 
     table: TableSpec
@@ -157,6 +158,7 @@ class Write:
     lenient: bool = False
     may_commit: Callable[[], object] = need_not_wait
     parameters: Mapping[str, datetime] = field(default_factory=dict)
+    own_commit: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +190,7 @@ class Landing:
     """A source entering a table. `query` reads the relation `lines(value string, file string)`, one row a line of
     text, and gives the table's columns; `file` is the line's origin in `source`. It may be written as late as it is
     wanted: in most looks at a source nothing lands. `checkpoint` is a folder for the engine's memory of the parts that
-    it has landed. `accept_lost`: a part that was planned and is gone is left out."""
+    it has landed. `accept_lost`: a part that was planned and is gone is left out. `own_commit`: as of a `Write`."""
 
     table: TableSpec
     source: SourceReader
@@ -197,6 +199,7 @@ class Landing:
     app_id: str
     metadata: Mapping[str, str] = field(default_factory=dict)
     accept_lost: bool = False
+    own_commit: bool = True
 
     @property
     def sql(self) -> str:

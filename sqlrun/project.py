@@ -362,6 +362,7 @@ class Profile:
     landing: str = ""  # spark | duckdb: what new landing tables begin with, for `auto`
     statement_timeout: int = STATEMENT_TIMEOUT
     stop_grace: int = 1
+    delta_writer: str = "sqlrun"  # sqlrun | library: who writes the small commits of Delta tables
 
 
 # What holds where a profile says nothing.

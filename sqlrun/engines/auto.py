@@ -35,7 +35,7 @@ def of_spark(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 class AutoEngine:
-    """As an engine it is DuckDB; whoever may choose (`turns.py`) takes `duckdb` or `spark`.
+    """As an engine it is DuckDB; whoever may choose (`maintain/engine_selection.py`) takes `duckdb` or `spark`.
 
     `spark_only_models` are the models that run on Spark alone, each with why. `lands`: the engine that new landing
     tables begin with. Settings whose name begins with `spark.` are Spark's, all others DuckDB's.
@@ -49,9 +49,11 @@ class AutoEngine:
         settings: Mapping[str, str] = NOTHING,
         spark_only_models: Mapping[str, str] = NOTHING,
         lands: str = "duckdb",
+        own_commits: bool = True,
     ) -> None:
         self.spark_only_models, self.lands = spark_only_models, lands
-        self.duckdb, self.spark = DuckDBEngine(of_duckdb(settings)), SparkEngine(of_spark(settings))
+        self.duckdb = DuckDBEngine(of_duckdb(settings), own_commits)
+        self.spark = SparkEngine(of_spark(settings), own_commits)
         self._warming: threading.Thread | None = None
 
     def warm(self) -> None:

@@ -23,18 +23,18 @@ def engine_of(profile: Profile, spark_only_models: Mapping[str, str] = NOTHING) 
 
     `spark_only_models` are the models that run on Spark alone, each with why.
     """
-    settings = dict(profile.settings)
+    settings, own_commits = dict(profile.settings), profile.delta_writer == "sqlrun"
     if profile.engine == "auto":
         from sqlrun.engines.auto import AutoEngine
 
-        return AutoEngine(settings, spark_only_models, profile.landing or "duckdb")
+        return AutoEngine(settings, spark_only_models, profile.landing or "duckdb", own_commits)
     if profile.engine == "duckdb":
         from sqlrun.engines.duckdb.engine import DuckDBEngine
 
-        return DuckDBEngine(settings)
+        return DuckDBEngine(settings, own_commits)
     from sqlrun.engines.spark.engine import SparkEngine
 
-    return SparkEngine(settings)
+    return SparkEngine(settings, own_commits)
 
 
 def refused(profile: Profile) -> dict[str, str]:

@@ -15,11 +15,12 @@ from sqlrun.project import DEFAULTS, Alerts, Profile
 
 KEYS = (
     "engine", "warehouse", "threads", "settings", "maintain_every", "keep_ticks", "check_timeout", "alerts", "landing",
-    "statement_timeout", "stop_grace",
+    "statement_timeout", "stop_grace", "delta_writer",
 )  # fmt: skip
 ALERT_KEYS = ("webhook", "command", "timeout")
 ENGINES = ("spark", "duckdb", "auto")
 LANDS = ("duckdb", "spark")
+WRITERS = ("sqlrun", "library")
 MOST_THREADS = 256
 # A tick comes every few minutes; no alert may take longer.
 LONGEST_ALERT = 300
@@ -61,6 +62,7 @@ def load(root: Path, name: str) -> Profile:
     most = (1, LONGEST_STATEMENT)
     statement_timeout = _number(reader, top, "statement_timeout", DEFAULTS.statement_timeout, most)
     stop_grace = _number(reader, top, "stop_grace", DEFAULTS.stop_grace, (0, LONGEST_GRACE))
+    delta_writer = _delta_writer(reader, top)
     if reader.problems:
         raise ProjectError(reader.problems)
     return Profile(
@@ -76,6 +78,7 @@ def load(root: Path, name: str) -> Profile:
         landing=landing,
         statement_timeout=statement_timeout,
         stop_grace=stop_grace,
+        delta_writer=delta_writer,
     )
 
 
@@ -114,6 +117,18 @@ def _engine(reader: Reader, top: dict[str, object]) -> str:
         hint = f"Engines: {', '.join(ENGINES)}.{did_you_mean(written, ENGINES)}"
         reader.problem("SR131", reader.value_place(top, "engine"), f"unknown engine `{written}`", hint)
     return engine
+
+
+def _delta_writer(reader: Reader, top: dict[str, object]) -> str:
+    """Read who writes the commits of small changes."""
+    if top.get("delta_writer") is None:
+        return DEFAULTS.delta_writer
+    writer = _expanded(reader, top, "delta_writer")
+    if writer not in WRITERS:
+        written = reader.text(top, "delta_writer")
+        hint = f"Writers: {', '.join(WRITERS)}.{did_you_mean(written, WRITERS)}"
+        reader.problem("SR131", reader.value_place(top, "delta_writer"), f"`{written}` is no writer of tables", hint)
+    return writer
 
 
 def _landing(reader: Reader, top: dict[str, object], engine: str) -> str:

@@ -348,6 +348,7 @@ PROFILE: Mapping[str, tuple[object, Callable[[Profile], object]]] = {
     "check_timeout": (9, lambda made: made.check_timeout == 9),
     "statement_timeout": (11, lambda made: made.statement_timeout == 11),
     "stop_grace": (12, lambda made: made.stop_grace == 12),
+    "delta_writer": ("library", lambda made: made.delta_writer == "library"),
     "alerts": ({"webhook": "https://a.b", "command": ["c"], "timeout": 5}, lambda made: made.alerts.timeout == 5),
     "landing": ("duckdb", lambda made: False),
 }

@@ -31,6 +31,16 @@ def test_hostile_values_are_kept_true_on_spark(engine: SparkEngine, tmp_path: Pa
     play.require_true()
 
 
+@pytest.mark.slow
+def test_writers_take_turns_on_spark(engine: SparkEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commits by sqlrun, then by Delta Lake, then by sqlrun: every table stays its query's answer."""
+    play = playing.play(tmp_path, 12, engine=engine)
+    for own in (True, False, True):
+        monkeypatch.setattr(engine, "_own_commits", own)
+        play.tick(15)
+        play.require_true()
+
+
 DAY = "date_add(date '9999-12-30', cast(amount as int)) as day"
 WAYS = {
     "append": (f"select id, {DAY} from {{{{ ref('stg_sales') }}}}", ("id string",), "[id]"),

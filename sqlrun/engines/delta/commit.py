@@ -81,17 +81,21 @@ def ours(table: Any, write: Write) -> bool:
     """Tell whether a table is one that sqlrun has made, with nothing that a writer of it would have to heed.
 
     Constraints, generated columns, renamed columns, append-only tables, tables that are not on a disk: all of those
-    are left to delta-rs.
+    are left to the engine's library, and so is every table where the profile says `delta_writer: library`.
     """
     metadata, protocol = table.metadata(), table.protocol()
-    return table.table_uri.startswith(("file://", "/")) and _known_table(
-        (protocol.min_reader_version, protocol.min_writer_version),
-        frozenset((*(protocol.reader_features or ()), *(protocol.writer_features or ()))),
-        frozenset(metadata.configuration.items()),
-        table.schema().to_json(),
-        tuple(metadata.partition_columns),
-        write.table.columns,
-        tuple(write.table.partition_by),
+    return (
+        write.own_commit
+        and table.table_uri.startswith(("file://", "/"))
+        and _known_table(
+            (protocol.min_reader_version, protocol.min_writer_version),
+            frozenset((*(protocol.reader_features or ()), *(protocol.writer_features or ()))),
+            frozenset(metadata.configuration.items()),
+            table.schema().to_json(),
+            tuple(metadata.partition_columns),
+            write.table.columns,
+            tuple(write.table.partition_by),
+        )
     )
 
 

@@ -70,8 +70,8 @@ class DuckDBEngine:
     name = "duckdb"
     dialect: Dialect = "duckdb"
 
-    def __init__(self, settings: dict[str, str] | None = None) -> None:
-        self._settings = dict(settings or {})
+    def __init__(self, settings: dict[str, str] | None = None, own_commits: bool = True) -> None:
+        self._settings, self._own_commits = dict(settings or {}), own_commits
         self._root: duckdb.DuckDBPyConnection | None = None
         self._lock = threading.RLock()
         self._numbers = itertools.count(1)
@@ -167,7 +167,7 @@ class DuckDBEngine:
                 sessions.extend([] if sessions else [lent.enter_context(self._session())])
                 return sessions[0]
 
-            rows, notes = duckdb_landing.land(session, landing)
+            rows, notes = duckdb_landing.land(session, replace(landing, own_commit=self._own_commits))
         version = delta_table.head(landing.table.path)
         assert version is not None
         seconds = time.perf_counter() - started
@@ -175,7 +175,7 @@ class DuckDBEngine:
 
     def write(self, write: Write) -> Written:
         """Carry out one statement and assert that its commit is the one after `base`."""
-        write = parameters.bound_write(write, self.dialect)
+        write = replace(parameters.bound_write(write, self.dialect), own_commit=self._own_commits)
         with table_pool.writing(write.table.path) as table:
             return self._written(table, write)
 

@@ -120,7 +120,16 @@ def _commit(
 
     Those leave the plan before the commit, so that the next batch takes them as they are then.
     """
-    write = Write(landing.table, table.version(), number, app_id, (), Append(landing.sql), landing.metadata)
+    write = Write(
+        landing.table,
+        table.version(),
+        number,
+        app_id,
+        (),
+        Append(landing.sql),
+        landing.metadata,
+        own_commit=landing.own_commit,
+    )
     reading = landing.source.read(parts)
     with duckdb_append.coming(session, table, write) as rows:
         for chunk in reading.tables():

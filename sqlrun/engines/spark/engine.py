@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sqlrun.engine_api import (
@@ -74,8 +75,8 @@ class SparkEngine:
     name = "spark"
     dialect: Dialect = "spark"
 
-    def __init__(self, settings: dict[str, str] | None = None) -> None:
-        self._settings = dict(settings or {})
+    def __init__(self, settings: dict[str, str] | None = None, own_commits: bool = True) -> None:
+        self._settings, self._own_commits = dict(settings or {}), own_commits
         self._spark: SparkSession | None = None
         self._lock = threading.Lock()
         self._idle: queue.SimpleQueue[SparkSession] = queue.SimpleQueue()
@@ -151,7 +152,7 @@ class SparkEngine:
 
     def write(self, write: Write) -> Written:
         """Carry out one statement and assert that its commit is the one after `base`."""
-        write = parameters.bound_write(write, self.dialect)
+        write = replace(parameters.bound_write(write, self.dialect), own_commit=self._own_commits)
         write.may_commit()  # Spark commits what it has written at once
         with table_pool.writing(write.table.path) as table:
             return self._written(table, write)

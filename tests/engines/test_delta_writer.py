@@ -1,0 +1,67 @@
+"""Commits by sqlrun and by the engine's library, as a profile's `delta_writer` says: tables are the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sqlrun.engines.delta import table as delta_table
+from sqlrun.engines.duckdb.engine import DuckDBEngine
+from tests.support import shops
+from tests.values import playing
+
+
+def writers(path: str) -> list[str]:
+    """List who wrote each commit of a table, the oldest first, without versions."""
+    newest = delta_table.head(path)
+    assert newest is not None
+    infos = (a["commitInfo"] for v in range(1, newest + 1) for a in delta_table.actions(path, v) if "commitInfo" in a)
+    return [str(info.get("engineInfo", "")).partition(":")[0] for info in infos]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", ["sqlrun", "library"])
+def test_writers_take_turns(tmp_path: Path, way: str, first: str) -> None:
+    """A tick each, with hostile values and upkeep between: every table stays its query's answer."""
+    play = playing.play(tmp_path, 11)
+    for number in range(4):
+        play.site.engine = DuckDBEngine(own_commits=(number % 2 == 0) == (first == "sqlrun"))
+        play.tick(12)
+        play.require_true()
+        if number == 1:
+            play.maintain()
+
+    published = play.site.ledger.read().published
+    assert published is not None
+    for name in ("stg_sales", "sales", "by_city"):
+        found = writers(f"{play.site.warehouse}/{published.tables[name].path}")
+        assert {"sqlrun", "delta-rs"} <= set(found), (name, found)
+    play.require_shown()
+    del way
+
+
+@pytest.mark.parametrize("writer", ["sqlrun", "library"])
+def test_the_profile_says_who_writes(tmp_path: Path, writer: str) -> None:
+    root = shops.project(tmp_path)
+    (root / "profiles/local.yml").write_text(f"engine: duckdb\nwarehouse: warehouse\ndelta_writer: {writer}\n")
+    site = shops.Site(root, DuckDBEngine())
+    for number in range(2):
+        shops.send(site, f"{number}.jsonl", *(shops.sale(f"{number}-{n}", amount="2.50") for n in range(3)))
+        shops.run(site, "build")
+
+    published = site.ledger.read().published
+    assert published is not None
+    found = writers(f"{site.warehouse}/{published.tables['by_shop'].path}")
+    assert found[-1] == {"sqlrun": "sqlrun", "library": "delta-rs"}[writer]
+    assert shops.by_shop(site) == shops.sums(*(shops.sale(str(n), amount="2.50") for n in range(6)))
+    shops.run(site, "verify")
+
+
+def test_a_writer_that_there_is_not(tmp_path: Path) -> None:
+    root = shops.project(tmp_path)
+    (root / "profiles/local.yml").write_text("engine: duckdb\nwarehouse: warehouse\ndelta_writer: delta-rs\n")
+
+    told = shops.run(shops.Site(root, DuckDBEngine()), "build", code=2)
+
+    assert "SR131" in told and "Writers: sqlrun, library." in told
