@@ -21,7 +21,7 @@ from sqlrun.expectations.values import columns_of, number
 from sqlrun.outcome import Outcome
 from sqlrun.project import INFO, WARN, Expectation, Model
 from sqlrun.runtime import arrow_rows
-from sqlrun.transpile.writer import identifier
+from sqlrun.transpile.writer import identifier, same
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -160,8 +160,7 @@ def _keys(model: Model, expectation: Expectation, rows: LargeRows) -> CheckResul
     if bad:
         wanted = sampled_columns(model, names)
         shown = ", ".join(f"k.{identifier(name, rows.dialect)}" for name in wanted)
-        same = "<=>" if rows.dialect == "spark" else "is not distinct from"
-        on = " and ".join(f"k.{column} {same} q.{column}" for column in columns)
+        on = " and ".join(same(f"k.{column}", f"q.{column}", rows.dialect) for column in columns)
         few = rows.ask(f"select {shown} from keyed as k join ({groups}) as q on {on} limit {SAMPLES}")
         samples = tuple(masked(model, row, "", wanted) for row in arrow_rows.plain(few))
     return counted(model, expectation, int(count), int(bad), samples, 0.0)

@@ -12,8 +12,8 @@ from sqlrun.expectations.validate import scope
 from sqlrun.incremental.compile import Compiled
 from sqlrun.maintain import changed_rows
 from sqlrun.maintain.changed_rows import Change, feed
-from sqlrun.maintain.maintain import TickContext
-from sqlrun.transpile.writer import identifier
+from sqlrun.maintain.tick_context import TickContext
+from sqlrun.transpile.writer import identifier, same, semi_join
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,13 +59,11 @@ def _keyed(context: TickContext, model: Compiled, lot: Lot, near: key_ranges.Ran
     dialect = context.reader.dialect
     table = context.plan.tables[model.name]
     grain = model.query.rendered.model.grain
-    word = "left semi join" if dialect == "spark" else "semi join"
-    same = "<=>" if dialect == "spark" else "is not distinct from"
-    on = " and ".join(f"l.{identifier(k, dialect)} {same} r.{identifier(k, dialect)}" for k in lot.key)
+    on = " and ".join(same(f"l.{identifier(k, dialect)}", f"r.{identifier(k, dialect)}", dialect) for k in lot.key)
     shown = list(dict.fromkeys((*grain, *lot.key)))
     if any(one.kwargs.get("row_condition") is not None for one in lot.expectations):
         shown = [column.name for column in table.public]  # a condition may name any
     names = ", ".join(f"l.{identifier(k, dialect)}" for k in shown)
     version = context.states[model.name].version
     whole = Relation("held", table.spec.path, table.public, "new", version=version, where=table.where, ranges=near)
-    return f"select {names} from held as l {word} changed as r on {on}", whole
+    return f"select {names} from held as l {semi_join(dialect)} changed as r on {on}", whole

@@ -12,7 +12,7 @@ from sqlrun.graph.graph import Graph
 from sqlrun.load.constraints import RELATIONSHIPS
 from sqlrun.load.yaml_reader import did_you_mean, listed
 from sqlrun.project import Column, Expectation, Model, Project, Seed
-from sqlrun.transpile.writer import identifier
+from sqlrun.transpile.writer import anti_join, identifier, semi_join
 
 
 def of(model: Model) -> tuple[Expectation, ...]:
@@ -87,9 +87,9 @@ def orphans(one: Expectation, rows: str, dialect: Dialect, *, but_gone: bool = F
     'select r.* from feed as r anti join target as t on r."a" = t."b" where r."a" is not null'
     """
     column, field = _names(one, dialect)
-    text = f"select r.* from {rows} as r {_anti(dialect)} target as t on r.{column} = t.{field}"
+    text = f"select r.* from {rows} as r {anti_join(dialect)} target as t on r.{column} = t.{field}"
     if but_gone:
-        text += f" {_anti(dialect)} ({gone(one, dialect)}) as g on r.{column} = g.{field}"
+        text += f" {anti_join(dialect)} ({gone(one, dialect)}) as g on r.{column} = g.{field}"
     return f"{text} where r.{column} is not null"
 
 
@@ -97,7 +97,7 @@ def gone(one: Expectation, dialect: Dialect) -> str:
     """Write the query of the keys that are in the relation `was` and not in `target`."""
     _, field = _names(one, dialect)
     return (
-        f"select w.{field} from was as w {_anti(dialect)} target as t on w.{field} = t.{field} "
+        f"select w.{field} from was as w {anti_join(dialect)} target as t on w.{field} = t.{field} "
         f"where w.{field} is not null"
     )
 
@@ -105,12 +105,7 @@ def gone(one: Expectation, dialect: Dialect) -> str:
 def rows_of_gone(one: Expectation, rows: str, dialect: Dialect) -> str:
     """Write the query of those of `rows` whose key is gone."""
     column, field = _names(one, dialect)
-    word = "left semi join" if dialect == "spark" else "semi join"
-    return f"select r.* from {rows} as r {word} ({gone(one, dialect)}) as g on r.{column} = g.{field}"
-
-
-def _anti(dialect: Dialect) -> str:
-    return "left anti join" if dialect == "spark" else "anti join"
+    return f"select r.* from {rows} as r {semi_join(dialect)} ({gone(one, dialect)}) as g on r.{column} = g.{field}"
 
 
 def _names(one: Expectation, dialect: Dialect) -> tuple[str, str]:

@@ -152,15 +152,13 @@ class Script:
 
     def same(self, left: str, right: str) -> str:
         """Compare two expressions, NULL equal to NULL."""
-        word = "<=>" if self.dialect == "spark" else "is not distinct from"
-        return f"{left} {word} {right}"
+        return sql.same(left, right, self.dialect)
 
     def semi_join(self, left: str, relation: str, keys: Iterable[tuple[str, str]]) -> str:
         """Write FROM for the rows of `left` whose keys stand in `relation`, NULL equal to NULL."""
-        word = "left semi join" if self.dialect == "spark" else "semi join"
         pairs = [(f"l.{self.name(a)}", f"r.{self.name(b)}") for a, b in keys]
         condition = " and ".join(self.same(a, b) for a, b in pairs) or "true"
-        return f"{left} as l {word} {relation} as r on {condition}"
+        return f"{left} as l {sql.semi_join(self.dialect)} {relation} as r on {condition}"
 
 
 def _indent(text: str) -> str:

@@ -148,6 +148,7 @@ def own_stage(name: str, model: str, root: Node, target: Target, reason: Reason 
             null_safe, target.partition_by, moving,
         )  # fmt: skip
 
+    # From the cheapest method to the dearest: each asks for less of the query than the one before, and costs more.
     if isinstance(below, Aggregate) and below.is_additive():
         state = additive(top, below, target)
         why = Reason("SR541", "sums and counts add up: the change of a group is added to its stored row")
@@ -156,12 +157,15 @@ def own_stage(name: str, model: str, root: Node, target: Target, reason: Reason 
         state = newest(top, below, target)
         why = Reason("SR542", "the newest version wins against the stored row")
         return stage("newest", "merge", why, state.columns, Project(below, top), state.key, state.null_safe)
+    # Linear: the change of the answer is the query over the change. Growing inputs: that change has no -1.
     if properties.is_linear(root) and properties.only_grows(root):
         return stage("append", "append", Reason("SR543", "each input row gives its own rows, and none ever leaves"))
     copies = root.has_copies()
+    # A grain that the contract declares is checked; one that the compiler derives is proved.
     key = target.grain or (None if copies else root.grain())
     if key == ():
         return _one_row(stage, target, root)
+    # No column that readers see finds a row again, but the columns below the select list may: they are stored, hidden.
     if key is None and not copies and properties.is_linear(root):
         kept = _with_hidden_key(top, below)
         if kept is not None:

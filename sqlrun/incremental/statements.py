@@ -53,6 +53,7 @@ def prepare(stage: Stage, tick: Tick, dialect: Dialect, full_query: str) -> Prep
     """
     if not tick.fresh and not tick.changed & set(stage.inputs) and not _time_moved(stage, tick):
         return None
+    # A new table has no state, so every row of the inputs counts as a change with weight +1: the same rules build it.
     script = Script(dialect, tick.moment.clock, tick.changed, tick.fresh or tick.whole)
     if tick.whole and stage.node is not None:
         return Prepared(_whole(stage, script), tuple(sorted(script.used)))
@@ -111,12 +112,15 @@ def _additive(stage: Stage, script: Script) -> Statement | None:
     source = script.changes(node.child)
     if source is None:
         return None
+    # A public column that reads keys alone is in the delta. One that reads terms needs the stored sums, which only the
+    # MERGE sees: it is computed there.
     kept = sums(node)
     terms = {term.name for term in kept.terms}
     values = [(name, substitute(item, kept.values)) for name, item in top]
     from_key = [(name, value) for name, value in values if not _reads(value, terms)]
     from_state = [(name, value) for name, value in values if _reads(value, terms)]
     delta = script.text(_delta(stage, script, node, source, from_key))
+    # A key that the select list shows is stored once, under its public name.
     shown = {item.name: name for name, item in reversed(top) if isinstance(item, exp.Column)}
     stored: dict[str, exp.Expr] = {name: column(shown.get(name, f"_key_{name}")) for name, _ in node.keys}
     columns = {c.name: c for c in stage.columns}
@@ -176,6 +180,7 @@ def _term(term: Term, plus: bool) -> exp.Expr:
         return new
     old = exp.column(exp.to_identifier(term.name, quoted=True), table="t")
     match term.kind:
+        # Extremes add up over inputs whose rows never leave: least(min(A), min(dA)) = min(A + dA).
         case "min":
             return exp.Least(this=old, expressions=[new], ignore_nulls=True)
         case "max":
@@ -211,6 +216,8 @@ def _delta(stage: Stage, script: Script, node: Aggregate, source: str, from_key:
         if name.startswith("_key_") and name not in dict(from_key)
     ]
     kept = [_cast(script, script.name(name), columns[name]) for name, _ in terms]
+    # A row that came and left in one tick nets to zero in every sum and count: its group is left out of the delta, so
+    # that its stored row is neither read nor written.
     some = " or ".join(f"{script.name(t.name)} <> 0" for t in kept_terms if t.kind in ("sum", "count"))
     return f"select {', '.join([*shown, *hidden, *kept])} from {body} where {some}"
 
@@ -224,6 +231,7 @@ def _weighted(script: Script, term: Term) -> str:
         case "count":
             return f"sum(case when ({text}) is not null then {WEIGHT} else 0 end)"
         case "sum":
+            # A decimal times a BIGINT would get 20 more digits than a sum may have; a weight has at most ten.
             weight = WEIGHT if term.type == "bigint" else sql.cast(WEIGHT, "decimal(10,0)", script.dialect)
             return f"coalesce(sum(({text}) * {weight}), 0)"
         case _:
@@ -248,9 +256,12 @@ def _newest(stage: Stage, script: Script) -> Statement | None:
         if name not in shown:
             shown[name] = f"_{name}" if not name.startswith("_") else name
             items.append(_cast(script, script.name(name), columns[shown[name]]))
+    # One winner a key leaves the changes, so a MERGE matches each stored row at most once.
     body = script.part(node.newest(script, source), "newest")
     order = [(replace(one, name=shown[one.name]), columns[shown[one.name]].nullable) for one in node.order]
     every = tuple((c.name, f"s.{script.name(c.name)}") for c in stage.columns)
+    # A key tends to come back near where it was written, such as an order id by day: files of a partition are pruned by
+    # the range of the first key column in that partition. A range says nothing of NULL keys.
     ranges = tuple(
         (stage.key[0], p) for p in stage.partition_by if p not in stage.key and stage.key[0] not in stage.null_safe
     )
@@ -297,6 +308,8 @@ def _rows(stage: Stage, script: Script) -> Statement | None:
     net = script.part(
         f"select {names}, sum({WEIGHT}) as _net from {typed} group by {names} having sum({WEIGHT}) <> 0", "net"
     )
+    # Per key the old row nets to -1 and the new one to +1. `_best` is the highest net of the key: positive where a row
+    # stays, negative where the key goes.
     best = f"max(_net) over (partition by {script.names(stage.key)}) as _best"
     judged = script.part(f"select {names}, _net, {best} from {net}", "judged")
     final = f"select {names}, cast(_net > 0 as boolean) as _stays from {judged} where _net > 0 or _best < 0"
@@ -328,6 +341,7 @@ def _partitions(stage: Stage, script: Script) -> Statement | None:
     assert stage.node is not None
     if script.fresh:
         return Append(script.text(f"select {_items(stage, script)} from {script.rows(stage.node, 'new')}"))
+    # Without a key a row can't be found again, but its partition can: the whole partition is the unit of change.
     names = stage.partition_by
     pieces = stage.node.support(names, script)
     if not pieces:
@@ -357,7 +371,7 @@ def _recomputed(stage: Stage, script: Script, new: str, old: str | None) -> str:
     final = f"select {names}, true as _stays from {fresh}"
     if old is None:
         return final
-    word = "left anti join" if script.dialect == "spark" else "anti join"
+    word = sql.anti_join(script.dialect)
     on = " and ".join(script.same(f"l.{script.name(k)}", f"r.{script.name(k)}") for k in stage.key)
     gone = ", ".join(
         f"l.{script.name(c.name)}" if c.name in stage.key else _cast(script, "null", c) for c in stage.columns
@@ -404,6 +418,7 @@ def _whole(stage: Stage, script: Script) -> Statement:
         stored = script.part(f"select {items} from ({delta}) as s where {merge.insert_when}", "stored")
     else:
         stored = script.rows(stage.node, "new")
+    # All stored keys count as touched: those that the query no longer gives are deleted.
     old = script.part(f"select {script.names(stage.key)} from {script.table(stage.name, 'old')}", "old_keys")
     return _replacing(stage, script, _recomputed(stage, script, stored, old))
 

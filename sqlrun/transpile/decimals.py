@@ -1,7 +1,8 @@
 """Spark's arithmetic of decimals, as DuckDB's: exact, in whole numbers of 128 bits. Pure.
 
-`exact.py` casts each operand to its type on Spark. A quotient is that of the operands as whole numbers, with as many
-digits behind the point as Spark gives it, a half rounded up. What has no 128 bits is an error, never another number.
+`decimal_casts.py` casts each operand to its type on Spark. A quotient is that of the operands as whole numbers, with as
+many digits behind the point as Spark gives it, a half rounded up. What has no 128 bits is an error, never another
+number.
 """
 
 from __future__ import annotations

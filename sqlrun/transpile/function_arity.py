@@ -111,10 +111,10 @@ def takes(name: str, count: int) -> bool:
     return count in map(int, known.split())
 
 
-def told(name: str) -> str:
+def counts(name: str) -> str:
     """Say how many arguments a function takes.
 
-    >>> told("substring"), told("coalesce"), told("pi")
+    >>> counts("substring"), counts("coalesce"), counts("pi")
     ('2 or 3 arguments', '1 or more arguments', 'no arguments')
     """
     known = COUNTS[name]

@@ -1,8 +1,8 @@
 """Orders of structs as Spark has them, where a field that is NULL comes first; to DuckDB it comes last. Pure.
 
 DuckDB ranks by a struct that says of each field whether it is known, and then which value it has. What a struct's
-fields are is read from the query's own text: `mixed.py` refuses an order over nested values that are written out
-nowhere.
+fields are is read from the query's own text: `text_coercion.py` refuses an order over nested values that are
+written out nowhere.
 """
 
 from __future__ import annotations

@@ -30,6 +30,25 @@ def names(columns: Iterable[str], dialect: Dialect, table: str = "") -> str:
     return ", ".join(prefix + identifier(name, dialect) for name in columns)
 
 
+def same(left: str, right: str, dialect: Dialect) -> str:
+    """Compare two expressions, NULL equal to NULL.
+
+    >>> same("a", "b", "spark"), same("a", "b", "duckdb")
+    ('a <=> b', 'a is not distinct from b')
+    """
+    return f"{left} {'<=>' if dialect == 'spark' else 'is not distinct from'} {right}"
+
+
+def semi_join(dialect: Dialect) -> str:
+    """Return the words that keep the left rows with a partner."""
+    return "left semi join" if dialect == "spark" else "semi join"
+
+
+def anti_join(dialect: Dialect) -> str:
+    """Return the words that keep the left rows without a partner."""
+    return "left anti join" if dialect == "spark" else "anti join"
+
+
 def timestamp(moment: datetime, dialect: Dialect) -> str:
     """Write a UTC time as a literal."""
     text = moment.astimezone(timezone.utc).replace(tzinfo=None).isoformat(" ", "microseconds")

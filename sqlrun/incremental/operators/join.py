@@ -22,6 +22,7 @@ from sqlrun.incremental.file_ranges import Read
 from sqlrun.incremental.operators.touched import restrict
 from sqlrun.incremental.operators.touched_keys import numbered, of_changes
 from sqlrun.incremental.script import WEIGHT, Moment, Script
+from sqlrun.transpile import writer
 from sqlrun.transpile.refusals import Reason
 
 
@@ -86,7 +87,7 @@ class Join(Node):
     def _touched(self, script: Script, right: str) -> str:
         """Keep the old left rows that may meet a changed right row."""
         old = script.rows(self.left, "old")
-        word = "left semi join" if script.dialect == "spark" else "semi join"
+        word = writer.semi_join(script.dialect)
         columns = script.names(self.left.columns, "l")
         return script.part(f"select {columns} from {old} as l {word} {right} as r on {self._on(script)}", "met")
 
@@ -95,9 +96,8 @@ class Join(Node):
         return f"select {script.names(self.columns)}, {weight} as {WEIGHT} from {paired}"
 
     def _paired(self, script: Script, left: str, right: str) -> str:
-        words = {"inner": "join", "left": "left join", "semi": "semi join", "anti": "anti join"}
-        if script.dialect == "spark":
-            words |= {"semi": "left semi join", "anti": "left anti join"}
+        words = {"inner": "join", "left": "left join"}
+        words |= {"semi": writer.semi_join(script.dialect), "anti": writer.anti_join(script.dialect)}
         return f"{left} as l {words[self.kind]} {right} as r on {self._on(script)}"
 
     def _on(self, script: Script) -> str:
@@ -219,7 +219,7 @@ class Join(Node):
         if met is None:
             return texts
         on = " and ".join(self._equal(script)) or "true"
-        word = "left semi join" if script.dialect == "spark" else "semi join"
+        word = writer.semi_join(script.dialect)
         for row_set in ("old", "new"):
             left = script.rows(self.left, row_set)
             texts.append(f"select distinct {numbered(keys, script, 'l')} from {left} as l {word} {met} as r on {on}")

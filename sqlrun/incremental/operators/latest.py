@@ -49,6 +49,7 @@ class Latest(Unary):
         columns = script.names(self.columns)
         order = ", ".join(_written(key, script) for key in self.order)
         rank = f"row_number() over (partition by {script.names(self.keys)} order by {order})"
+        # row_number, not rank: of exact copies one row is kept.
         inner = script.part(f"select {columns}, {rank} as _rank from {source}", "ranked")
         return f"select {columns} from {inner} where _rank = 1"
 

@@ -108,6 +108,7 @@ def below(node: Unary, relation: str, keys: Keys, mapped: Keys) -> tuple[Node, b
     The operator is restricted wholly where all of them are.
     """
     pushed, complete = push(node.child, relation, mapped)
+    # Two own columns may map to one column of the relation; restricting by one of them is not enough then.
     whole = len(mapped) == len(keys) and set(mapped.values()) == set(keys.values())
     if mapped and not complete:
         pushed, complete = Touched(pushed, relation, tuple(mapped.items())), True

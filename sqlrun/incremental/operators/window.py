@@ -91,6 +91,8 @@ class Window(Unary):
 
     def support(self, keys: tuple[str, ...], script: Script) -> list[str]:
         """Take the input's where all are of the partition; a change may touch other rows, with other keys, else."""
+        # A changed row may change the functions of any other row in its partition. By other columns than those of the
+        # partition, touched rows are only found in the changes of the answer itself.
         if not set(keys) <= set(self.partition):
             return of_changes(self, keys, script)
         return self.child.support(keys, script)

@@ -1,6 +1,6 @@
 """IN over a subquery where its unknown answer would be seen: refused unless nothing that it compares is NULL. Pure.
 
-Queries with operators are judged as they are translated (`translate_subqueries.py`). This judges those that have none,
+Queries with operators are judged as they are translated (`subqueries.py`). This judges those that have none,
 and whose text the engines run whole: Spark says false where SQL and DuckDB say NULL.
 """
 
@@ -117,6 +117,7 @@ def _is_optional(select: exp.Expr, alias: str) -> bool:
         seen.add(clause.this.alias_or_name)
     for join in select.args.get("joins") or ():
         name, side = join.this.alias_or_name, (join.side or "").upper()
+        # In a chain of joins, RIGHT and FULL make every table before them optional, LEFT and FULL the one they add.
         if side in ("RIGHT", "FULL"):
             optional |= seen
         if side in ("LEFT", "FULL"):

@@ -44,6 +44,7 @@ def holds(expression: exp.Expr) -> bool:
 def filtered(node: Node, env: Env, condition: exp.Expr | None, context: Context, write: Write | None = None) -> Node:
     """Put a WHERE condition over a node: first what has no subquery."""
     written: Write = write or (lambda part: plain(part, env))
+    # Simple conditions first: fewer rows reach the joins that subqueries become.
     parts = clocks.conjuncts(condition)
     simple = [written(part) for part in parts if not holds(part)]
     if simple:
@@ -96,6 +97,8 @@ def _matched(node: Node, inner: _Inner, kind: str, operands: list[tuple[exp.Expr
     parts = [_tied(tie, renamed, write) for tie in inner.ties]
     for own, other in operands:
         mine, theirs = write(own), _renamed(other, renamed)
+        # x NOT IN (S) is true only if x <> s is true for every s: `x = s` or an unknown comparison removes the row.
+        # An anti join removes what matches, so "unknown" has to match, too.
         equal: exp.Expr = exp.EQ(this=mine, expression=theirs)
         if kind == "anti":
             if types.of(mine, outer_known).nullable:
@@ -139,6 +142,7 @@ def _inner(query: exp.Expr, context: Context) -> _Inner:
     select = _simple(query, outer)
     node, env = tables(select, context)
     own: list[exp.Expr] = []
+    # Conditions that name an outer column become join conditions; all others filter the inner rows before the join.
     ties: list[exp.Expr] = []
     for part in clocks.conjuncts(select.args["where"].this if select.args.get("where") else None):
         tied = any(id(c) in outer for c in part.find_all(exp.Column))
@@ -290,6 +294,7 @@ def _membership(node: Node, test: exp.In, write: Write, context: Context, told: 
     mine = write(own)
     if told and (types.of(mine, node.types()).nullable or types.of(item, inner.node.types()).nullable):
         raise Refusal("SR505", in_over_nulls.WHY, in_over_nulls.INSTEAD, test)
+    # Three counts decide the answer as SQL defines it: all inner rows, those that are not NULL, those that are equal.
     equal = _Inner(inner.node, inner.items, (*inner.ties, exp.EQ(this=own.copy(), expression=item)))
     node, (met,) = _joined(node, equal, (("_met", exp.Count(this=exp.Star())),), write, test)
     zero = exp.Literal.number(0)

@@ -82,6 +82,7 @@ def _spelled(expression: exp.Expr, named: Mapping[str, exp.Expr]) -> exp.Expr:
 def _together(found: Mapping[str, exp.Window]) -> list[list[str]]:
     """List the windows that are computed together: all, where they share a column; else those with equal columns."""
     keys = {text: frozenset(part.sql("databricks") for part in _parts(window)) for text, window in found.items()}
+    # With a shared column all windows of a touched value of it are recomputed in one pass over its rows.
     if frozenset.intersection(*keys.values()):
         return [list(found)]
     groups: dict[frozenset[str], list[str]] = {}
