@@ -28,7 +28,8 @@ from sqlrun.incremental.script import Moment
 from sqlrun.incremental.stages import Stage
 from sqlrun.incremental.statements import Tick, prepare
 from sqlrun.pipeline import prepare as prepare_project
-from sqlrun.plan.plan import TickPlan, Workspace, tick_plan
+from sqlrun.plan.plan import tick_plan
+from sqlrun.plan.values import TickPlan, Workspace
 from sqlrun.publish.ledger import Ledger
 from sqlrun.transpile.parameters import bound
 

@@ -227,7 +227,7 @@ class Outcome(str, Enum):
             case Outcome.UNMEASURED:
                 return "", ": not measured"
 
-    def said(self, amount: str, message: str) -> str:
+    def sentence(self, amount: str, message: str) -> str:
         """Say it in one sentence, without a headline; the check's own message where no rows were judged."""
         match self:
             case Outcome.FAIL | Outcome.WARN | Outcome.INFO | Outcome.PASS:

@@ -20,7 +20,7 @@ from sqlrun.load.load import Loaded
 from sqlrun.parse import parse
 from sqlrun.parse.parse import Query
 from sqlrun.plan import plan
-from sqlrun.plan.plan import Workspace
+from sqlrun.plan.values import Workspace
 from sqlrun.project import Profile, Project
 from sqlrun.render import render
 from sqlrun.runtime.disk_cache import Cache

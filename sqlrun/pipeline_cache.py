@@ -25,7 +25,7 @@ from sqlrun.load.load import Loaded, facts
 from sqlrun.parse import declared_types, parse, spark_only
 from sqlrun.parse.parse import Query
 from sqlrun.plan import plan
-from sqlrun.plan.plan import Workspace
+from sqlrun.plan.values import Workspace
 from sqlrun.project import Config, Model, Project, Rendered, Seed, Source, Suite
 from sqlrun.render import render
 from sqlrun.runtime import fork

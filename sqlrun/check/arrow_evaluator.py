@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 from sqlrun.check.comparable_columns import Prepared, family_of, inside
 from sqlrun.expectations.values import number
 from sqlrun.project import Value
-from sqlrun.runtime.arrow_values import array, scalar
+from sqlrun.runtime.arrow_rows import array, scalar
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,8 +9,8 @@ from sqlrun.expectations.relationships import of
 from sqlrun.expectations.validate import of_model
 from sqlrun.incremental.compile import Compiled
 from sqlrun.maintain.changed_rows import Change, feed
-from sqlrun.maintain.maintain import TickContext
-from sqlrun.plan.plan import Workspace
+from sqlrun.maintain.tick_context import TickContext
+from sqlrun.plan.values import Workspace
 from sqlrun.project import Expectation
 
 
@@ -26,7 +26,7 @@ def check(context: TickContext, model: Compiled, change: Change) -> tuple[CheckR
         return related
     declared = expectations_of(context.workspace, model)
     results = _declared(context, model, declared, change) if change.count else ()
-    repeated = repeated_rows.told(context, model, change)
+    repeated = repeated_rows.results(context, model, change)
     return (*results, *related, *repeated, *quarantine_limit.judged(context, model, change))
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 from sqlrun.expectations.catalogue import CATALOGUE
 from sqlrun.expectations.values import Family, typed
 from sqlrun.project import Value
-from sqlrun.runtime.arrow_values import scalar
+from sqlrun.runtime.arrow_rows import scalar
 
 if TYPE_CHECKING:
     import pyarrow as pa

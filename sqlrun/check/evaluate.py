@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from sqlrun.check import arrow_evaluator, great_expectations
 from sqlrun.check.check_plan import Rows, Terms
 from sqlrun.check.comparable_columns import prepare
-from sqlrun.check.great_expectations import Asked, said
+from sqlrun.check.great_expectations import Asked
+from sqlrun.check.great_expectations import message as message_of
 from sqlrun.check.regex_guard import stoppable
 from sqlrun.check.samples import SAMPLES, bounded, masked, sample_rows, sampled_columns
 from sqlrun.check.sql_evaluator import OfAValue, kept, unexpected
@@ -78,7 +79,7 @@ def _lots(
         try:
             sees = scope(expectation)
         except (KeyError, ValueError) as error:
-            evaluations[index] = _Evaluation(None, message=f"{expectation.type}: {said(error)}")
+            evaluations[index] = _Evaluation(None, message=f"{expectation.type}: {message_of(error)}")
             continue
         # Each run of Great Expectations has a price of its own: where the rows are the same, one is enough.
         sees = "row" if sees == "key" and not has_keyed else sees
@@ -116,7 +117,7 @@ def _lot(
             asked.append(Asked(index, expectation, prepared))
         except Exception as error:  # Arrow's errors are of many classes; each is this check's error
             hidden = _private(model, expectation) and not isinstance(error, OutOfTimeError)
-            text = _HIDDEN if hidden else said(error)
+            text = _HIDDEN if hidden else message_of(error)
             evaluations[index] = _Evaluation(None, table.num_rows, message=text)
     return evaluations | _evaluated(model, asked, table, terms)
 
@@ -160,7 +161,7 @@ def _counted(model: Model, asked: Sequence[Asked], table: pa.Table, check_timeou
             # Python searches a text in one step, but it does not look at all texts in one.
             found = within(check_timeout, count) if "regex" in item.prepared.kwargs else count()
         except OutOfTimeError as error:
-            evaluations[item.number] = _Evaluation(None, table.num_rows, message=said(error))
+            evaluations[item.number] = _Evaluation(None, table.num_rows, message=message_of(error))
             continue
         except Exception:  # Arrow's errors are of many classes; what to make of it is for Great Expectations to say
             continue
@@ -281,4 +282,4 @@ def _private(model: Model, expectation: Expectation) -> bool:
 def _shown(model: Model, error: ValueError) -> str:
     """Give the text of SQL's error, unless it may quote a value where the model has private ones; SQL sees them all."""
     private = isinstance(error, OfAValue) and any("pii" in column.tags for column in model.columns)
-    return _HIDDEN if private else said(error)
+    return _HIDDEN if private else message_of(error)

@@ -15,7 +15,7 @@ from sqlrun.expectations.catalogue import CATALOGUE, QUERY, VOLUME
 from sqlrun.expectations.values import columns_of
 from sqlrun.incremental.compile import Compiled
 from sqlrun.load.constraints import RELATIONSHIPS
-from sqlrun.plan.plan import Workspace
+from sqlrun.plan.values import Workspace
 from sqlrun.project import DEFAULTS, Column, Expectation, Model
 from sqlrun.publish.environment_paths import fingerprint_of
 from sqlrun.publish.reader import relation

@@ -58,7 +58,7 @@ def evaluated(asked: Sequence[Asked], rows: int, check_timeout: float) -> dict[i
         return quick | _validated(frame, again, "SUMMARY", check_timeout)
 
 
-def said(error: Exception) -> str:
+def message(error: Exception) -> str:
     """Give the first line of an error's text, cut."""
     text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
     return next((line for line in text_lines(text) if line.strip()), type(error).__name__)[:300]
@@ -129,7 +129,7 @@ def _validated(frame: Any, asked: Sequence[Asked], form: str, check_timeout: flo
         return within(check_timeout, lambda: _run(frame, asked, form))
     except Exception as error:  # its validation errors, and pandas' own: this check's error, never a pass
         if len(asked) == 1:
-            return {asked[0].number: said(error)}
+            return {asked[0].number: message(error)}
         return {key: told for item in asked for key, told in _validated(frame, [item], form, check_timeout).items()}
 
 
@@ -174,7 +174,7 @@ def _read(result: Any, form: str) -> Said:
     entries = [info] if "raised_exception" in info else list(info.values())
     for entry in entries:
         if isinstance(entry, Mapping) and entry.get("raised_exception"):
-            return said(Exception(entry.get("exception_message") or "it raised"))
+            return message(Exception(entry.get("exception_message") or "it raised"))
     if result.success is None:
         return "Great Expectations gave no verdict"
     if form == "BOOLEAN_ONLY":

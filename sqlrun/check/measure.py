@@ -20,11 +20,11 @@ from sqlrun.events import CheckResult, Measure
 from sqlrun.expectations.values import identity
 from sqlrun.incremental.compile import Compiled
 from sqlrun.maintain.changed_rows import Change
-from sqlrun.maintain.maintain import TickContext
+from sqlrun.maintain.tick_context import TickContext
 from sqlrun.outcome import Outcome
 from sqlrun.project import CRITICAL, WARN, WARNING, Expectation, Freshness, Model
 from sqlrun.runtime import arrow_rows, far_times
-from sqlrun.runtime.arrow_values import scalar
+from sqlrun.runtime.arrow_rows import scalar
 from sqlrun.system_tables import anomalies, measures
 from sqlrun.system_tables.anomalies import Band, duration
 from sqlrun.transpile.writer import identifier, timestamp
@@ -136,7 +136,7 @@ def _check(model: Compiled, judged: Measure, band: Band, count: int, seconds: fl
     column = contract.column(judged.measure.partition(":")[2])
     place = model.source.place if model.source else Place(contract.contract_file)
     columns = () if column is None else (column.name,)
-    message = anomalies.told(judged, band) if judged.unusual else ""
+    message = anomalies.message(judged, band) if judged.unusual else ""
     status = Outcome.WARN if judged.unusual else Outcome.PASS
     return _result(
         model, kind.check, columns, status, place if column is None else column.place, message, count, seconds

@@ -22,7 +22,7 @@ from sqlrun.land import quarantine_log, quarantine_query
 from sqlrun.land.drift_query import reader_of
 from sqlrun.land.quarantine_query import exceeds
 from sqlrun.maintain.changed_rows import Change
-from sqlrun.maintain.maintain import TickContext
+from sqlrun.maintain.tick_context import TickContext
 from sqlrun.outcome import Outcome
 from sqlrun.project import CRITICAL, FAIL, WARNING, Expectation, Limit
 

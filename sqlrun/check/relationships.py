@@ -17,7 +17,7 @@ from sqlrun.errors import EngineError
 from sqlrun.events import CheckResult
 from sqlrun.expectations.relationships import gone, of, orphans, rows_of_gone, target
 from sqlrun.incremental.compile import Compiled
-from sqlrun.maintain.maintain import TickContext
+from sqlrun.maintain.tick_context import TickContext
 from sqlrun.project import Expectation, Model
 from sqlrun.publish.reader import relation
 from sqlrun.publish.table_state import Published, TableState

@@ -18,7 +18,7 @@ from sqlrun.expectations.values import identity
 from sqlrun.incremental.compile import Compiled
 from sqlrun.land.drift_query import reader_of
 from sqlrun.maintain.changed_rows import Change
-from sqlrun.maintain.maintain import TickContext
+from sqlrun.maintain.tick_context import TickContext
 from sqlrun.outcome import Outcome
 from sqlrun.project import FAIL, WARNING, Expectation, Model
 from sqlrun.runtime import arrow_rows
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 TYPE = "repeats"
 
 
-def told(context: TickContext, model: Compiled, change: Change) -> tuple[CheckResult, ...]:
+def results(context: TickContext, model: Compiled, change: Change) -> tuple[CheckResult, ...]:
     """Warn of keys of rows that came whose rows differ, here or in what is there; no result where there are none."""
     contract = model.query.rendered.model
     if not contract.repeats or not contract.grain or not change.count:

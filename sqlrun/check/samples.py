@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlrun.expectations.sql import batch_query, row_predicate
 from sqlrun.project import Model
 from sqlrun.runtime import arrow_rows
-from sqlrun.runtime.arrow_values import array
+from sqlrun.runtime.arrow_rows import array
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -17,7 +17,7 @@ from sqlrun.events import CheckResult, Measure
 from sqlrun.expectations.catalogue import VOLUME
 from sqlrun.expectations.values import number
 from sqlrun.incremental.compile import Compiled
-from sqlrun.maintain.maintain import TickContext
+from sqlrun.maintain.tick_context import TickContext
 from sqlrun.outcome import Outcome
 from sqlrun.project import Expectation
 from sqlrun.system_tables import measures

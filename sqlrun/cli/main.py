@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
-from sqlrun.cli import check, daemon, doctor, drift, environments, new, quarantine, serve, ticks, unit_tests
-from sqlrun.cli.options import ENV, EXCLUDE, FOLDER, PROFILE, SELECT, report_errors, utc_now
+from sqlrun.cli import quality, servers, ticks, unit_tests
+from sqlrun.cli.options import EXCLUDE, FOLDER, PROFILE, SELECT, report_errors, selection, utc_now
 from sqlrun.simulate.command import command as simulate_command
 from sqlrun.version import __version__
 
@@ -42,7 +42,7 @@ class CommandLine(click.Group):
 @click.pass_context
 def main(context: click.Context, project_dir: Path, no_cache: bool, no_server: bool) -> None:
     """Write the query over all of history; sqlrun keeps its answer true every tick, at the cost of what changed."""
-    del no_server  # `front.py` has looked at it
+    del no_server  # `daemon/entry.py` has looked at it
     gc.set_threshold(*GARBAGE)
     atexit.register(leave)
     from sqlrun.runtime.disk_cache import WANTED
@@ -60,10 +60,7 @@ def leave() -> None:
 
 
 @main.command()
-@SELECT
-@EXCLUDE
-@PROFILE
-@ENV
+@selection
 @click.option("--as-of", metavar="TIME", help="Tick at this time (UTC, ISO) instead of now.")
 @click.option("--every", metavar="STEP", help="Stay and tick on the clock, as in --every 5m, until SIGINT or SIGTERM.")
 @click.option("--replay", nargs=2, metavar="FROM TO", help="Tick through history from one time to another.")
@@ -176,18 +173,7 @@ def clean(root: Path, warehouse: bool, profile: str | None) -> None:
     sys.exit(clean_up(root, warehouse, profile, utc_now()))
 
 
-GROUPS = (
-    ticks,
-    unit_tests,
-    new,
-    check,
-    doctor,
-    drift,
-    environments,
-    quarantine,
-    serve,
-    daemon,
-)
+GROUPS = (ticks, unit_tests, quality, servers)
 COMMANDS = tuple(command for group in GROUPS for command in group.COMMANDS)
 for command in (*COMMANDS, simulate_command):
     main.add_command(command)

@@ -22,6 +22,13 @@ ENV = click.option("--env", metavar="NAME", help="An environment of the warehous
 PROFILE = click.option("--profile", metavar="NAME", help="profiles/NAME.yml; the project's default otherwise.")
 
 
+def selection(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --select, --exclude, --profile and --env to a command."""
+    for option in (ENV, PROFILE, EXCLUDE, SELECT):
+        command = option(command)
+    return command
+
+
 def report_errors(function: Callable[..., Any]) -> Callable[..., Any]:
     """Turn sqlrun's own errors into their text and exit code."""
 

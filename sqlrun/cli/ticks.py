@@ -1,4 +1,4 @@
-"""The command line of published ticks: shown, compared, verified, gone back to. Shell: the terminal."""
+"""The command line of the warehouse: published ticks, environments, the doctor. Shell: the terminal."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from sqlrun.cli.options import ENV, EXCLUDE, PROFILE, SELECT, report_errors, utc_now
+from sqlrun.cli.options import ENV, PROFILE, report_errors, selection, utc_now
 
 
 @click.command()
@@ -47,10 +47,7 @@ def views(root: Path, profile: str | None, env: str | None, tick: int | None) ->
 
 
 @click.command()
-@SELECT
-@EXCLUDE
-@PROFILE
-@ENV
+@selection
 @click.option("--full-refresh", is_flag=True, help="As if the selected models were to be built anew.")
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 @click.pass_obj
@@ -110,10 +107,7 @@ def diff(
 
 
 @click.command()
-@SELECT
-@EXCLUDE
-@PROFILE
-@ENV
+@selection
 @click.option("--tick", type=click.IntRange(1), help="Verify this published tick instead of the newest.")
 @click.option(
     "--limit", type=click.IntRange(0), default=5, show_default=True, help="How many differing rows are shown."
@@ -172,10 +166,7 @@ def rollback(root: Path, profile: str | None, env: str | None, to: int) -> None:
 
 
 @click.command()
-@SELECT
-@EXCLUDE
-@PROFILE
-@ENV
+@selection
 @click.option(
     "--out", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
     help="Where to write it; target/history.html otherwise.",
@@ -196,4 +187,44 @@ def history(
     sys.exit(history_command(root, select, exclude, profile, env, out, utc_now))
 
 
-COMMANDS = (show, views, plan, ticks, diff, verify, maintain, rollback, history)
+@click.group("env")
+def environments() -> None:
+    """Environments of the warehouse: `sqlrun build --env NAME` makes one."""
+
+
+@environments.command("list")
+@PROFILE
+@click.pass_obj
+@report_errors
+def list_command(root: Path, profile: str | None) -> None:
+    """List environments: newest tick, its time, and how many tables are their own and shared with production."""
+    from sqlrun.commands.environments import list_environments
+
+    sys.exit(list_environments(root, profile))
+
+
+@environments.command("drop")
+@click.argument("name")
+@PROFILE
+@click.pass_obj
+@report_errors
+def drop_command(root: Path, name: str, profile: str | None) -> None:
+    """Delete the environment NAME: its ticks, and its tables that nobody else shows."""
+    from sqlrun.commands.environments import drop_environment
+
+    sys.exit(drop_environment(root, name, profile, utc_now()))
+
+
+@click.command()
+@PROFILE
+@click.option("--repair", is_flag=True, help="Set aside what is not whole and was never published, as a build does.")
+@click.pass_obj
+@report_errors
+def doctor(root: Path, profile: str | None, repair: bool) -> None:
+    """Look at every file of the warehouse's logs, tables and checkpoints, and tell which are torn and what to do."""
+    from sqlrun.commands.doctor import examine_warehouse
+
+    sys.exit(examine_warehouse(root, profile, repair, utc_now()))
+
+
+COMMANDS = (show, views, plan, ticks, diff, verify, maintain, rollback, history, environments, doctor)

@@ -52,7 +52,7 @@ def check_command(
             meaning = prepared.workspace.prints[model.name]
             done.append(check_table(engine, ledger.warehouse, published, model, expectations, meaning, check_timeout))
             if not options["as_json"]:
-                console.lines(told(done[-1], published))
+                console.lines(lines_of(done[-1], published))
             if options["fail_fast"] and blocks(done[-1].results):
                 break
     finally:
@@ -82,7 +82,7 @@ def _suggest(prepared: Prepared, warehouse: str, published: Published, name: str
     return 0
 
 
-def told(checked: Checked, published: Published) -> list[Line | str]:
+def lines_of(checked: Checked, published: Published) -> list[Line | str]:
     """Tell one table's checks, and what their reader has to know of it."""
     notes = []
     if checked.edited:

@@ -17,7 +17,8 @@ from sqlrun.land import source_editor
 from sqlrun.land.drift_query import look
 from sqlrun.land.schema_drift import WORDS, Drift
 from sqlrun.pipeline import Prepared, ledger_of
-from sqlrun.plan.plan import TablePlan, tick_plan
+from sqlrun.plan.plan import tick_plan
+from sqlrun.plan.values import TablePlan
 from sqlrun.project import Source
 from sqlrun.publish.ledger import Ledger
 from sqlrun.report import log_lines

@@ -111,7 +111,7 @@ def plan_edits(
     if as_json:
         Console().raw(json.dumps(plan_diff.as_json(found, published, rows), indent=2))
     else:
-        Console().lines(plan_diff.told(found, published, rows, plan_diff.compared(history.published, around)))
+        Console().lines(plan_diff.messages(found, published, rows, plan_diff.compared(history.published, around)))
     return 0
 
 
@@ -165,8 +165,7 @@ def verify_tables(
 ) -> int:
     """Carry out `sqlrun verify`."""
     from sqlrun.maintain import checksums
-    from sqlrun.operations.sampling import Sample
-    from sqlrun.operations.verify import verify
+    from sqlrun.operations.verify import Sample, verify
     from sqlrun.publish.reader import tick_of
 
     if options["checksums"] and options["sample"]:

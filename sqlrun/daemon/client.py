@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 
-from sqlrun.daemon import wire
-from sqlrun.daemon.identity import differing, identity
+from sqlrun.daemon import protocol
+from sqlrun.daemon.compatibility import differing, identity
 
 # Each ends or stops a process, unless that has its own way with it.
 PASSED = tuple(
@@ -33,19 +33,19 @@ def handed_over(root: str, arguments: Sequence[str], program: str) -> int | None
 
     Why a server that is there isn't used is told on stderr, in one line.
     """
-    if not wire.is_supported():
+    if not protocol.is_supported():
         return None
     try:
-        path = wire.address(root)
+        path = protocol.address(root)
         if not os.path.lexists(path):
             return None
-        connection = wire.connect(path)
+        connection = protocol.connect(path)
     except FileNotFoundError:
         return None
     except ConnectionRefusedError:
         _tell("it is gone; `sqlrun up` starts another")
         return None
-    except (wire.WireError, OSError) as error:
+    except (protocol.WireError, OSError) as error:
         _tell(str(error))
         return None
     with connection:
@@ -65,9 +65,9 @@ def _refusal(connection: socket.socket, root: str) -> str:
     try:
         if any(stream is None for stream in (sys.stdin, sys.stdout, sys.stderr)):
             return "a standard stream is closed"
-        wire.send(connection, {"hello": identity(), "root": os.path.realpath(root)})
-        answer, _ = wire.receive(connection)
-    except (wire.WireError, OSError) as error:
+        protocol.send(connection, {"hello": identity(), "root": os.path.realpath(root)})
+        answer, _ = protocol.receive(connection)
+    except (protocol.WireError, OSError) as error:
         return f"it doesn't answer ({error or type(error).__name__})"
     if answer.get("ready"):
         return ""
@@ -97,14 +97,14 @@ def _follow(connection: socket.socket, arguments: Sequence[str], program: str) -
             signal.signal(number, pass_on)
     try:
         connection.settimeout(None)
-        wire.send(connection, _request(arguments, program, ignored), (0, 1, 2))
+        protocol.send(connection, _request(arguments, program, ignored), (0, 1, 2))
         while True:
-            told, _ = wire.receive(connection)
+            told, _ = protocol.receive(connection)
             if "exit" in told:
                 return int(told["exit"])
             if "signal" in told:
                 return _die(int(told["signal"]))
-    except (wire.WireError, OSError):
+    except (protocol.WireError, OSError):
         print(GONE, file=sys.stderr)
         return 1
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from sqlrun.daemon import wire
+from sqlrun.daemon import protocol
 from sqlrun.runtime import stopping, streams
 
 PR_SET_PDEATHSIG = 1
@@ -65,15 +65,15 @@ class Command:
             stopping.end_at_once()
             getattr(threading, "_shutdown")()  # noqa: B009  waits for threads, as multiprocessing's forks do
             if ended.code in ENDS and borrowed.is_idle():
-                wire.send(self.control, {"free": True})
+                protocol.send(self.control, {"free": True})
             if ended.code is None or isinstance(ended.code, int):
                 return ended.code or 0
             print(ended.code, file=sys.stderr)
         return 1
 
     def _ask(self, key: str) -> tuple[int, str] | None:
-        wire.send(self.control, {"spark": key})
-        answer, _ = wire.receive(self.control)
+        protocol.send(self.control, {"spark": key})
+        answer, _ = protocol.receive(self.control)
         if "port" in answer:
             return answer["port"], answer["secret"]
         if answer.get("told"):

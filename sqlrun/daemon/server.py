@@ -24,9 +24,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlrun.daemon import wire
+from sqlrun.daemon import protocol
 from sqlrun.daemon.command import Command, die_with
-from sqlrun.daemon.identity import differing, identity
+from sqlrun.daemon.compatibility import differing, identity
 from sqlrun.daemon.spark import KeptSpark
 from sqlrun.runtime.stopping import SIGNALS
 
@@ -118,7 +118,7 @@ class Server:
         """Tell whether nobody can find this server any more: its socket is gone, or the project is."""
         try:
             path = self.listener.getsockname()
-            return not stat.S_ISSOCK(os.lstat(path).st_mode) or wire.address(self.root) != path
+            return not stat.S_ISSOCK(os.lstat(path).st_mode) or protocol.address(self.root) != path
         except OSError:
             return True
 
@@ -165,18 +165,18 @@ class Server:
         for end in (job.connection, job.control):
             self._forget(end)
         with contextlib.suppress(OSError):
-            wire.send(job.connection, {"exit": code} if code >= 0 else {"signal": -code})
+            protocol.send(job.connection, {"exit": code} if code >= 0 else {"signal": -code})
         job.connection.close()
         job.control.close()
 
     def _accept(self) -> Command | None:
         connection, _ = self.listener.accept()
-        connection.settimeout(wire.PATIENCE)
+        connection.settimeout(protocol.PATIENCE)
         try:
-            wire.require_same_user(connection)
-            message, _ = wire.receive(connection)
+            protocol.require_same_user(connection)
+            message, _ = protocol.receive(connection)
             return self._greet(connection, message)
-        except (wire.WireError, OSError, KeyError, TypeError, ValueError):
+        except (protocol.WireError, OSError, KeyError, TypeError, ValueError):
             connection.close()  # whoever it was runs its command itself
             return None
 
@@ -185,16 +185,16 @@ class Server:
             if message.get("stop"):
                 self.stopping = True
             fits, suits = message.get("identity") == self._identity, self.spark.suits(message.get("settings"))
-            wire.send(connection, {**self.status(), "fits": fits, "suits": suits})
+            protocol.send(connection, {**self.status(), "fits": fits, "suits": suits})
             connection.close()
             return None
         refused = self._refusal(message)
         if refused:
-            wire.send(connection, {"refused": refused, "identity": self._identity})
+            protocol.send(connection, {"refused": refused, "identity": self._identity})
             connection.close()
             return None
-        wire.send(connection, {"ready": True})
-        request, files = wire.receive(connection, 3)
+        protocol.send(connection, {"ready": True})
+        request, files = protocol.receive(connection, 3)
         try:
             return self._begin(connection, request, files)
         finally:
@@ -214,7 +214,7 @@ class Server:
 
     def _begin(self, connection: socket.socket, request: dict[str, Any], files: list[int]) -> Command | None:
         if len(files) != 3:
-            raise wire.WireError("three streams belong to a command")
+            raise protocol.WireError("three streams belong to a command")
         ours, theirs = socket.socketpair()
         # What comes before the fork has the command's handlers waits for them.
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
@@ -227,7 +227,7 @@ class Server:
             ours.close()
             return Command(request, files, theirs, connection)
         theirs.close()
-        connection.settimeout(wire.PATIENCE)
+        connection.settimeout(protocol.PATIENCE)
         job = self.jobs[pid] = Job(pid, connection, ours)
         self.served += 1
         self._selector.register(connection, selectors.EVENT_READ, lambda: self._client_speaks(job))
@@ -255,9 +255,9 @@ class Server:
     def _hear(self, job: Job) -> None:
         """Take what a command says: that it wants Spark, or has done with it."""
         try:
-            job.control.settimeout(0 if job.pid not in self.jobs else wire.PATIENCE)
-            message, _ = wire.receive(job.control)
-        except (wire.WireError, OSError):
+            job.control.settimeout(0 if job.pid not in self.jobs else protocol.PATIENCE)
+            message, _ = protocol.receive(job.control)
+        except (protocol.WireError, OSError):
             self._forget(job.control)
             return
         if message.get("free"):
@@ -321,10 +321,10 @@ def listening(root: str) -> tuple[socket.socket, int]:
 
     Raises: OSError, WireError; BlockingIOError where another server holds it.
     """
-    path = wire.address(root)
+    path = protocol.address(root)
     folder = Path(path).parent
     folder.mkdir(mode=0o700, exist_ok=True)
-    wire.require_private(str(folder), kind=stat.S_IFDIR)
+    protocol.require_private(str(folder), kind=stat.S_IFDIR)
     lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     Path(path).unlink(missing_ok=True)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from sqlrun.daemon import wire
+from sqlrun.daemon import protocol
 
 # After so many commands another JVM takes its place: each leaves some objects behind.
 MOST_LOANS = 200
@@ -54,7 +54,7 @@ class KeptSpark:
 
         def keep() -> int:
             ours.close()
-            from sqlrun.daemon.keeper import keep
+            from sqlrun.daemon.spark_host import keep
 
             return keep(theirs, settings, server)
 
@@ -66,8 +66,8 @@ class KeptSpark:
         """Take what the keeper says: where Spark is, or why there is none."""
         assert self.channel is not None
         try:
-            told, _ = wire.receive(self.channel)
-        except (wire.WireError, OSError):
+            told, _ = protocol.receive(self.channel)
+        except (protocol.WireError, OSError):
             told = {"failed": "it ended while it started"}
         if "failed" in told:
             self.trouble = told["failed"]
@@ -95,7 +95,7 @@ class KeptSpark:
         elif self._settings is not None:
             answer = {"told": f"the server has none: {self.trouble or 'it ended'}"}
         with contextlib.suppress(OSError):
-            wire.send(control, answer)
+            protocol.send(control, answer)
 
     def ended(self, pid: int, *, free: bool) -> None:
         """Take Spark back from a command that has ended; where anything of it may still run there, throw it away."""

@@ -21,7 +21,7 @@ from sqlrun.incremental.stages import Stage
 from sqlrun.incremental.statements import Tick, prepare
 from sqlrun.parse.source_map import source_place
 from sqlrun.plan import strategy_cost
-from sqlrun.plan.plan import PUBLIC_ROWS, Workspace
+from sqlrun.plan.values import PUBLIC_ROWS, Workspace
 from sqlrun.project import Profile
 from sqlrun.runtime.text_lines import text_lines
 from sqlrun.transpile import parameters

@@ -10,7 +10,7 @@ from sqlrun.expectations.catalogue import CATALOGUE, Scope
 from sqlrun.expectations.validate import of_model, scope
 from sqlrun.expectations.values import columns_of
 from sqlrun.incremental.compile import Compiled
-from sqlrun.plan.plan import Workspace
+from sqlrun.plan.values import Workspace
 from sqlrun.project import QUARANTINE, Expectation
 
 SEES: Mapping[Scope, str] = {

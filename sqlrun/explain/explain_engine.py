@@ -9,7 +9,7 @@ from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.stages import Stage
 from sqlrun.maintain import engine_selection
 from sqlrun.plan.engine_choice import MOST_SPILLED, too_large
-from sqlrun.plan.plan import TickPlan
+from sqlrun.plan.values import TickPlan
 from sqlrun.project import Profile
 from sqlrun.sources import checkpoint
 

@@ -10,7 +10,7 @@ from sqlrun.errors import EngineError
 from sqlrun.incremental.landing import query as landing_query
 from sqlrun.land import schema_drift
 from sqlrun.land.schema_drift import Drift
-from sqlrun.maintain.maintain import TickContext
+from sqlrun.maintain.tick_context import TickContext
 from sqlrun.project import Source
 
 
@@ -50,7 +50,7 @@ def judged(context: TickContext, name: str, source: Source) -> str:
     drifts = look(reader_of(context), feed, source)
     if drifts and refuses(source):
         raise EngineError(schema_drift.refusal(source, drifts), model=name)
-    return schema_drift.told(source, name, drifts)
+    return schema_drift.message(source, name, drifts)
 
 
 def reader_of(context: TickContext) -> Engine:

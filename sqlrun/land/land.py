@@ -15,8 +15,8 @@ from sqlrun.incremental.landing import query as landing_query
 from sqlrun.land import missing_files, relanding, replay, rule_changes
 from sqlrun.land.drift_query import judged, refuses
 from sqlrun.maintain import engine_selection
-from sqlrun.maintain.maintain import TickContext
-from sqlrun.plan.plan import state_after
+from sqlrun.maintain.tick_context import TickContext
+from sqlrun.plan.values import state_after
 from sqlrun.sources import checkpoint, factory
 
 
@@ -82,7 +82,7 @@ def land(context: TickContext, model: Compiled, at: datetime) -> StageReceipt:
     drifted = judged(context, model.name, model.source) if refuses(model.source) else ""
     notes = (*notes, drifted, replayed.note)
     if not replayed.note:
-        notes = (*notes, rule_changes.told(context.workspace, model, table, partial(replay.waiting, context, model)))
+        notes = (*notes, rule_changes.message(context.workspace, model, table, partial(replay.waiting, context, model)))
     note = "\n".join(text for text in notes if text)
     receipt = replace(written.receipt, commits=written.receipt.commits + replayed.commits)
     return StageReceipt(

@@ -6,7 +6,7 @@ from sqlrun.engine_api import Relation
 from sqlrun.errors import EngineError
 from sqlrun.incremental.landing import query as landing_query
 from sqlrun.land.drift_query import reader_of
-from sqlrun.maintain.maintain import TickContext
+from sqlrun.maintain.tick_context import TickContext
 from sqlrun.source_api import Positions, SourceReader
 from sqlrun.sources import checkpoint
 from sqlrun.sources.folder import some

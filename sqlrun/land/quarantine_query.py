@@ -14,7 +14,7 @@ from sqlrun.engine_api import Dialect, StoredColumn
 from sqlrun.expectations.validate import from_contract, split
 from sqlrun.expectations.values import identity
 from sqlrun.incremental.landing import query as landing_query
-from sqlrun.plan.plan import reason_of
+from sqlrun.plan.values import reason_of
 from sqlrun.project import Model, Source, Suite
 from sqlrun.transpile.writer import string
 

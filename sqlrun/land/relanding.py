@@ -16,7 +16,7 @@ from sqlrun.incremental.landing import query as landing_query
 from sqlrun.incremental.landing.query import QUARANTINED_ROWS
 from sqlrun.land import quarantine_log, quarantine_query
 from sqlrun.land.drift_query import reader_of
-from sqlrun.maintain.maintain import TickContext
+from sqlrun.maintain.tick_context import TickContext
 from sqlrun.publish.environment_paths import owner
 from sqlrun.source_api import SourceReader
 

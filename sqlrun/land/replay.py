@@ -22,8 +22,8 @@ from sqlrun.incremental.landing.query import QUARANTINED_ROWS
 from sqlrun.land import quarantine_log, quarantine_query
 from sqlrun.land.drift_query import reader_of
 from sqlrun.maintain import engine_selection
-from sqlrun.maintain.maintain import TickContext
-from sqlrun.plan.plan import TablePlan, stored_columns
+from sqlrun.maintain.tick_context import TickContext
+from sqlrun.plan.values import TablePlan, stored_columns
 from sqlrun.runtime.text_table import counted
 from sqlrun.transpile.writer import identifier, string
 

@@ -13,7 +13,7 @@ from sqlrun.engines.delta import table as delta_table
 from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.landing import query as landing_query
 from sqlrun.land.drift_query import speaking
-from sqlrun.plan.plan import TablePlan, TickPlan, Workspace
+from sqlrun.plan.values import TablePlan, TickPlan, Workspace
 from sqlrun.runtime.text_table import counted
 
 
@@ -48,7 +48,7 @@ def _rows(workspace: Workspace, model: Compiled, table: TablePlan, head: int, re
     return int(row["n"])
 
 
-def told(workspace: Workspace, model: Compiled, table: TablePlan, waiting: Callable[[], int]) -> str:
+def message(workspace: Workspace, model: Compiled, table: TablePlan, waiting: Callable[[], int]) -> str:
     """Say after a landing that lines wait which were judged by other rules; "" where there is nothing to say."""
     if table.state is None or table.state.content in ("", workspace.rules_print(model)):
         return ""

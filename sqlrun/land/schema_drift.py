@@ -212,7 +212,7 @@ def union(one: str, two: str) -> str:
     return "string"
 
 
-def told(source: Source, model: str, drifts: Sequence[Drift]) -> str:
+def message(source: Source, model: str, drifts: Sequence[Drift]) -> str:
     """Write what a build notes beside the landing; empty where the source's setting has nothing to say of it."""
     renamed = {d.renamed for d in drifts}
     worth = [d for d in drifts if d.kind != "missing" or d.renamed or source.on_schema_change == SYNC]

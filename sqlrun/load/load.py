@@ -10,7 +10,7 @@ from functools import cache, partial
 from pathlib import Path
 
 from sqlrun.errors import Place, Problem, ProjectError
-from sqlrun.load import exposures, seed_fields, settings, suites, unread_files
+from sqlrun.load import exposures, seeds, settings, suites, unread_files
 from sqlrun.load.contract import (
     MODEL_KEYS,
     SEED_KEYS,
@@ -329,10 +329,10 @@ def _seeds(folder: Folder) -> Iterator[Seed]:
             yield Seed(file.stem, name, "", "", (), (), ())
             continue
         made, lines = written.made, text_lines(written.text)
-        for problem in seed_fields.unknown_types(made.columns):
+        for problem in seeds.unknown_types(made.columns):
             folder.problems.append(replace(problem, excerpt=lines[problem.place.line - 1]))
         text = folder.text(file)
-        rows = () if text is None else seed_fields.rows(name, text, made.columns, made.grain, folder.problems)
+        rows = () if text is None else seeds.rows(name, text, made.columns, made.grain, folder.problems)
         yield Seed(file.stem, name, written.file, made.description, made.grain, made.columns, rows)
 
 

@@ -1,12 +1,195 @@
-"""A seed's text fields as typed values. Pure."""
+"""A seed's CSV text as rows, every field with its place, checked against the contract; and as typed values. Pure."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 
-from sqlrun.project import Seed
+from sqlrun.errors import Place, Problem
+from sqlrun.project import Column, Seed
 from sqlrun.runtime.clock import parse_time
+
+# Beyond this many problems a file is wrong as a whole, and more of them help nobody.
+ENOUGH = 20
+FIELD = re.compile(r'(?:"((?:[^"]|"")*)"|((?:[^",\r\n][^,\r\n]*)?))(,|\r\n|\r|\n|\Z)')
+LINE_END = re.compile(r"\r\n|\r|\n")
+BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
+# Stricter than Python's own readers, which take 1_000, blanks, NaN and other digits than 0-9.
+SHAPES = {
+    "decimal": r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)",
+    "double": r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?",
+    "boolean": "(?i:true|false)",
+    "date": "[0-9]{4}-[0-9]{2}-[0-9]{2}",
+    "timestamp": r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.([0-9]{3}|[0-9]{6}))?)?"
+    r"(Z|[+-][0-9]{2}:[0-9]{2})?)?",
+    **dict.fromkeys(BITS, "[+-]?[0-9]+"),
+}
+SHAPES["float"] = SHAPES["double"]
+TYPES = ("string", "int", "bigint", "decimal(p,s)", "date", "timestamp", "boolean", "double")
+Rows = tuple[tuple[str | None, ...], ...]
+TORN = "the quotes of this field can't be read"
+CLOSE = 'Close the quote; a quote in a quoted field is written twice: "a ""b"" c".'
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a CSV file: None where nothing stands, an empty text where `""` does."""
+
+    text: str | None
+    line: int
+    column: int
+
+
+class Torn(Exception):
+    """A quote that is not closed, or text behind a closing quote."""
+
+    def __init__(self, line: int, column: int) -> None:
+        self.line, self.column = line, column
+        super().__init__()
+
+
+def rows(file: str, text: str, columns: tuple[Column, ...], grain: tuple[str, ...], problems: list[Problem]) -> Rows:
+    """Read a seed's rows and note what doesn't fit its contract (SR113)."""
+    sheet = _Sheet(file, LINE_END.split(text), [])
+    found: list[tuple[Field, ...]] = []
+    try:
+        lines = records(text)
+        header = next(lines, None)
+        if header is None:
+            sheet.wrong(1, 1, "the file is empty", f"Its first line is: {','.join(c.name for c in columns)}")
+        elif _header_fits(header, columns, sheet):
+            found = [record for record in lines if _fits(record, columns, sheet)]
+    except Torn as torn:
+        sheet.wrong(torn.line, torn.column, TORN, CLOSE)
+    _unique(found, columns, grain, sheet)
+    problems.extend(sheet.problems[:ENOUGH])
+    if len(sheet.problems) > ENOUGH:
+        more = sheet.problems[ENOUGH]
+        message = f"{len(sheet.problems) - ENOUGH} more that doesn't fit, from here on"
+        problems.append(Problem(more.code, more.place, message, "Mend the ones above first.", more.excerpt))
+    return tuple(tuple(field.text for field in record) for record in found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sheet:
+    """The file that is read, and what is wrong with it so far."""
+
+    file: str
+    lines: list[str]
+    problems: list[Problem]
+
+    def wrong(self, line: int, column: int, message: str, hint: str) -> None:
+        """Note a problem with its line."""
+        excerpt = self.lines[line - 1] if line <= len(self.lines) else ""
+        self.problems.append(Problem("SR113", Place(self.file, line, column), message, hint, excerpt))
+
+
+def _fits(record: tuple[Field, ...], columns: tuple[Column, ...], sheet: _Sheet) -> bool:
+    if len(record) != len(columns):
+        at = record[min(len(record) - 1, len(columns))]
+        message = f"this line has {len(record)} fields, the header has {len(columns)}"
+        sheet.wrong(at.line, at.column, message, "Quote a field that holds a comma.")
+        return False
+    for field, column in zip(record, columns, strict=True):
+        misfit = _misfit(field.text, column)
+        if misfit:
+            sheet.wrong(field.line, field.column, misfit, f"The contract of the column: {column.place}")
+    return True
+
+
+def _unique(found: list[tuple[Field, ...]], columns: tuple[Column, ...], grain: tuple[str, ...], sheet: _Sheet) -> None:
+    indexes = [index for index, column in enumerate(columns) if column.name in grain]
+    first: dict[tuple[object, ...], int] = {}
+    for record in found if indexes else ():
+        key = tuple(_value(record[index].text, columns[index]) for index in indexes)
+        line = first.setdefault(key, record[0].line)
+        if line != record[0].line:
+            at = record[indexes[0]]
+            message = f"the grain ({', '.join(map(str, key))}) is also that of line {line}"
+            sheet.wrong(at.line, at.column, message, f"Rows are unique by {', '.join(grain)}.")
+
+
+def _value(text: str | None, column: Column) -> object:
+    """Give what a field means, so that 1 and 01 are one key; the text itself where it is no value of its type."""
+    return typed(text, column.type) if text is not None and fits(text, column.type) else text
+
+
+def _header_fits(record: tuple[Field, ...], columns: tuple[Column, ...], sheet: _Sheet) -> bool:
+    names, header = [column.name for column in columns], [field.text or "" for field in record]
+    if header == names:
+        return True
+    at = next((i for i, (a, b) in enumerate(zip(header, names, strict=False)) if a != b), len(header) - 1)
+    message = f"the header is {','.join(header)}; the contract's columns are {','.join(names)}"
+    sheet.wrong(1, record[at].column, message, "Name the same columns in the same order in both files.")
+    return False
+
+
+def records(text: str) -> Iterator[tuple[Field, ...]]:
+    """Split CSV text (RFC 4180) into records; empty lines are left out, a line end in quotes is part of its field.
+
+    Raises: Torn.
+    """
+    at, line, line_start = 0, 1, 0
+    record: list[Field] = []
+    while at < len(text) or record:
+        found = FIELD.match(text, at)
+        if not found:
+            raise Torn(line, at - line_start + 1)
+        quoted, bare, end = found.groups()
+        value = quoted.replace('""', '"') if quoted is not None else bare or None
+        record.append(Field(value, line, at - line_start + 1))
+        for line_end in LINE_END.finditer(text, at, found.end()):
+            line, line_start = line + 1, line_end.end()
+        at = found.end()
+        if end != ",":
+            if len(record) > 1 or record[0].text is not None:
+                yield tuple(record)
+            record = []
+
+
+def _misfit(text: str | None, column: Column) -> str:
+    """Say why a field does not fit its column; empty if it does."""
+    if text is None:
+        return "" if column.nullable else f"column `{column.name}` is empty and its contract says `nulls: false`"
+    kind = column.type.partition("(")[0]
+    if fits(text, column.type) or kind not in SHAPES:
+        return ""
+    return f"`{text}` is no {column.type} (column `{column.name}`)"
+
+
+def fits(text: str, kind: str) -> bool:
+    """Tell whether a field is a value of a type.
+
+    >>> fits("1.50", "decimal(3,2)"), fits("1.505", "decimal(3,2)"), fits("2026-02-30", "date")
+    (True, False, False)
+    """
+    name = kind.partition("(")[0]
+    if name == "string":
+        return True
+    if not re.fullmatch(SHAPES.get(name, "(?!)"), text):
+        return False
+    try:
+        value = typed(text, kind)
+    except ValueError:
+        return False
+    if name in BITS:
+        return -(1 << BITS[name] - 1) <= int(text) < 1 << BITS[name] - 1
+    if isinstance(value, Decimal):
+        precision, scale = (int(p) for p in (*re.findall("[0-9]+", kind), "10", "0")[:2])
+        whole, _, part = text.lstrip("+-").partition(".")
+        return len(part.rstrip("0")) <= scale and len(whole.lstrip("0")) <= precision - scale
+    return True
+
+
+def unknown_types(columns: tuple[Column, ...]) -> Iterator[Problem]:
+    """Find the columns whose type a CSV field can't have (SR113)."""
+    for column in columns:
+        if column.type.partition("(")[0] not in (*SHAPES, "string"):
+            message = f"a seed's column can't be `{column.type}` (column `{column.name}`)"
+            yield Problem("SR113", column.place, message, f"Types of seeds: {', '.join(TYPES)}.")
 
 
 def typed_rows(seed: Seed) -> tuple[tuple[object, ...], ...]:

@@ -142,7 +142,7 @@ def _unfinished(name: str) -> bool:
     return name.startswith((".", "_", "#")) or name.endswith(("~", ".tmp", ".part", ".swp", ".lock", ".md"))
 
 
-def told(root: Path, sources: Iterable[Source]) -> tuple[str, ...]:
+def messages(root: Path, sources: Iterable[Source]) -> tuple[str, ...]:
     """Say what doesn't land, of each source's folder, and remember it: what was told isn't told again."""
     found, file = in_sources(root, sources), root / "target" / BOOK
     before: dict[str, list[str]] = {}
@@ -150,15 +150,15 @@ def told(root: Path, sources: Iterable[Source]) -> tuple[str, ...]:
         with suppress(OSError, ValueError):
             before = json.loads(file.read_text(encoding="utf-8"))
     new = {path: [name for name in names if name not in before.get(path, ())] for path, names in found.items()}
-    said = tuple(_said(path, names) for path, names in new.items() if names)
-    if said:
+    texts = tuple(_message(path, names) for path, names in new.items() if names)
+    if texts:
         with suppress(OSError):
             file.parent.mkdir(exist_ok=True)
             file.write_text(json.dumps(found), encoding="utf-8")
-    return said
+    return texts
 
 
-def _said(path: str, names: list[str]) -> str:
+def _message(path: str, names: list[str]) -> str:
     shown = listed(names[:MOST]) + (f" and {len(names) - MOST:,} more" if len(names) > MOST else "")
     return (
         f"{path} holds what does not land: {shown}. A source's files are JSON lines in *.json, *.jsonl or *.ndjson, "

@@ -16,8 +16,8 @@ from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.landing.query import HIDDEN, ORIGIN, PROVENANCE, QUARANTINED_ROWS, REASON, RESCUED
 from sqlrun.maintain import row_hash
 from sqlrun.maintain.checksums import BITS, Checksum
-from sqlrun.maintain.maintain import TickContext
-from sqlrun.runtime.arrow_values import scalar
+from sqlrun.maintain.tick_context import TickContext
+from sqlrun.runtime.arrow_rows import scalar
 from sqlrun.transpile.writer import identifier
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """What every table's rows add up to at each tick, so that a torn or doubled write is found. Shell: the engine.
 
-A table's checksum is how many rows it has and the sum of their numbers (`row_text.py`), which doesn't depend on their
+A table's checksum is how many rows it has and the sum of their numbers (`row_hash.py`), which doesn't depend on their
 order. A tick adds the rows that came and takes off those that left, as its change feed has them; `verify --checksums`
 adds up the rows that are there. The two agree, or what was written isn't what the next tables were told.
 """
@@ -15,7 +15,7 @@ from sqlrun.engine_api import Dialect, Engine, Relation, StoredColumn
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.errors import EngineError
 from sqlrun.maintain import row_hash
-from sqlrun.maintain.maintain import TickContext
+from sqlrun.maintain.tick_context import TickContext
 from sqlrun.publish.reader import query
 from sqlrun.publish.table_state import Published, TableState
 

@@ -23,7 +23,7 @@ from sqlrun.source_api import Pending
 from sqlrun.sources import checkpoint, factory
 
 if TYPE_CHECKING:
-    from sqlrun.maintain.maintain import TickContext
+    from sqlrun.maintain.tick_context import TickContext
 
 # Which engine new landing tables begin with, unless the profile says otherwise (decision 17).
 LANDS = "duckdb"

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 from sqlrun.engine_api import Dialect, Engine, Load, Receipt, Relation, RowSet, Statement, Write, Written
 from sqlrun.engines.delta import foreign_writers as others
@@ -19,65 +18,13 @@ from sqlrun.incremental.stages import Stage
 from sqlrun.incremental.statements import Prepared, Tick, prepare
 from sqlrun.load.seeds import typed_rows
 from sqlrun.maintain import engine_selection
+from sqlrun.maintain.tick_context import TickContext
 from sqlrun.plan import fingerprint, strategy_cost
-from sqlrun.plan.plan import TablePlan, TickPlan, Workspace, state_after
-from sqlrun.publish.table_state import TableState
+from sqlrun.plan.values import TablePlan, state_after
 from sqlrun.system_tables import receipts
-from sqlrun.system_tables.measure_history import History
 
 # Where even this many rows read for each changed one are few, the sizes of tables are not looked up.
 MOST_AMPLIFIED = 20
-
-
-@dataclass(slots=True)
-class TickContext:
-    """Where a tick stands: what it plans, and the state of every table that it has finished or only reads.
-
-    Threads share it; `states` is written under the lock, each table by one thread. `reader` fetches the changed rows
-    that are checked: they are few, and a Spark job for them would cost more than the checks. `bases` has the version
-    that each table was at when the tick began: the tick's one write begins there, or another build has been at work.
-    `pinned` is the ledger's version at the tick's pin, as soon as there is one; no model is committed before.
-    """
-
-    workspace: Workspace
-    engine: Engine
-    reader: Engine
-    plan: TickPlan
-    states: dict[str, TableState]
-    warehouse: str
-    bases: Mapping[str, int]
-    assert_lock_held: Callable[[], None]
-    accept_lost: bool  # land although files of the source are gone
-    check_timeout: int
-    pinned: Future[int] = field(default_factory=Future)
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    history: History = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Open the past of the tick's measures; nothing is read before it is asked for."""
-        self.history = History(self.warehouse, self.plan.env, self.plan.as_of)
-
-    def finish(self, name: str, state: TableState) -> None:
-        """Note a table's state at this tick."""
-        with self.lock:
-            self.states[name] = state
-
-    def commits(self, name: str, after: int, until: int) -> tuple[int, ...]:
-        """List the commits of a table that count between two versions."""
-        path = self.plan.tables[name].spec.path
-        return delta_table.effective_commits(path, after, until)
-
-    def before(self, name: str) -> tuple[str, int]:
-        """Tell where a table is and its version before this tick, for estimates; its version now, where it is new.
-
-        What the tick itself has committed would first have to be read back.
-        """
-        table = self.plan.tables[name]
-        return table.spec.path, (table.state or self.states[name]).version
-
-    def metadata(self) -> Mapping[str, str]:
-        """Say in a commit which tick it belongs to."""
-        return {"sqlrun.as_of": self.plan.as_of.isoformat()}
 
 
 def maintain(
@@ -127,7 +74,7 @@ def _stage(context: TickContext, model: Compiled, stage: Stage) -> StageReceipt:
     context.finish(stage.name, state_after(table, written.version, context.plan.as_of, inputs))
     strategy, reason, note = stage.strategy, stage.reason.code, ""
     if choice is not None and tick.whole:
-        strategy, reason, note = "full", "SR548", strategy_cost.told(stage.name, choice)
+        strategy, reason, note = "full", "SR548", strategy_cost.message(stage.name, choice)
     note = "\n".join(text for text in (note, turn.note if wrote else "") if text)
     engine = turn.engine.name if turn.engine is not context.engine else ""
     receipt = StageReceipt(

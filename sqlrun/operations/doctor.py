@@ -17,7 +17,7 @@ from sqlrun.engines.delta.table_check import Found, Subject, Table
 from sqlrun.errors import UsageError
 from sqlrun.land import quarantine_log
 from sqlrun.operations import checkpoint_check
-from sqlrun.plan.plan import TickPlan
+from sqlrun.plan.values import TickPlan
 from sqlrun.publish import environments, warehouse_format
 from sqlrun.publish.ledger import Ledger
 from sqlrun.runtime import atomic_files, text_table
@@ -25,30 +25,30 @@ from sqlrun.system_tables import check_results, measures, receipts
 
 SET_ASIDE = "_sqlrun/set_aside"
 CHAIN = 20
-Say = Callable[[str], None]
+Warn = Callable[[str], None]
 
 
-def at_start(ledger: Ledger, clock: datetime, say: Say) -> None:
+def at_start(ledger: Ledger, clock: datetime, warn: Warn) -> None:
     """Heal what has to be whole before a tick is planned, and look whether anybody edited the ledger.
 
     Raises: UsageError for another's warehouse, an edited ledger, or what can't be healed.
     """
-    heal_books(ledger, clock, say)
+    heal_books(ledger, clock, warn)
     ledger.require_chain(CHAIN)
 
 
-def heal_books(ledger: Ledger, clock: datetime, say: Say) -> None:
+def heal_books(ledger: Ledger, clock: datetime, warn: Warn) -> None:
     """Look at all environments' ledgers, receipts and checks, and at whose warehouse it is; heal what can be healed.
 
     Raises: UsageError for another's warehouse, or what can't be healed.
     """
     warehouse_format.require(ledger.warehouse, ledger.project)
     for each in environments.all_of(ledger):
-        heal(ledger.warehouse, (*of_ledger(each), *of_books(each)), clock, say)
+        heal(ledger.warehouse, (*of_ledger(each), *of_books(each)), clock, warn)
     warehouse_format.put(ledger.warehouse, ledger.project)
 
 
-def before_tick(ledger: Ledger, plan: TickPlan, clock: datetime, say: Say) -> None:
+def before_tick(ledger: Ledger, plan: TickPlan, clock: datetime, warn: Warn) -> None:
     """Look at the tables that a tick reads and writes, and at what their landings remember; heal what can be healed.
 
     Raises: UsageError for what was published and is torn.
@@ -61,7 +61,7 @@ def before_tick(ledger: Ledger, plan: TickPlan, clock: datetime, say: Say) -> No
         told, project = advice(name, lands=table.lands), ledger.project
         subject = Subject(name, table.path, shown, shown, table.lands, advice=told, project=project)
         found.append(of_table(ledger, subject, deep=False))
-    heal(ledger.warehouse, found, clock, say)
+    heal(ledger.warehouse, found, clock, warn)
 
 
 def free_number(ledger: Ledger, plan: TickPlan) -> int:
@@ -144,7 +144,7 @@ def of_books(ledger: Ledger, *, deep: bool = False) -> Iterator[Found]:
         yield Table(ledger.warehouse, subject, deep=deep).examine()
 
 
-def heal(warehouse: str, found: Iterable[Found], clock: datetime, say: Say) -> None:
+def heal(warehouse: str, found: Iterable[Found], clock: datetime, warn: Warn) -> None:
     """Set aside what may go, take back what another writer did, and say so; refuse where that may not be.
 
     Raises: UsageError then; EngineError where something can't be taken back.
@@ -161,11 +161,11 @@ def heal(warehouse: str, found: Iterable[Found], clock: datetime, say: Say) -> N
     if torn:
         folder = set_aside(warehouse, [path for each in torn for path in each.moves], clock)
         for each in torn:
-            say(told(each, folder))
-    foreign_writers.heal(warehouse, found, say)
+            warn(message(each, folder))
+    foreign_writers.heal(warehouse, found, warn)
 
 
-def told(found: Found, folder: str) -> str:
+def message(found: Found, folder: str) -> str:
     """Say what was set aside of a table."""
     first = found.findings[0]
     more = f" and {text_table.counted(len(found.moves) - 1, 'more file')}" if len(found.moves) > 1 else ""

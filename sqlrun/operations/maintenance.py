@@ -144,7 +144,7 @@ def _require_whole(ledger: Ledger, newest: Published, mine: Iterable[str]) -> No
             if found := foreign_writers.between(path, state.version, head or 0, ledger.project):
                 raise UsageError(
                     f"{name} was changed by another hand than sqlrun's after tick {newest.tick}: "
-                    f"{foreign_commits.told(found)}. Run `{command}` first; it takes that back, or says what to do."
+                    f"{foreign_commits.summary(found)}. Run `{command}` first; it takes that back, or says what to do."
                 )
             raise UsageError(
                 f"{name} is at version {head}, tick {newest.tick} shows {state.version}: a build has died or failed "

@@ -7,23 +7,27 @@ every model equals that, the marts equal the whole computation over what has lan
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlrun.engine_api import Relation, StoredColumn
+from sqlrun.engine_api import Dialect, Relation, StoredColumn
 from sqlrun.errors import UsageError
 from sqlrun.incremental.compile import Compiled, whole_query
 from sqlrun.incremental.script import Moment
-from sqlrun.operations.sampling import Sample
+from sqlrun.maintain import row_hash
 from sqlrun.parse import spark_only
 from sqlrun.plan.diff import is_edited
-from sqlrun.plan.plan import Workspace, tick_plan
+from sqlrun.plan.plan import tick_plan
+from sqlrun.plan.values import Workspace
 from sqlrun.publish.environment_paths import fingerprint_of
 from sqlrun.publish.reader import query, relation
 from sqlrun.publish.table_state import Published, TableState
 from sqlrun.runtime import arrow_rows
 from sqlrun.transpile.writer import identifier, type_name
+
+# A key's hash falls into one of these parts.
+PARTS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,23 @@ class Verdict:
     def ok(self) -> bool:
         """Tell whether table and query agree, row for row."""
         return not self.wrong and not self.missing
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Which keys are looked at: so many of 100, other ones for another seed."""
+
+    percent: float
+    seed: int
+
+    def condition(self, keys: Iterable[StoredColumn], dialect: Dialect) -> str:
+        """Write the condition that a row's key is among them.
+
+        >>> Sample(5, 7).condition([StoredColumn("n", "bigint")], "duckdb")[-19:]
+        ' % 1000000 < 50000)'
+        """
+        number = row_hash.number(keys, dialect, f"{self.seed}:")
+        return f"({number} % {PARTS} < {round(self.percent / 100 * PARTS)})"
 
 
 def verify(

@@ -2,7 +2,7 @@
 
 DuckDB divides decimals as doubles and keeps other digits behind the point. What Spark computes follows from the types
 of the operands alone, so each operand is cast to the type that it has on Spark: nothing changes there, and DuckDB's
-SQL can be written from the query's text (`incremental/duckdb_decimals.py`). Where a type isn't known the operand stays
+SQL can be written from the query's text (`transpile/decimals.py`). Where a type isn't known the operand stays
 as it is, and `unsettled` finds it.
 """
 

@@ -54,7 +54,7 @@ _RETURNS: Mapping[Kind, tuple[type[exp.Expr], ...]] = {
     BINARY: (exp.FromBase64, exp.ToBinary, exp.Encode),
 }  # fmt: skip
 FIXED: Mapping[type[exp.Expr], Kind] = {kind: returned for returned, kinds in _RETURNS.items() for kind in kinds}
-# Functions that sqlglot has no class for, or that are read as they were written (`spark_sql.py`).
+# Functions that sqlglot has no class for, or that are read as they were written (`transpile/dialect.py`).
 _NAMED: Mapping[Kind, str] = {
     STRING: """bin btrim char chr conv date_format dayname format_number format_string from_unixtime monthname printf
         regexp_substr schema_of_json sha2 split_part substring_index to_char to_json to_varchar url_decode

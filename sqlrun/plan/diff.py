@@ -12,8 +12,7 @@ from typing import Any, Literal
 
 from sqlrun.incremental.compile import Compiled
 from sqlrun.plan import fingerprint
-from sqlrun.plan.environment_sharing import Promotion
-from sqlrun.plan.plan import TablePlan, TickPlan, Workspace
+from sqlrun.plan.values import Promotion, TablePlan, TickPlan, Workspace
 from sqlrun.publish.environment_paths import ALONE, OtherEnvironments, fingerprint_of
 from sqlrun.publish.table_state import Published, TableState, own_tables
 
@@ -182,7 +181,9 @@ def compared(published: Published | None, around: OtherEnvironments) -> str:
     return " and ".join(named)
 
 
-def told(found: Iterable[Edit], published: Published | None, rows: Mapping[str, int], with_what: str = "") -> list[str]:
+def messages(
+    found: Iterable[Edit], published: Published | None, rows: Mapping[str, int], with_what: str = ""
+) -> list[str]:
     """Write the edits as text; `rows` are the tables' rows now, as far as they are known."""
     listed = list(found)
     if published is None:

@@ -6,18 +6,14 @@ A table is written by one environment alone: that whose name ends its path, or p
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
 
+from sqlrun.incremental.compile import Compiled
+from sqlrun.incremental.stages import Stage
 from sqlrun.plan import fingerprint
+from sqlrun.plan.values import Promotion, TickPlan, Workspace
 from sqlrun.publish.environment_paths import ALONE, OtherEnvironments, has_fingerprint, own, owner
 from sqlrun.publish.table_state import Published, TableState
-
-if TYPE_CHECKING:
-    from sqlrun.incremental.compile import Compiled
-    from sqlrun.incremental.stages import Stage
-    from sqlrun.plan.plan import TickPlan, Workspace
 
 
 def place(
@@ -106,16 +102,6 @@ def _groups(workspace: Workspace) -> Iterator[list[str]]:
     yield from ([*(s.name for s in model.stages if s.name != model.name), model.name] for model in workspace.tables)
 
 
-@dataclass(frozen=True, slots=True)
-class Promotion:
-    """Tables of a model that production takes over from an environment. None: it can't, and `why`."""
-
-    env: str
-    tick: int
-    states: Mapping[str, TableState] | None
-    why: str = ""
-
-
 def promotion(
     workspace: Workspace,
     model: Compiled,
@@ -190,7 +176,7 @@ def counted(tables: Iterable[str], mine: Collection[str]) -> tuple[int, int]:
     return sum(name in mine for name in shown), sum(name not in mine for name in shown)
 
 
-def told(plan: TickPlan) -> Iterator[str]:
+def messages(plan: TickPlan) -> Iterator[str]:
     """Say which tables a tick shares, takes over, or builds anew although they are elsewhere."""
     if plan.env:
         shared = sum(table.shared for name, table in plan.tables.items() if "__state_" not in name)

@@ -84,7 +84,7 @@ def _is_count(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and 0 <= value <= MOST_ROWS
 
 
-def told(name: str, choice: Choice) -> str:
+def message(name: str, choice: Choice) -> str:
     """Say in words why a table is computed whole in this tick."""
     return (
         f"{name} is computed whole in this tick (SR548): keeping it by its changes would read about "

@@ -17,7 +17,7 @@ from sqlrun.expectations.validate import from_contract
 from sqlrun.expectations.values import identity
 from sqlrun.outcome import read
 from sqlrun.pipeline import Prepared
-from sqlrun.plan.plan import PUBLIC_ROWS
+from sqlrun.plan.values import PUBLIC_ROWS
 from sqlrun.project import Expectation, Model, Profile
 from sqlrun.report.findings import Evidence
 from sqlrun.report.trends import streak

@@ -264,7 +264,7 @@ def _check_row(row: CheckPast, about: Subject) -> CheckRow:
     drawn = tuple((name, path) for name, path in zip(CLASSES, strip(row.ranks), strict=True) if path)
     description = clean((about.described or {}).get(row.check_id, "").strip(), LONGEST_SAMPLE)
     return CheckRow(
-        where, rule, clean(row.severity), row.last.level.css, row.told(), description, about.gone(row), drawn,
+        where, rule, clean(row.severity), row.last.level.css, row.summary(), description, about.gone(row), drawn,
         bars(row.shares), f"{where} {rule}".lower(),
     )  # fmt: skip
 
@@ -280,7 +280,7 @@ def _groups(grid: Grid, lines: Sequence[Line], numbers: dict[int, int]) -> list[
         loud = [line for line in mine if line.loud]
         quiet = tuple(clean(line.what) for line in mine if not line.loud)
         figures = tuple(
-            Figure(numbers[id(line)], clean(line.what), line.told(grid), bars(line.values)) for line in loud
+            Figure(numbers[id(line)], clean(line.what), line.summary(grid), bars(line.values)) for line in loud
         )
         groups.append(Group(clean(name), figures, quiet))
     return groups

@@ -248,7 +248,7 @@ def _check_details(check: CheckResult) -> Iterator[Line]:
         yield Line(f"  {escaped(check.description.strip())}", style=inner)
     share = f"{check.unexpected:,} of " if check.evaluated else ""
     amount = f"Got {share}{counted(check.evaluated or check.unexpected, 'row')}" if check.unexpected else ""
-    said = outcome.said(amount, check.message)
+    said = outcome.sentence(amount, check.message)
     if said:
         yield Line(f"  {escaped(said)} (severity {check.severity}){':' if check.samples else ''}", style=inner)
     for sample in check.samples[:SAMPLES]:

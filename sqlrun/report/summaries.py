@@ -129,7 +129,7 @@ def _check(suite: ElementTree.Element, check: CheckResult, name: str) -> None:
     if not tag:
         return
     samples = [clean(sample, findings.LONGEST_SAMPLE) for sample in check.samples[:FEW]]
-    said = message(check.status.said(findings.amount(check), check.message))
+    said = message(check.status.sentence(findings.amount(check), check.message))
     text = "\n".join(filter(None, [clean(check.description, findings.LONGEST_SAMPLE), place, *samples]))
     if check.status.blocks:
         ElementTree.SubElement(case, tag, message=said, type=clean(check.severity)).text = text

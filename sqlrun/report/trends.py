@@ -109,7 +109,7 @@ class CheckPast:
         """Name what it looks at, as a report does."""
         return f"{self.model}.{', '.join(self.columns)}" if self.columns else self.model
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """Say how often it failed, when last, and in how many rows then."""
         ticks = sum(self.said.values())
         if not self.bad:
@@ -201,7 +201,7 @@ class Line:
         """Tell whether it was ever anything but nothing."""
         return bool(any(self.known) or self.places)
 
-    def told(self, grid: Grid) -> str:
+    def summary(self, grid: Grid) -> str:
         """Say the last, middle and highest number, and how often it was unusual."""
         known = self.known
         if not known:

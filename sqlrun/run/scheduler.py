@@ -30,7 +30,8 @@ from sqlrun.land.land import land
 from sqlrun.maintain import changed_rows
 from sqlrun.maintain.changed_rows import Reasons
 from sqlrun.maintain.checksums import Checksum, add_to_states
-from sqlrun.maintain.maintain import TickContext, load_seed, maintain
+from sqlrun.maintain.maintain import load_seed, maintain
+from sqlrun.maintain.tick_context import TickContext
 
 # How much further down than the maintenance the kernel ranks checks, and its last rank. Much further down they would
 # starve beside other programs, and what they hold with them.

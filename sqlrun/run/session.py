@@ -20,7 +20,7 @@ from sqlrun.errors import EngineError, LockedError, SqlrunError, UsageError
 from sqlrun.events import Event, TickResult
 from sqlrun.land import land
 from sqlrun.load import unread_files
-from sqlrun.maintain.maintain import TickContext
+from sqlrun.maintain.tick_context import TickContext
 from sqlrun.operations import doctor, maintenance, outcome_lines
 from sqlrun.pipeline import Prepared
 from sqlrun.project import Profile
@@ -219,7 +219,7 @@ class Session:
             published=self._keep,
         )
         self._progress = None
-        for text in unread_files.told(self.root, self.prepared.project.sources):
+        for text in unread_files.messages(self.root, self.prepared.project.sources):
             self._say(text)
         try:
             result = tick(self.prepared.workspace, engine, ledger, request, emit, self._reader)

@@ -12,10 +12,11 @@ from sqlrun.errors import EngineError, UsageError
 from sqlrun.events import Listener, TickResult, Told
 from sqlrun.land import rule_changes
 from sqlrun.maintain import engine_selection
-from sqlrun.maintain.maintain import TickContext
+from sqlrun.maintain.tick_context import TickContext
 from sqlrun.operations import doctor
 from sqlrun.plan import environment_sharing
-from sqlrun.plan.plan import NOTHING, TickPlan, Workspace, tick_plan
+from sqlrun.plan.plan import NOTHING, tick_plan
+from sqlrun.plan.values import TickPlan, Workspace
 from sqlrun.project import DEFAULTS
 from sqlrun.publish import environments
 from sqlrun.publish.environment_paths import OtherEnvironments
@@ -86,7 +87,7 @@ def tick(
     if free > plan.number or rebuild_reasons:
         plan = _plan(workspace, history.published, free, request, around, rebuild_reasons)
     number, published = plan.number, plan.published
-    for text in environment_sharing.told(plan):
+    for text in environment_sharing.messages(plan):
         emit(Told(text))
     # What the project no longer has isn't kept up to date, so it must not be published as if it were.
     states = {name: state for name, state in published.tables.items() if workspace.has(name)} if published else {}

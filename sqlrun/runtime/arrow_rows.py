@@ -1,6 +1,6 @@
-"""Rows of an Arrow table as Python values and back, without pandas, and mostly without PyArrow. Pure.
+"""Arrow's rows and values as Python's and back, without pandas, and mostly without PyArrow. Pure.
 
-PyArrow asks pandas to make a time with a zone, and whether a value of another library is a data frame. Its import
+PyArrow asks pandas to make a time with a zone, and whether the first value that it is given is a data frame. Its import
 takes longer than all else of a build that finds nothing to do; PyArrow's own, with numpy, takes a sixth of it. So what
 delta-rs lends is read by delta-rs' own Arrow, where that knows its types.
 """
@@ -8,7 +8,8 @@ delta-rs lends is read by delta-rs' own Arrow, where that knows its types.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 # Of the units of Arrow's times that are no finer.
 MICROS = {"us": 1, "ms": 1_000, "s": 1_000_000}
+_DAY = EPOCH.toordinal()
+_PLAIN = {bool: "bool", int: "int64", float: "float64", str: "utf8"}
 
 
 def table_of(lent: Any) -> pa.Table:
@@ -122,3 +125,41 @@ def value(scalar: Any) -> Any:
     if is_a.is_struct(kind):
         return {name: value(each) for name, each in scalar.items()}
     return scalar.as_py()
+
+
+def array(values: Sequence[bool] | Sequence[int] | Sequence[float] | Sequence[str]) -> pa.Array:
+    """Make a column of values of one type, as PyArrow does: booleans, integers of 64 bits, doubles or texts."""
+    import pyarrow as pa
+    from arro3.core import Array, DataType
+
+    kind = getattr(DataType, _PLAIN[type(values[0])])() if values else DataType.bool()
+    return pa.array(Array(list(values), kind))
+
+
+def scalar(value: bool | int | float | str | date | Decimal) -> pa.Scalar:
+    """Make one value; a time is of microseconds, in UTC where it has a zone."""
+    import pyarrow as pa
+
+    match value:
+        case datetime(tzinfo=None):
+            micros = _micros(value.replace(tzinfo=timezone.utc))
+            return array([micros])[0].cast(pa.timestamp("us"))
+        case datetime():
+            return array([_micros(value)])[0].cast(pa.timestamp("us", "UTC"))
+        case date():
+            return array([value.toordinal() - _DAY])[0].cast(pa.int32()).cast(pa.date32())
+        case Decimal():
+            _, digits, exponent = value.as_tuple()
+            places = int(exponent)
+            scale = max(0, -places)
+            size = max(len(digits) + max(0, places), scale)
+            if not 0 < size <= 38:
+                return pa.scalar(value)
+            return array([format(value, "f")])[0].cast(pa.decimal128(size, scale))
+        case _:
+            plain: Any = value
+            return array([plain])[0]
+
+
+def _micros(moment: datetime) -> int:
+    return (moment - EPOCH) // timedelta(microseconds=1)

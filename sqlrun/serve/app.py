@@ -18,7 +18,8 @@ from starlette.routing import Route as Path_
 from sqlrun.serve.answers import NOT_FOUND, Answer, problem
 from sqlrun.serve.gate import CALLER, CHALLENGE, ROUTE, Gate
 from sqlrun.serve.parameters import Wrong, read
-from sqlrun.serve.routes import Route, routes
+from sqlrun.serve.route import Route
+from sqlrun.serve.routes import routes
 from sqlrun.serve.site import Ask, Site
 from sqlrun.serve.static import PAGES, Files
 

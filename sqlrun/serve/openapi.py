@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sqlrun.version import __version__
 
 if TYPE_CHECKING:
-    from sqlrun.serve.routes import Route
+    from sqlrun.serve.route import Route
 
 Schema = dict[str, Any]
 

@@ -6,8 +6,6 @@ A route is declared once; the router, the check of parameters and the OpenAPI de
 from __future__ import annotations
 
 import bisect
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from anyio import CapacityLimiter, to_thread
@@ -19,6 +17,7 @@ from sqlrun.serve.dashboard import iso
 from sqlrun.serve.events import Events
 from sqlrun.serve.offer import Mart, Offer
 from sqlrun.serve.parameters import Kind, Number, Text, Wrong
+from sqlrun.serve.route import Route
 from sqlrun.serve.site import Ask, nothing_yet
 from sqlrun.serve.snapshot import Snapshot
 
@@ -27,22 +26,6 @@ CURSOR = Text(most=120)
 # Marts are read from files: so many at once, and so many may wait.
 READING = 2
 MOST_WAITING = 32
-Handler = Callable[[Ask], Awaitable[Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """One path. `public` needs no token; `operator` needs the scope. `shape` is the answer as JSON Schema."""
-
-    path: str
-    name: str
-    summary: str
-    handle: Handler
-    shape: Mapping[str, Any] = field(default_factory=dict)
-    parameters: Mapping[str, Kind] = field(default_factory=dict)
-    public: bool = False
-    operator: bool = False
-    media: str = "application/json"
 
 
 async def restaurants(ask: Ask) -> Answer:

@@ -185,10 +185,10 @@ def _band(kind: Kind, groups: Sequence[Sequence[float]], share: float, like: str
     return Band(max(0.0, low), high, like)
 
 
-def told(measure: Measure, band: Band) -> str:
+def message(measure: Measure, band: Band) -> str:
     """Say what was measured and what was expected.
 
-    >>> told(Measure("m", "rows", 11.0), Band(239.6, 410.2, "Sundays 11:00 to 12:00 UTC, 6 weeks"))
+    >>> message(Measure("m", "rows", 11.0), Band(239.6, 410.2, "Sundays 11:00 to 12:00 UTC, 6 weeks"))
     '11 rows, 239 to 411 expected (Sundays 11:00 to 12:00 UTC, 6 weeks)'
     """
     value, name = measure.value or 0.0, measure.measure.partition(":")

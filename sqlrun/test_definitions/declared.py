@@ -9,9 +9,10 @@ from sqlrun.errors import Place
 from sqlrun.incremental.landing import query as landing_query
 from sqlrun.load.yaml_reader import Reader, did_you_mean, listed, plain
 from sqlrun.project import Given, Row, UnitTest
-from sqlrun.test_definitions.declared_rows import FORMATS, Table, content
+from sqlrun.test_definitions.declared_rows import FORMATS, content
 from sqlrun.test_definitions.declared_steps import expected, known_input, steps, time_of
 from sqlrun.test_definitions.names import Input, Known
+from sqlrun.test_definitions.passages import Table
 
 TEST_KEYS = (
     "name", "model", "description", "config", "tags", "as_of", "overrides", "cte", "given", "expect", "then",

@@ -12,9 +12,10 @@ from sqlrun.parse import parse
 from sqlrun.project import Config, Given, Model, Project, Row, UnitTest
 from sqlrun.render import render
 from sqlrun.test_definitions.declared import enabled, mapping, overrides, tags
-from sqlrun.test_definitions.declared_rows import Table, content, passage_of
+from sqlrun.test_definitions.declared_rows import content, passage_of
 from sqlrun.test_definitions.declared_steps import expected, time_of, types_of
 from sqlrun.test_definitions.names import Known, input_name
+from sqlrun.test_definitions.passages import Table
 from sqlrun.test_definitions.queries import over_given, refuse_refs
 from sqlrun.test_definitions.spark_rows import select_of
 from sqlrun.test_definitions.sql_rows import shown

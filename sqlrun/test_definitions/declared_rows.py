@@ -9,29 +9,17 @@ from decimal import Decimal
 from typing import Any
 
 from sqlrun.errors import Place, Problem
-from sqlrun.load import seed_fields
-from sqlrun.load.seed_fields import Field
+from sqlrun.load import seeds
+from sqlrun.load.seeds import Field
 from sqlrun.load.yaml_reader import Reader, did_you_mean, listed, plain
-from sqlrun.project import Column, Row
+from sqlrun.project import Row
 from sqlrun.test_definitions.misfits import Misfit, misfit
 from sqlrun.test_definitions.names import Fixture, Known
+from sqlrun.test_definitions.passages import Passage, Table
 
 FORMATS = ("dict", "csv", "sql")
 NESTED = ("array", "struct", "map")
 ROW = "{column: value, ...}"
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """What rows are of: its name as the test says it, and its columns' types; no columns where they aren't known."""
-
-    name: str
-    types: Mapping[str, str]
-
-    @classmethod
-    def of(cls, name: str, columns: tuple[Column, ...]) -> Table:
-        """Take the columns of a contract."""
-        return cls(name, {column.name: column.type for column in columns})
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,27 +29,6 @@ class Content:
     rows: tuple[Row, ...] | None = None
     sql: str = ""
     lines: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Passage:
-    """A text in a file: where its first letter stands, and the lines to show of it."""
-
-    text: str
-    place: Place
-    exact: bool  # its lines stand below each other in the file, all in from the same column
-    lines: tuple[str, ...]
-
-    def at(self, line: int, column: int) -> Place:
-        """Find a place of the text, counted from 1, in the file."""
-        if not self.exact:
-            return self.place
-        return Place(self.place.file, self.place.line + line - 1, self.place.column + column - 1)
-
-    def padded(self) -> str:
-        """Write the text so that each letter has the line and the column that it has in the file."""
-        margin = " " * (self.place.column - 1)
-        return "\n" * (self.place.line - 1) + "\n".join(margin + line for line in self.text.split("\n"))
 
 
 def content(reader: Reader, node: Any, table: Table, known: Known, formats: tuple[str, ...] = FORMATS) -> Content:
@@ -146,15 +113,15 @@ def csv_rows(reader: Reader, passage: Passage, table: Table) -> tuple[Row, ...]:
     """Read CSV text with a header; an empty field is NULL, a quoted empty one an empty text."""
     found: list[Row] = []
     try:
-        records = seed_fields.records(passage.text)
+        records = seeds.records(passage.text)
         header = next(records, None)
         if header is None:
             hint = f"Its first line names the columns, as in {','.join(list(table.types)[:3]) or 'id,name'}"
             note(reader, passage, "SR119", 1, 1, "the CSV is empty", hint)
         elif _header(reader, passage, header, table):
             found = [row for record in records if (row := _record(reader, passage, header, record, table)) is not None]
-    except seed_fields.Torn as torn:
-        note(reader, passage, "SR119", torn.line, torn.column, seed_fields.TORN, seed_fields.CLOSE)
+    except seeds.Torn as torn:
+        note(reader, passage, "SR119", torn.line, torn.column, seeds.TORN, seeds.CLOSE)
     return tuple(found)
 
 
@@ -265,4 +232,4 @@ def _fixture(reader: Reader, node: Any, kind: str, known: Known) -> Passage | No
 
 
 def _of_fixture(fixture: Fixture) -> Passage:
-    return Passage(fixture.text, Place(fixture.file), True, tuple(seed_fields.LINE_END.split(fixture.text)))
+    return Passage(fixture.text, Place(fixture.file), True, tuple(seeds.LINE_END.split(fixture.text)))

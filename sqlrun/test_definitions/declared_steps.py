@@ -9,8 +9,9 @@ from sqlrun.load.yaml_fast import Mapped
 from sqlrun.load.yaml_reader import Reader, did_you_mean, listed
 from sqlrun.project import Change, Expected, Row, Step
 from sqlrun.runtime.clock import parse_time
-from sqlrun.test_definitions.declared_rows import Content, Table, content, dict_rows, listed_rows, raw_lines
+from sqlrun.test_definitions.declared_rows import Content, content, dict_rows, listed_rows, raw_lines
 from sqlrun.test_definitions.names import Input, Known, input_name
+from sqlrun.test_definitions.passages import Table
 
 EXPECT_KEYS = ("rows", "format", "fixture", "columns", "quarantined")
 STEP_KEYS = ("as_of", "changes", "expect")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
-from sqlrun.load import seed_fields
+from sqlrun.load import seeds
 from sqlrun.parse.type_check import declared_type
 from sqlrun.transpile.spark_types import Kind
 
@@ -70,14 +70,14 @@ def _struct(value: Mapping[object, object], kind: Kind, path: tuple[str | int, .
 
 def _fits(value: object, kind: Kind) -> bool:
     name = "timestamp" if kind.name == "timestamp_ntz" else kind.name
-    if name == "string" or name not in seed_fields.SHAPES:
+    if name == "string" or name not in seeds.SHAPES:
         return True
     if isinstance(value, bool):
         return name == "boolean"
     text = format(value, "f") if isinstance(value, Decimal) else str(value)
     if name in ("double", "float") and text.lower() in WORDS:
         return True
-    return seed_fields.fits(text, str(kind) if name == "decimal" else name)
+    return seeds.fits(text, str(kind) if name == "decimal" else name)
 
 
 def _an(kind: Kind) -> str:

@@ -20,8 +20,8 @@ from sqlrun.test_definitions.misfits import misfit
 from sqlrun.transpile.trees import place_of
 
 if TYPE_CHECKING:
-    from sqlrun.test_definitions.declared_rows import Passage, Table
     from sqlrun.test_definitions.names import Known
+    from sqlrun.test_definitions.passages import Passage, Table
 
 LITERALS = "Rows of a unit test are made of literals: select 1 as id union all select 2."
 # What a model may ask for, and rows that are written down may not: they have no tick.

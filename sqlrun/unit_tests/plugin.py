@@ -124,7 +124,7 @@ class Ran:
         from sqlrun import pipeline
         from sqlrun.errors import ProjectError, UsageError
         from sqlrun.runtime.disk_cache import Cache
-        from sqlrun.unit_tests.command import tests_of
+        from sqlrun.unit_tests.project_tests import tests_of
 
         self.problem = ""
         self.tests: tuple[UnitTest, ...] = ()
@@ -144,8 +144,8 @@ class Ran:
     def run(self, test: UnitTest) -> str:
         """Run one test; give what a user is told of its failure, nothing where it passes."""
         from sqlrun.errors import SqlrunError
-        from sqlrun.unit_tests.command import known_of, results_of
         from sqlrun.unit_tests.output.shown import failures
+        from sqlrun.unit_tests.project_tests import known_of, results_of
 
         assert self._prepared is not None
         try:

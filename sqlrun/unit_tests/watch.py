@@ -17,10 +17,10 @@ from sqlrun.report.log_lines import Line
 from sqlrun.runtime.disk_cache import Cache
 from sqlrun.runtime.text_table import counted
 from sqlrun.unit_tests import choosing
-from sqlrun.unit_tests.command import run_tests, tests_of
+from sqlrun.unit_tests.affected import Seen, seen, touched
+from sqlrun.unit_tests.file_watcher import Saved, saves
 from sqlrun.unit_tests.output import shown
-from sqlrun.unit_tests.saves import Saved, saves
-from sqlrun.unit_tests.touched import Seen, seen, touched
+from sqlrun.unit_tests.project_tests import run_tests, tests_of
 
 # What belongs to a run that ends.
 ALONE = ("failed", "junit", "as_json", "coverage", "min_coverage")

@@ -22,7 +22,7 @@ from sqlrun.errors import Place
 from sqlrun.events import CheckResult
 from sqlrun.expectations.catalogue import CATALOGUE
 from sqlrun.project import Column, Config, Expectation, Model
-from sqlrun.runtime.arrow_values import array, scalar
+from sqlrun.runtime.arrow_rows import array, scalar
 
 AS_OF = datetime(2024, 5, 1, 12, tzinfo=timezone.utc)
 # More of them: SQLRUN_EXAMPLES=3000 pytest tests/check/test_arrow_counts.py

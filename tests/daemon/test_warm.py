@@ -20,10 +20,10 @@ from typing import Any
 import pytest
 
 from sqlrun.cli.main import main
-from sqlrun.daemon import entry, identity, wire
+from sqlrun.daemon import compatibility, entry, protocol
 from tests.support.projects import ROOT
 
-pytestmark = pytest.mark.skipif(not wire.is_supported(), reason="needs Linux")
+pytestmark = pytest.mark.skipif(not protocol.is_supported(), reason="needs Linux")
 ALONE = 99
 
 
@@ -308,18 +308,18 @@ def test_a_server_that_was_born_otherwise_is_left_alone(served: Place, more: dic
 
 
 def test_changed_code_is_another_identity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(identity, "PACKAGE", str(tmp_path))
+    monkeypatch.setattr(compatibility, "PACKAGE", str(tmp_path))
     (tmp_path / "inner").mkdir()
     file = tmp_path / "inner" / "rule.py"
     file.write_text("a = 1")
-    before = identity.identity()
+    before = compatibility.identity()
     (tmp_path / "__pycache__").mkdir()
     (tmp_path / "__pycache__" / "rule.pyc").write_text("compiled")
-    assert identity.differing(before, identity.identity()) == []
+    assert compatibility.differing(before, compatibility.identity()) == []
 
     file.write_text("a = 12")
 
-    assert identity.differing(before, identity.identity()) == ["sqlrun's code"]
+    assert compatibility.differing(before, compatibility.identity()) == ["sqlrun's code"]
 
 
 @pytest.mark.parametrize(
@@ -359,13 +359,13 @@ def test_no_server_begins_in_a_folder_that_is_open_to_others(place: Place) -> No
 def test_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        wire.require_same_user(ours)
-        wire.require_private(str(_private(tmp_path)), kind=stat.S_IFDIR)
+        protocol.require_same_user(ours)
+        protocol.require_private(str(_private(tmp_path)), kind=stat.S_IFDIR)
         monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-        with pytest.raises(wire.WireError, match="another user is at the other end"):
-            wire.require_same_user(ours)
-        with pytest.raises(wire.WireError, match="belongs to another user"):
-            wire.require_private(str(_private(tmp_path)), kind=stat.S_IFDIR)
+        with pytest.raises(protocol.WireError, match="another user is at the other end"):
+            protocol.require_same_user(ours)
+        with pytest.raises(protocol.WireError, match="belongs to another user"):
+            protocol.require_private(str(_private(tmp_path)), kind=stat.S_IFDIR)
 
 
 def _private(folder: Path) -> Path:
@@ -428,9 +428,9 @@ def test_a_server_that_is_told_to_end_lets_its_commands_finish(place: Place) -> 
     with place.begin("wait") as client:
         assert client.stdout is not None
         client.stdout.readline()
-        with wire.connect(str(place.socket)) as connection:
-            wire.send(connection, {"stop": True, "identity": {}})
-            assert wire.receive(connection)[0]["stopping"]
+        with protocol.connect(str(place.socket)) as connection:
+            protocol.send(connection, {"stop": True, "identity": {}})
+            assert protocol.receive(connection)[0]["stopping"]
         code, _, err = place.run("tell")
         assert (code, "about to end" in err) == (ALONE, True)
         assert server.poll() is None

@@ -15,14 +15,14 @@ from pathlib import Path
 
 import pytest
 
-from sqlrun.daemon import wire
+from sqlrun.daemon import protocol
 from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.reader import tick_of
 from sqlrun.runtime.lock import hold
 from tests.support import shops
 from tests.support.projects import ROOT, now
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(not wire.is_supported(), reason="needs Linux")]
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not protocol.is_supported(), reason="needs Linux")]
 
 
 class Shell:

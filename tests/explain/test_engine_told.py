@@ -11,7 +11,8 @@ from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.explain import explain_engine
 from sqlrun.incremental.compile import Compiled
 from sqlrun.maintain import engine_selection
-from sqlrun.plan.plan import TickPlan, tick_plan
+from sqlrun.plan.plan import tick_plan
+from sqlrun.plan.values import TickPlan
 from sqlrun.project import Profile
 from tests.engines.test_landed_elsewhere import LINE
 from tests.run.test_machine import project

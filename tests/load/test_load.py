@@ -11,7 +11,7 @@ import pytest
 
 from sqlrun import project_files
 from sqlrun.errors import Place, Problem, ProjectError
-from sqlrun.load import load, seed_fields
+from sqlrun.load import load, seeds
 from sqlrun.load.yaml_reader import Reader, plain
 from sqlrun.project import Column, Config
 from sqlrun.render import render
@@ -153,9 +153,9 @@ def test_a_suite_has_defaults(tmp_path):
     assert found[0].expectations[0].kwargs == {"column": "id", "mostly": 0.9, "value_set": [1, 2]}
 
 
-def rows(text: str, *columns: Column, grain: tuple[str, ...] = ()) -> tuple[seed_fields.Rows, list[Problem]]:
+def rows(text: str, *columns: Column, grain: tuple[str, ...] = ()) -> tuple[seeds.Rows, list[Problem]]:
     problems: list[Problem] = []
-    return seed_fields.rows("seeds/a.csv", text, columns, grain, problems), problems
+    return seeds.rows("seeds/a.csv", text, columns, grain, problems), problems
 
 
 def column(name: str, kind: str = "string", nullable: bool = True) -> Column:
@@ -178,7 +178,7 @@ def test_a_wrong_field_after_a_quoted_line_break_has_its_place():
 def test_a_hopeless_seed_is_told_in_a_few_lines():
     _, problems = rows("a\n" + "x\n" * 5000, column("a", "int"))
 
-    assert len(problems) == seed_fields.ENOUGH + 1
+    assert len(problems) == seeds.ENOUGH + 1
     assert problems[-1].message == "4980 more that doesn't fit, from here on"
 
 
@@ -201,8 +201,8 @@ def test_a_hopeless_seed_is_told_in_a_few_lines():
     ],
 )
 def test_types_of_seeds_are_strict(kind, good, bad):
-    assert [text for text in good if not seed_fields.fits(text, kind)] == []
-    assert [text for text in bad if seed_fields.fits(text, kind)] == []
+    assert [text for text in good if not seeds.fits(text, kind)] == []
+    assert [text for text in bad if seeds.fits(text, kind)] == []
 
 
 def test_a_spreadsheets_csv_is_read(tmp_path):

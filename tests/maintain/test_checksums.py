@@ -15,9 +15,8 @@ from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.maintain import changed_rows, checksums, row_hash
 from sqlrun.maintain.changed_rows import Change
 from sqlrun.maintain.checksums import Checksum
-from sqlrun.operations import sampling
 from sqlrun.operations.outcome_lines import checksum as told
-from sqlrun.operations.verify import verify
+from sqlrun.operations.verify import Sample, verify
 from sqlrun.publish.table_state import Published, from_json, to_json
 from sqlrun.transpile.writer import type_name
 from tests.support import row_texts
@@ -91,7 +90,7 @@ def test_a_sample_takes_about_its_share_and_others_for_another_seed() -> None:
     key = [StoredColumn("n", "bigint")]
 
     def taken(percent: float, seed: int) -> set[int]:
-        where = sampling.Sample(percent, seed).condition(key, "duckdb")
+        where = Sample(percent, seed).condition(key, "duckdb")
         table = ENGINE.query(f"select n from (select range as n from range(20000)) where {where}", ())
         return {row["n"] for row in table.to_pylist()}
 
@@ -227,18 +226,14 @@ def test_a_sample_of_keys_finds_what_is_wrong_with_them(site: Site) -> None:
     """A hundred of 100 keys is all; of a few, each that is wrong is found by some seed, and none by another."""
     now = published(site)
     names = ("stg_orders", "restaurant_windows")
-    whole = list(verify(site.prepared.workspace, site.warehouse, now, names, 5, sampling.Sample(100, 0)))
-    parts = [
-        list(verify(site.prepared.workspace, site.warehouse, now, names, 5, sampling.Sample(30, s))) for s in (1, 2)
-    ]
+    whole = list(verify(site.prepared.workspace, site.warehouse, now, names, 5, Sample(100, 0)))
+    parts = [list(verify(site.prepared.workspace, site.warehouse, now, names, 5, Sample(30, s))) for s in (1, 2)]
     state = now.tables["stg_orders"]
     table = DeltaTable(f"{site.warehouse}/{state.path}")
     table.delete("order_id = 'x7'")
     after = replace(now, tables={**now.tables, "stg_orders": replace(state, version=table.version())})
     found = [
-        next(
-            verify(site.prepared.workspace, site.warehouse, after, ("stg_orders",), 5, sampling.Sample(30, seed))
-        ).missing
+        next(verify(site.prepared.workspace, site.warehouse, after, ("stg_orders",), 5, Sample(30, seed))).missing
         for seed in range(8)
     ]
     table.restore(state.version)

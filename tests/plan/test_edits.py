@@ -13,7 +13,7 @@ from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import UsageError
 from sqlrun.operations.maintenance import look_after
 from sqlrun.operations.verify import verify
-from sqlrun.plan.diff import Edit, as_json, edits, told
+from sqlrun.plan.diff import Edit, as_json, edits, messages
 from sqlrun.plan.plan import tick_plan
 from sqlrun.runtime.lock import hold
 from tests.support.projects import Site, copy_project, prepared
@@ -77,12 +77,12 @@ def test_before_the_first_tick_everything_is_new(tmp_path: Path) -> None:
 
     assert {edit.fate for edit in found.values()} == {"new"}
     assert found["stg_order_events"].reads == ("orders.events",)
-    assert told(found.values(), None, {})[0] == "Nothing is published yet; the next build builds everything."
+    assert messages(found.values(), None, {})[0] == "Nothing is published yet; the next build builds everything."
 
 
 def test_nothing_edited_is_nothing_rebuilt(site: Site) -> None:
     assert fates(planned(site)) == {}
-    assert told(planned(site).values(), site.ledger.read().published, {})[-1].startswith("Nothing was edited")
+    assert messages(planned(site).values(), site.ledger.read().published, {})[-1].startswith("Nothing was edited")
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_text_and_json_tell_what_is_read(site: Site) -> None:
     found, published = planned(site), site.ledger.read().published
     rows = {"stg_orders": 2, "fct_restaurant_slots": 2}
 
-    lines = told(found.values(), published, rows)
+    lines = messages(found.values(), published, rows)
     tables = {table["name"]: table for table in as_json(found.values(), published, rows)["tables"]}
 
     assert lines[0] == f"Compared with tick 1, as_of {START:%Y-%m-%d %H:%M} UTC:"

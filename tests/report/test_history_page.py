@@ -127,10 +127,10 @@ def test_bars_show_the_least_share_and_nothing_for_none() -> None:
 
 
 def test_a_check_says_how_often_when_and_how_many() -> None:
-    assert past().told() == "failed in 1 of 3 ticks, last in tick 2: 3 of 12 rows (25 %)"
-    assert past(ranks=(0, 0)).told() == "passed in all 2 ticks in which it ran"
-    assert past(ranks=(0,)).told() == "passed in the one tick in which it ran"
-    told = past(ranks=(2, 3, 4, 0), unexpected=7, evaluated=0).told()
+    assert past().summary() == "failed in 1 of 3 ticks, last in tick 2: 3 of 12 rows (25 %)"
+    assert past(ranks=(0, 0)).summary() == "passed in all 2 ticks in which it ran"
+    assert past(ranks=(0,)).summary() == "passed in the one tick in which it ran"
+    told = past(ranks=(2, 3, 4, 0), unexpected=7, evaluated=0).summary()
     assert told == "warned in 1, failed in 1, could not be evaluated in 1 of 4 ticks, last in tick 2: 7 rows"
 
 
@@ -165,9 +165,9 @@ def test_numbers_are_short_and_have_their_unit() -> None:
 def test_a_line_says_its_last_middle_and_highest_number() -> None:
     drawn = grid(moments(3))
 
-    assert line().told(drawn) == "last 2, middle 1, highest 2 in tick 3, 2026-01-10 12:15"
-    assert line(places=((1, "low"),)).told(drawn).endswith("; unusual once")
-    assert line(values=(None, None, None)).told(drawn) == "no number yet"
+    assert line().summary(drawn) == "last 2, middle 1, highest 2 in tick 3, 2026-01-10 12:15"
+    assert line(places=((1, "low"),)).summary(drawn).endswith("; unusual once")
+    assert line(values=(None, None, None)).summary(drawn) == "no number yet"
     assert filled(3, [(1, 2, 0.5)]) == ([None, 2, None], [None, 0.5, None])
 
 
@@ -360,7 +360,7 @@ def test_what_the_books_hold_is_what_is_drawn(ledger: Ledger) -> None:
         ("id_n", (2, None, 4, None, 0), (0.1, None, 0.0, None, 0.0), "pass", 3),
         ("id_m", (0, 0, 3, None, 0), (0.0, 0.0, 0.5, None, 0.0), "pass", 3),
     ]
-    assert [c.told() for c in found.checks] == [
+    assert [c.summary() for c in found.checks] == [
         "warned in 1, could not be evaluated in 1 of 3 ticks, last in tick 3",
         "failed in 1 of 4 ticks, last in tick 3: 5 of 10 rows (50 %)",
     ]

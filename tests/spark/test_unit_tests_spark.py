@@ -10,7 +10,7 @@ import pytest
 from sqlrun import pipeline_cache
 from sqlrun.parse import spark_only
 from sqlrun.pipeline import prepare
-from sqlrun.unit_tests import command
+from sqlrun.unit_tests import project_tests
 from sqlrun.unit_tests.run import run as runner
 from sqlrun.unit_tests.run.results import TestResult
 from sqlrun.unit_tests.run.spark import OnSpark
@@ -30,7 +30,7 @@ def on_small_session(small_session: Any, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def results(root: Path) -> list[TestResult]:
     project = prepared(root) if root == ROOT else prepare(root)
-    return list(command.results_of(project, command.tests_of(project), engine="spark"))
+    return list(project_tests.results_of(project, project_tests.tests_of(project), engine="spark"))
 
 
 def test_all_tests_of_the_reference_project_pass_on_spark_too() -> None:

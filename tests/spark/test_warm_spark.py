@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from sqlrun.daemon import wire
+from sqlrun.daemon import protocol
 from tests.daemon.test_warm_builds import Shell, put
 from tests.support import shops
 
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.slow,
-    pytest.mark.skipif(not wire.is_supported(), reason="needs Linux"),
+    pytest.mark.skipif(not protocol.is_supported(), reason="needs Linux"),
 ]
 
 

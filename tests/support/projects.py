@@ -15,7 +15,7 @@ from sqlrun import project_files
 from sqlrun.engine_api import Engine, Relation
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.events import TickResult
-from sqlrun.maintain.maintain import TickContext
+from sqlrun.maintain.tick_context import TickContext
 from sqlrun.pipeline import Prepared, prepare
 from sqlrun.project import Project
 from sqlrun.publish.ledger import Ledger

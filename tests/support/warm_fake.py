@@ -80,9 +80,9 @@ def main() -> None:
     fake: Any = ModuleType("sqlrun.cli.main")
     fake.main = command
     sys.modules["sqlrun.cli.main"] = fake
-    from sqlrun.daemon import client, server, wire
+    from sqlrun.daemon import client, protocol, server
 
-    wire.PATIENCE = float(os.environ.pop("PATIENCE", "2"))
+    protocol.PATIENCE = float(os.environ.pop("PATIENCE", "2"))
     if what == "server":
         fork_slowly(float(os.environ.pop("SLOW_FORKS", "0")))
         server.load = lambda settings: None

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from sqlrun.events import Measure
-from sqlrun.system_tables.anomalies import KINDS, NOT_ENOUGH, Band, Past, expected, judged, kind_of, told
+from sqlrun.system_tables.anomalies import KINDS, NOT_ENOUGH, Band, Past, expected, judged, kind_of, message
 
 # A Sunday; of a tick of five minutes the middle is meant.
 NOW = datetime(2026, 3, 29, 11, 32, 30, tzinfo=timezone.utc)
@@ -164,11 +164,11 @@ def test_lateness_and_lines_set_aside_are_unusual_upwards_alone() -> None:
 def test_what_is_told() -> None:
     band = Band(0.0, 0.0612, "Sundays 11:00 to 12:00 UTC, 6 weeks")
 
-    assert told(Measure("m", "null_share:amount", 0.4), band) == (
+    assert message(Measure("m", "null_share:amount", 0.4), band) == (
         "40 % NULL, 0 % to 6.1 % expected (Sundays 11:00 to 12:00 UTC, 6 weeks)"
     )
-    late = told(Measure("m", "lateness_p95_seconds", 7500.0), Band(0.0, 700.0, "the last 12 ticks"))
+    late = message(Measure("m", "lateness_p95_seconds", 7500.0), Band(0.0, 700.0, "the last 12 ticks"))
     assert late == "5 in 100 lines came 2 h 5 min late or more, at most 11 min 40 s expected (the last 12 ticks)"
-    aside = told(Measure("m", "quarantined", 70.0), Band(0.0, 4.0, "the last 12 ticks"))
+    aside = message(Measure("m", "quarantined", 70.0), Band(0.0, 4.0, "the last 12 ticks"))
     assert aside == "70 lines set aside, at most 4 expected (the last 12 ticks)"
     assert kind_of("files") is None

@@ -16,7 +16,7 @@ from sqlrun import pipeline
 from sqlrun.cli.main import main
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.project import UnitTest
-from sqlrun.unit_tests.author.masks import Masks
+from sqlrun.unit_tests.author.pseudonyms import Masks
 from sqlrun.unit_tests.run.run import run
 from tests.support import broken
 from tests.support.projects import Site

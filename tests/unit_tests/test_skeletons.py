@@ -10,7 +10,7 @@ import pytest
 from sqlrun import pipeline
 from sqlrun.errors import UsageError
 from sqlrun.unit_tests.author.scaffold import new_model, new_test
-from sqlrun.unit_tests.author.written import Written, appended
+from sqlrun.unit_tests.author.yaml_writer import Written, appended
 from sqlrun.unit_tests.run.run import run
 from tests.support import broken
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sqlrun import pipeline
-from sqlrun.unit_tests import command
+from sqlrun.unit_tests import project_tests
 from sqlrun.unit_tests.output import coverage, covered
 from sqlrun.unit_tests.output.covered import Covered
 from tests.support import broken, tested
@@ -37,7 +37,7 @@ def measured(root: Path, sql: str, rows: str) -> Covered:
         },
     )
     prepared = pipeline.prepare(root)
-    (found,) = coverage.measure(prepared, ["counted"], command.tests_of(prepared))
+    (found,) = coverage.measure(prepared, ["counted"], project_tests.tests_of(prepared))
     return found
 
 

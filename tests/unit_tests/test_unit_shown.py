@@ -13,7 +13,7 @@ from sqlrun.errors import Place
 from sqlrun.report.console import Console
 from sqlrun.report.log_lines import Line
 from sqlrun.unit_tests.output import differences, shown
-from sqlrun.unit_tests.output.made import Facts
+from sqlrun.unit_tests.output.column_origin import Facts
 from sqlrun.unit_tests.output.pairing import Paired, paired
 from sqlrun.unit_tests.run.results import TestResult
 from tests.support import tested

@@ -187,7 +187,7 @@ def test_a_text_that_says_null_is_not_null(project: Prepared) -> None:
 @pytest.mark.slow
 def test_unit_tests_load_neither_spark_nor_great_expectations() -> None:
     code = (
-        "import sys; from pathlib import Path; from sqlrun.unit_tests.command import results_of, tests_of\n"
+        "import sys; from pathlib import Path; from sqlrun.unit_tests.project_tests import results_of, tests_of\n"
         "from sqlrun.pipeline import prepare; p = prepare(Path('.'))\n"
         "assert all(r.status == 'pass' for r in results_of(p, tests_of(p)))\n"
         "print([m for m in ('pyspark', 'py4j', 'great_expectations', 'pandas') if m in sys.modules])"

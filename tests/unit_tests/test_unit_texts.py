@@ -9,7 +9,7 @@ import pytest
 
 from sqlrun import pipeline
 from sqlrun.runtime.disk_cache import Cache
-from sqlrun.unit_tests import command
+from sqlrun.unit_tests import project_tests
 from sqlrun.unit_tests.run.results import TestResult
 from tests.support import broken
 from tests.support.marks import rest_slow
@@ -45,7 +45,7 @@ def run(root: Path) -> tuple[TestResult, Mapping[str, int]]:
     cache = Cache.of(root)
     assert cache is not None
     prepared = pipeline.prepare(root, cache)
-    (result,) = command.results_of(prepared, command.tests_of(prepared), cache)
+    (result,) = project_tests.results_of(prepared, project_tests.tests_of(prepared), cache)
     cache.save()
     return result, {kind: cache.made.get(kind, 0) for kind in ("statement", "whole query", "duckdb")}
 

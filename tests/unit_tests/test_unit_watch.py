@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from sqlrun import pipeline
-from sqlrun.unit_tests import command, saves
-from sqlrun.unit_tests.saves import Saved
-from sqlrun.unit_tests.touched import Seen, seen, touched
+from sqlrun.unit_tests import file_watcher, project_tests
+from sqlrun.unit_tests.affected import Seen, seen, touched
+from sqlrun.unit_tests.file_watcher import Saved
 from tests.support import broken, tested
 
 TOTALS = {"totals::prices_are_added", "totals::free_lines_are_left_out"}
@@ -25,7 +25,7 @@ TOTALS = {"totals::prices_are_added", "totals::free_lines_are_left_out"}
 
 def looked(root: Path) -> Seen:
     prepared = pipeline.prepare(root)
-    return seen(prepared, command.tests_of(prepared))
+    return seen(prepared, project_tests.tests_of(prepared))
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_a_macro_touches_the_tests_of_all_that_call_it(tmp_path: Path) -> None:
 
 def following(root: Path) -> tuple[Iterator[Saved], Path]:
     file = tested.project(root) / "models/totals.sql"
-    return saves.saves(root), file
+    return file_watcher.saves(root), file
 
 
 def test_a_save_is_told_with_its_file_and_time(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_a_file_that_is_empty_for_a_moment_is_waited_for(tmp_path: Path) -> None
     timer.join()
 
     assert saved.files == ("models/totals.sql",)
-    assert saves.look(tmp_path)[str(file)][1] == len("select 3 as n")
+    assert file_watcher.look(tmp_path)[str(file)][1] == len("select 3 as n")
 
 
 @pytest.mark.slow

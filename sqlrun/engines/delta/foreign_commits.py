@@ -48,7 +48,7 @@ class Foreign:
         return f"version {self.version} ({self.operation} by {self.engine}{when}: {self.did})"
 
 
-def told(found: Iterable[Foreign]) -> str:
+def summary(found: Iterable[Foreign]) -> str:
     """List foreign commits, the first three of them by themselves."""
     each = list(found)
     more = f" and {len(each) - 3} more" if len(each) > 3 else ""

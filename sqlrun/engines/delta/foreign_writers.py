@@ -46,7 +46,7 @@ def refusal(subject: Subject, found: list[Foreign]) -> str:
 
 
 def _changed(subject: Subject, found: list[Foreign]) -> str:
-    return f"{subject.name}: {subject.path} was changed by another hand than sqlrun's: {foreign_commits.told(found)}"
+    return f"{subject.name}: {subject.path} was changed by another hand than sqlrun's: {foreign_commits.summary(found)}"
 
 
 def take_back(warehouse: str, found: Found) -> str:
@@ -88,7 +88,7 @@ def require_none(name: str, path: str, after: int, until: int, project: str) -> 
     """
     if found := between(path, after, until, project):
         raise EngineError(
-            f"SR740 {name}: another writer was here while this tick was at work: {foreign_commits.told(found)}. "
+            f"SR740 {name}: another writer was here while this tick was at work: {foreign_commits.summary(found)}. "
             "Nothing was published; `sqlrun doctor` tells what to do",
             model=name,
         )
@@ -100,11 +100,11 @@ def between(path: str, after: int, until: int, project: str) -> list[Foreign]:
     return foreign_commits.among(commits, until, after, Whose(project))
 
 
-def heal(warehouse: str, found: Iterable[Found], say: Callable[[str], None]) -> None:
+def heal(warehouse: str, found: Iterable[Found], warn: Callable[[str], None]) -> None:
     """Take back what may be, and say so."""
     for each in found:
         if each.foreign and not is_refused(each.subject):
-            say(f"{take_back(warehouse, each)}.")
+            warn(f"{take_back(warehouse, each)}.")
 
 
 def _upper(text: str) -> str:

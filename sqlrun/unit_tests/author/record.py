@@ -32,9 +32,9 @@ from sqlrun.runtime import arrow_rows
 from sqlrun.runtime.disk_cache import Cache
 from sqlrun.test_definitions.values import shown
 from sqlrun.transpile.writer import identifier, type_name
-from sqlrun.unit_tests.author.masks import Masks, copies, private_columns
+from sqlrun.unit_tests.author.pseudonyms import Masks, copies, private_columns
 from sqlrun.unit_tests.author.scaffold import add, model_of, test_name
-from sqlrun.unit_tests.author.written import Written
+from sqlrun.unit_tests.author.yaml_writer import Written
 from sqlrun.unit_tests.run.answers import Answers, asks_for_time
 
 if TYPE_CHECKING:

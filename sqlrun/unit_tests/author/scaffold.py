@@ -17,7 +17,7 @@ from sqlrun.test_definitions.files import inputs
 from sqlrun.test_definitions.names import Known
 from sqlrun.unit_tests.author import skeletons
 from sqlrun.unit_tests.author.examples import NOON, row_of
-from sqlrun.unit_tests.author.written import KEY, Written, appended, free_name
+from sqlrun.unit_tests.author.yaml_writer import KEY, Written, appended, free_name
 from sqlrun.unit_tests.run.answers import Answers, asks_for_time
 from sqlrun.unit_tests.run.run import run
 

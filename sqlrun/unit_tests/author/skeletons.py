@@ -10,7 +10,7 @@ from sqlrun.errors import Place, UsageError
 from sqlrun.load.contract import bad_name
 from sqlrun.load.yaml_reader import did_you_mean, listed
 from sqlrun.project import Column, Model, Project, Seed, Source
-from sqlrun.unit_tests.author.written import scalar
+from sqlrun.unit_tests.author.yaml_writer import scalar
 
 TO_WRITE = "To be described."
 PREFIXES = ("stg_", "fct_", "dim_")

@@ -13,9 +13,9 @@ from sqlrun.pipeline import Prepared
 from sqlrun.project import Expected, UnitTest
 from sqlrun.runtime import atomic_files
 from sqlrun.test_definitions.queries import Queries
-from sqlrun.unit_tests.command import by_name, run_queries
 from sqlrun.unit_tests.output.branches import Branch, Fork, asking, forks
 from sqlrun.unit_tests.output.covered import Covered, as_json, compared
+from sqlrun.unit_tests.project_tests import by_name, run_queries
 
 FILE = "target/coverage.json"
 # Nothing is expected: whatever comes is told as what wasn't expected.

@@ -10,8 +10,8 @@ from decimal import Decimal, InvalidOperation
 from sqlrun.report.log_lines import Line, Style, message_lines
 from sqlrun.runtime.text_table import counted, escaped
 from sqlrun.unit_tests.choosing import key
+from sqlrun.unit_tests.output.column_origin import UNKNOWN, Facts
 from sqlrun.unit_tests.output.differences import WIDEST, cut, table
-from sqlrun.unit_tests.output.made import UNKNOWN, Facts
 from sqlrun.unit_tests.output.pairing import Paired, paired
 from sqlrun.unit_tests.run.results import TestResult
 

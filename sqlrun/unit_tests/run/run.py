@@ -24,12 +24,12 @@ from sqlrun.runtime.disk_cache import Cache, digest
 from sqlrun.runtime.stopping import limited
 from sqlrun.runtime.text_lines import text_lines
 from sqlrun.test_definitions.queries import Queries
+from sqlrun.unit_tests.affected import shape
 from sqlrun.unit_tests.run.chain import Chain, alone, chain, cut_of
 from sqlrun.unit_tests.run.results import TestResult
 from sqlrun.unit_tests.run.statements import Statements
 from sqlrun.unit_tests.run.steps import Misuse, Play
 from sqlrun.unit_tests.run.tables import Difference
-from sqlrun.unit_tests.touched import shape
 
 ENDLESS = "A recursive query may never end: give it a condition that does; or give the test fewer rows."
 ON_SPARK = "`sqlrun test --engine spark` runs this test."

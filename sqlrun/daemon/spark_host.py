@@ -14,7 +14,7 @@ import tempfile
 from types import FrameType
 from typing import Any
 
-from sqlrun.daemon import wire
+from sqlrun.daemon import protocol
 from sqlrun.daemon.command import die_with
 from sqlrun.runtime.text_lines import text_lines
 
@@ -44,12 +44,12 @@ def keep(channel: socket.socket, settings: dict[str, str], server: int) -> int:
         _try(session)
         keep_classes(session)
     except Exception as error:  # whatever it is, the server goes on without Spark
-        wire.send(channel, {"failed": text_lines(str(error))[0] if str(error) else type(error).__name__})
+        protocol.send(channel, {"failed": text_lines(str(error))[0] if str(error) else type(error).__name__})
         if jvm is not None:
             jvm.kill()
         return 1
     where = {"port": gateway.gateway_parameters.port, "secret": gateway.gateway_parameters.auth_token}
-    wire.send(channel, {"key": key_of(settings), "jvm": jvm.pid, **where})
+    protocol.send(channel, {"key": key_of(settings), "jvm": jvm.pid, **where})
     return int(jvm.wait())
 
 

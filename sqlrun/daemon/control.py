@@ -11,8 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from sqlrun.daemon import wire
-from sqlrun.daemon.identity import identity
+from sqlrun.daemon import protocol
+from sqlrun.daemon.compatibility import identity
 from sqlrun.errors import EngineError, UsageError
 from sqlrun.load import load, profile
 from sqlrun.report.console import Console
@@ -64,20 +64,20 @@ def down(root: Path) -> int:
 
 
 def _address(root: Path) -> str:
-    if not wire.is_supported():
+    if not protocol.is_supported():
         raise UsageError(UNSUPPORTED)
-    return wire.address(str(root))
+    return protocol.address(str(root))
 
 
 def _status(path: str, **more: Any) -> dict[str, Any] | None:
     """Ask a server how it is; None where there is none."""
     try:
-        with wire.connect(path) as connection:
-            wire.send(connection, {"identity": identity(), **more})
-            return wire.receive(connection)[0]
+        with protocol.connect(path) as connection:
+            protocol.send(connection, {"identity": identity(), **more})
+            return protocol.receive(connection)[0]
     except (FileNotFoundError, ConnectionRefusedError):
         return None
-    except (wire.WireError, OSError) as error:
+    except (protocol.WireError, OSError) as error:
         raise EngineError(f"there is a server that doesn't answer: {error or type(error).__name__}") from error
 
 
@@ -85,8 +85,8 @@ def _stop(path: str, console: Console) -> bool:
     """Tell a server to end, and wait until it has."""
     told = _status(path, stop=True)
     if told is None:
-        with suppress(OSError, wire.WireError):
-            wire.require_private(str(Path(path).parent), kind=0o040000)
+        with suppress(OSError, protocol.WireError):
+            protocol.require_private(str(Path(path).parent), kind=0o040000)
             Path(path).unlink()  # left by a server that was killed
         return False
     if told["running"]:

@@ -1,13 +1,50 @@
-"""The command line of lines that were set aside. Shell: the terminal."""
+"""The command line of what may be wrong with rows: checks, drift, quarantine. Shell: the terminal."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
-from sqlrun.cli.options import ENV, PROFILE, SELECT, report_errors, utc_now
+from sqlrun.cli.options import ENV, PROFILE, SELECT, report_errors, selection, utc_now
+
+
+@click.command()
+@selection
+@click.option("--tick", type=click.IntRange(1), help="Check this published tick instead of the newest.")
+@click.option("--fail-fast", is_flag=True, help="Stop after the first table with a critical failure or an error.")
+@click.option("--suggest", metavar="MODEL", help="Print a suite for MODEL that its table passes, to begin with.")
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+@click.pass_obj
+@report_errors
+def check(
+    root: Path,
+    select: tuple[str, ...],
+    exclude: tuple[str, ...],
+    profile: str | None,
+    env: str | None,
+    **options: Any,
+) -> None:
+    """Evaluate all checks, of contracts and of expectations/, over whole published tables, without a JVM."""
+    from sqlrun.commands.check import check_command
+
+    sys.exit(check_command(root, select, exclude, profile, env, options))
+
+
+@click.command()
+@PROFILE
+@click.option("--write", is_flag=True, help="Edit `_sources.yml` as each source's on_schema_change says.")
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+@click.pass_obj
+@report_errors
+def drift(root: Path, profile: str | None, write: bool, as_json: bool) -> None:
+    """Show how the lines that have landed differ from what their sources declare."""
+    from sqlrun.commands.drift import drift_command
+
+    sys.exit(drift_command(root, profile, write, as_json))
+
 
 REASON = click.option("--reason", default="", metavar="TEXT", help="Those with this reason alone, as `list` says it.")
 
@@ -113,4 +150,4 @@ def replay_command(
     sys.exit(replay_lines(root, model, profile, env, Choice(ids, reason, every), utc_now()))
 
 
-COMMANDS = (quarantine,)
+COMMANDS = (check, drift, quarantine)

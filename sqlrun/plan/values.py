@@ -1,0 +1,134 @@
+"""What a tick is planned over and what it will do, as values: the compiled project, its tables, the tick. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from sqlrun.engine_api import StoredColumn, TableSpec
+from sqlrun.incremental.compile import Compiled
+from sqlrun.incremental.landing import query as landing_query
+from sqlrun.incremental.landing.query import Rule
+from sqlrun.incremental.stages import Stage
+from sqlrun.plan import fingerprint
+from sqlrun.project import Expectation, Project, Seed, Suite
+from sqlrun.publish.table_state import Published, TableState
+
+PUBLIC_ROWS = f"{landing_query.REASON} is null"
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """Everything that is known before an engine starts: the project, compiled, and what each table is called."""
+
+    project: Project
+    models: tuple[Compiled, ...]  # in graph order, views included
+    rules: Mapping[str, tuple[Rule, ...]]
+    suites: Mapping[str, Suite]
+    prints: Mapping[str, str]
+
+    def model(self, name: str) -> Compiled:
+        """Find a model by name."""
+        return next(m for m in self.models if m.name == name)
+
+    def rules_print(self, model: Compiled) -> str:
+        """Hash the rules by which a landing model's lines are judged."""
+        return fingerprint.of_rules(model, self.rules.get(model.name, ()))
+
+    @property
+    def tables(self) -> tuple[Compiled, ...]:
+        """List the models that are kept as tables."""
+        return tuple(m for m in self.models if not m.is_view)
+
+    @property
+    def views(self) -> tuple[str, ...]:
+        """Name the models that are written into their readers."""
+        return tuple(m.name for m in self.models if m.is_view)
+
+    def stage(self, name: str) -> Stage | None:
+        """Find a table's stage by name, hidden ones included; None for a seed."""
+        return next((s for m in self.models for s in m.stages if s.name == name), None)
+
+    def has(self, table: str) -> bool:
+        """Tell whether a table is one of the project's, hidden ones included."""
+        return self.stage(table) is not None or self.seed(table) is not None
+
+    def seed(self, name: str) -> Seed | None:
+        """Find a seed by name."""
+        return next((s for s in self.project.seeds if s.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class TablePlan:
+    """One table in this tick: where it lies, what readers see of it, what it holds now (None: it is to be built).
+
+    `path` is relative to the warehouse; `where` parts the public rows of a landing table from quarantined ones.
+    A shared table is production's: a tick of an environment reads it and leaves it alone.
+    """
+
+    spec: TableSpec
+    path: str
+    public: tuple[StoredColumn, ...]
+    state: TableState | None
+    where: str = ""
+    shared: bool = False
+
+    @property
+    def lands(self) -> bool:
+        """Tell whether it is a landing table, selected or only read."""
+        return bool(self.where)
+
+
+@dataclass(frozen=True, slots=True)
+class Promotion:
+    """Tables of a model that production takes over from an environment. None: it can't, and `why`."""
+
+    env: str
+    tick: int
+    states: Mapping[str, TableState] | None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TickPlan:
+    """What a tick will do: seeds and stages in graph order, with their tables.
+
+    `published` is what readers see before it. `promoted` are the models and seeds that production takes over from an
+    environment, `notes` say of others why they are built anew although a table of their meaning is there.
+    """
+
+    number: int
+    as_of: datetime
+    seeds: tuple[str, ...]
+    models: tuple[Compiled, ...]
+    tables: Mapping[str, TablePlan]  # of everything that is selected, read or shared
+    published: Published | None
+    env: str = ""
+    refresh: bool = False
+    promoted: Mapping[str, Promotion] = field(default_factory=dict)
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+    def app_id(self, project: str, path: str) -> str:
+        """Name the writer of a table for Delta's transaction ids; each environment counts its ticks by itself."""
+        return f"{project}@{self.env}.{path}" if self.env else f"{project}.{path}"
+
+
+def reason_of(expectation: Expectation) -> str:
+    """Say why a row is set aside that breaks an expectation."""
+    column = expectation.kwargs.get("column") if isinstance(expectation.kwargs, dict) else None
+    subject = f"{column}: " if column else ""
+    return f"{subject}{expectation.description or expectation.type}"
+
+
+def stored_columns(stage: Stage) -> tuple[StoredColumn, ...]:
+    """List all columns of a stage's table, hidden ones included."""
+    return landing_query.columns_of(stage) if stage.method == "land" else stage.columns
+
+
+def state_after(
+    plan: TablePlan, version: int, as_of: datetime, inputs: Mapping[str, tuple[str, int]], content: str = ""
+) -> TableState:
+    """Describe a table after the tick."""
+    columns = tuple((c.name, c.type) for c in plan.public)
+    return TableState(plan.path, version, as_of, dict(inputs), content, columns, plan.where)

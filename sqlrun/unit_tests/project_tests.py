@@ -1,0 +1,113 @@
+"""A project's unit tests: list them, run them, print their results. Shell: the terminal, target/, DuckDB."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlrun.parse.parse import Query
+from sqlrun.pipeline import Prepared
+from sqlrun.project import UnitTest
+from sqlrun.report.console import Console
+from sqlrun.runtime.disk_cache import Cache
+from sqlrun.unit_tests import choosing
+from sqlrun.unit_tests.output import column_origin, shown
+from sqlrun.unit_tests.output.column_origin import Facts
+from sqlrun.unit_tests.run import last_run
+from sqlrun.unit_tests.run.results import TestResult
+
+if TYPE_CHECKING:
+    from sqlrun.test_definitions.queries import Queries
+
+
+def tests_of(prepared: Prepared) -> tuple[UnitTest, ...]:
+    """List all unit tests: those of macros, then those of models in the order of the graph."""
+    return choosing.of_models(prepared.project, prepared.graph.order, [model.name for model in prepared.project.models])
+
+
+def by_name(prepared: Prepared) -> dict[str, Query]:
+    """Give the project's queries by name."""
+    return {query.name: query for query in prepared.queries}
+
+
+def known_of(prepared: Prepared) -> Callable[[str], Facts]:
+    """Give what tells of a model that failed."""
+    return column_origin.tested(prepared.project, prepared.graph, prepared.queries)
+
+
+def passed(results: Iterable[TestResult]) -> bool:
+    """Tell whether all passed; a test that is an error didn't."""
+    return all(result.status == "pass" for result in results)
+
+
+def results_of(
+    prepared: Prepared, tests: Iterable[UnitTest], cache: Cache | None = None, engine: str = "duckdb"
+) -> Generator[TestResult, None, None]:
+    """Run tests, one by one as they are asked for; many of them in two processes, unless a JVM computes."""
+    from sqlrun.test_definitions.queries import Queries
+    from sqlrun.unit_tests.run.parallel import shared
+
+    own = Queries(prepared.project, by_name(prepared))
+
+    def run(some: Iterable[UnitTest]) -> Generator[TestResult, None, None]:
+        return run_queries(prepared, ((test, own.of(test)[test.model]) for test in some), own, cache, engine)
+
+    return shared(list(tests), run, cache) if engine == "duckdb" else run(tests)
+
+
+def run_queries(
+    prepared: Prepared,
+    tests: Iterable[tuple[UnitTest, Query]],
+    own: Queries | None = None,
+    cache: Cache | None = None,
+    engine: str = "duckdb",
+) -> Generator[TestResult, None, None]:
+    """Run tests, each with the query that it looks at; `own` has made those queries, where it did."""
+    from sqlrun.unit_tests.run.run import run
+
+    models = prepared.workspace.models
+    return run(prepared.project, by_name(prepared), tests, models=models, own=own, engine=engine, cache=cache)
+
+
+def run_tests(
+    root: Path,
+    prepared: Prepared,
+    tests: Sequence[UnitTest],
+    console: Console,
+    options: Mapping[str, Any],
+    cache: Cache | None = None,
+) -> list[TestResult]:
+    """Run tests, print what they say and note it for `--failed`; give the results of those that ran.
+
+    What `cache` learns is saved.
+    """
+    results: list[TestResult] = []
+    try:
+        with closing(results_of(prepared, tests, cache, options["engine"])) as running:
+            for result in running:
+                results.append(result)
+                console.lines([shown.line(result, len(results), len(tests))])
+                if options["fail_fast"] and result.status != "pass":
+                    break
+    finally:
+        # What ran before Ctrl-C is known too.
+        note(root, prepared, tests, results, console)
+        if cache is not None:
+            cache.save()
+    console.lines(shown.failures(results, known_of(prepared)))
+    if tests:
+        console.lines(shown.closing(results, len(tests)))
+    return results
+
+
+def note(
+    root: Path, prepared: Prepared, tests: Sequence[UnitTest], results: Sequence[TestResult], console: Console
+) -> None:
+    """Note the results for `--failed`; print an error where that can't be written."""
+    said = {choosing.key_of(test): result.status for test, result in zip(tests, results, strict=False)}
+    try:
+        last_run.write(root, map(choosing.key_of, tests_of(prepared)), said)
+    except OSError as error:
+        console.print(f"{last_run.FILE} can't be written, so --failed won't know of this run: {error}", "error")
