@@ -91,11 +91,11 @@ def _rendered(project: Project, contracts: Any, cache: Cache) -> list[Rendered]:
         ]
     )
     if project.macros:
-        _sure(cache.kept("macros", shared, bool, lambda: render.macros_are_right(project) or None))
+        _sure(cache.get_or_make("macros", shared, bool, lambda: render.macros_are_right(project) or None))
     found = []
     for model in project.models:
         source = [shared, model.file, model.sql, contracts[model.name], facts(model.config)]
-        text: _Text = _sure(cache.kept("rendered", source, _Text, partial(_text, one, model)))
+        text: _Text = _sure(cache.get_or_make("rendered", source, _Text, partial(_text, one, model)))
         if not names.issuperset(text.refs):
             raise _Wrong
         found.append(Rendered(model, text.sql, text.refs, text.sources, text.lines, text.config))
@@ -162,7 +162,7 @@ class _Work:
             return self._done[name]
         item, source = self.rendered[name], self._source(name)
         whole = partial(self._whole, name)
-        kept: _Kept = _sure(self._cache.kept("model", source, _Kept, whole, whole))
+        kept: _Kept = _sure(self._cache.get_or_make("model", source, _Kept, whole, whole))
         self._shown[name] = digest([source if not kept.stages else kept.shown, self._contracts[name]])
         known = {"rendered": item, "columns": kept.columns, "canonical": kept.canonical}
         query: Query = partly(Query, lambda: self._make(name)[0], known)
@@ -211,13 +211,13 @@ def calls_alike(query: Query, functions: tuple[str, ...], cache: Cache) -> bool:
     def make() -> bool | None:
         return None if spark_only.problems([query], functions) else True
 
-    return bool(cache.kept("calls", [query.canonical, functions], bool, make))
+    return bool(cache.get_or_make("calls", [query.canonical, functions], bool, make))
 
 
 def _check_types(project: Project, cache: Cache) -> None:
     listed: list[Model | Seed | Source] = [*project.models, *project.seeds, *project.sources]
     kinds = sorted({column.type for noun in listed for column in noun.columns})
-    _sure(cache.kept("types", kinds, bool, lambda: None if list(declared_types.problems(project)) else True))
+    _sure(cache.get_or_make("types", kinds, bool, lambda: None if list(declared_types.problems(project)) else True))
 
 
 def _check_suites(loaded: Loaded, rendered: list[Rendered], cache: Cache) -> None:
@@ -226,7 +226,7 @@ def _check_suites(loaded: Loaded, rendered: list[Rendered], cache: Cache) -> Non
         item = items[suite.model]
         lands, is_view = bool(item.sources), item.config.materialized == "view"
         source = [_written(suite), loaded.contracts[suite.model], lands, is_view]
-        _sure(cache.kept("checks", source, bool, partial(_fine, suite, item.model, lands, is_view)))
+        _sure(cache.get_or_make("checks", source, bool, partial(_fine, suite, item.model, lands, is_view)))
 
 
 def _fine(suite: Suite, model: Model, lands: bool, is_view: bool) -> bool | None:
@@ -245,5 +245,5 @@ def _rules(loaded: Loaded, model: Compiled, cache: Cache) -> tuple[Rule, ...]:
     name = model.name
     suites = [_written(suite) for suite in loaded.project.suites if suite.model == name]
     make = partial(plan.rules_of, loaded.project, model)
-    rules: tuple[Rule, ...] = cache.kept("rules", [suites, loaded.contracts[name]], tuple[Rule, ...], make)
+    rules: tuple[Rule, ...] = cache.get_or_make("rules", [suites, loaded.contracts[name]], tuple[Rule, ...], make)
     return rules

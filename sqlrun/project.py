@@ -15,6 +15,27 @@ Row = Mapping[str, Value]
 CRITICAL, WARNING, INFO = SEVERITIES = ("critical", "warning", "info")
 # What follows where it fails: the tick isn't published, it is told, or its rows leave at landing.
 FAIL, WARN, QUARANTINE = ON_FAIL = ("fail", "warn", "quarantine")
+# What parts a model's name from the number of a hidden table that holds one of its inner results.
+STATE = "__state_"
+
+
+def state_table(model: str, number: int) -> str:
+    """Name a hidden table of a model.
+
+    >>> state_table("orders", 2), model_of("orders__state_2"), model_of("orders")
+    ('orders__state_2', 'orders', 'orders')
+    """
+    return f"{model}{STATE}{number}"
+
+
+def is_state_table(table: str) -> bool:
+    """Return whether a table holds an inner result, which readers don't see."""
+    return STATE in table
+
+
+def model_of(table: str) -> str:
+    """Return the model that a table belongs to, be it its own or a hidden one."""
+    return table.partition(STATE)[0]
 
 
 def follows(severity: str) -> str:

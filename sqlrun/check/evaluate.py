@@ -233,7 +233,16 @@ def result_of(
     evaluator: str = "",
 ) -> CheckResult:
     """Write down a check that was counted elsewhere."""
-    found = _Evaluation(success, evaluated, unexpected, samples, message, seconds, None, evaluator)
+    found = _Evaluation(
+        success=success,
+        evaluated=evaluated,
+        unexpected=unexpected,
+        samples=samples,
+        message=message,
+        seconds=seconds,
+        raw=None,
+        evaluator=evaluator,
+    )
     return _result(model, expectation, found)
 
 

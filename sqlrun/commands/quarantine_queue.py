@@ -38,7 +38,7 @@ def queues(prepared: Prepared, ledger: Ledger, names: Iterable[str]) -> list[Que
 
     Raises: UsageError where none of the named models lands a source.
     """
-    workspace, history, around = prepared.workspace, ledger.read(), environments.around(ledger)
+    workspace, history, other_environments = prepared.workspace, ledger.read(), environments.other_environments(ledger)
     wanted = set(names)
     lands = [m for m in workspace.tables if m.source is not None and m.name in wanted]
     if not lands:
@@ -46,7 +46,7 @@ def queues(prepared: Prepared, ledger: Ledger, names: Iterable[str]) -> list[Que
     as_of = history.published.as_of if history.published else datetime.min
     every = tuple(m.name for m in workspace.tables if m.source is not None)
     plan = tick_plan(
-        workspace, ledger.warehouse, history.published, history.last_tick + 1, as_of, every, False, around
+        workspace, ledger.warehouse, history.published, history.last_tick + 1, as_of, every, False, other_environments
     )  # fmt: skip
     found = []
     for model in lands:
@@ -55,7 +55,7 @@ def queues(prepared: Prepared, ledger: Ledger, names: Iterable[str]) -> list[Que
             continue
         published = history.published.tables.get(model.name) if history.published else None
         path, columns, edited = table.path, table.public, False
-        if not delta_table.head(table.spec.path) and _is_own(published, plan.env, around.taken):
+        if not delta_table.head(table.spec.path) and _is_own(published, plan.env, other_environments.taken):
             assert published is not None
             path, edited = published.path, True
             columns = delta_table.columns_at(f"{ledger.warehouse}/{path}", published.version)

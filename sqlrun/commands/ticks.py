@@ -87,15 +87,15 @@ def plan_edits(
     cache = Cache.of(root)
     prepared = pipeline.prepare(root, cache)
     ledger = ledger_of(root, prepared, name, env)
-    history, around = ledger.read(), environments.around(ledger)
+    history, other_environments = ledger.read(), environments.other_environments(ledger)
     number, names = history.last_tick + 1, chosen(prepared, select, exclude)
     plan = tick_plan(
-        prepared.workspace, ledger.warehouse, history.published, number, now, names, refresh, around
+        prepared.workspace, ledger.warehouse, history.published, number, now, names, refresh, other_environments
     )  # fmt: skip
     rebuild_reasons = rule_changes.broken(prepared.workspace, plan, DuckDBEngine())
     if rebuild_reasons:
         plan = tick_plan(
-            prepared.workspace, ledger.warehouse, history.published, number, now, names, refresh, around,
+            prepared.workspace, ledger.warehouse, history.published, number, now, names, refresh, other_environments,
             rebuild_reasons,
         )  # fmt: skip
     published = plan.published
@@ -111,7 +111,9 @@ def plan_edits(
     if as_json:
         Console().raw(json.dumps(plan_diff.as_json(found, published, rows), indent=2))
     else:
-        Console().lines(plan_diff.messages(found, published, rows, plan_diff.compared(history.published, around)))
+        Console().lines(
+            plan_diff.messages(found, published, rows, plan_diff.compared(history.published, other_environments))
+        )
     return 0
 
 

@@ -21,8 +21,13 @@ def attach(folder: Folder, project: Project, contracts: Mapping[str, str]) -> Pr
     del contracts
     found = {suite.model: suite for suite in project.suites}
     # All that a template and its query can ask for; what contracts say is hashed.
-    around = [project.vars, project.functions, [(macro.name, macro.text) for macro in project.macros], folder.facts]
-    around.append([source.table for source in project.sources])
+    other_environments = [
+        project.vars,
+        project.functions,
+        [(macro.name, macro.text) for macro in project.macros],
+        folder.facts,
+    ]
+    other_environments.append([source.table for source in project.sources])
     for file in folder.files("expectations", ".sql"):
         check_name(folder, file, "a check")
         text, name = folder.text(file), folder.name(file)
@@ -31,7 +36,7 @@ def attach(folder: Folder, project: Project, contracts: Mapping[str, str]) -> Pr
         from sqlrun.expectations.sql_checks import SqlCheck  # it loads sqlglot, which a project without any spares
 
         make = partial(_sql_check, folder, project, file.stem, name, text)
-        check = folder.kept("sql check", [name, text, *around], SqlCheck | None, make)
+        check = folder.cached("sql check", [name, text, *other_environments], SqlCheck | None, make)
         if check is not None:
             suite = found.get(check.model) or Suite(check.model, name, ())
             found[check.model] = replace(suite, expectations=(*suite.expectations, check.expectation))

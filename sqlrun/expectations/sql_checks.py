@@ -38,7 +38,18 @@ def read(project: Project, name: str, file: str, text: str) -> SqlCheck | None:
 
     Raises: ProjectError with all that is wrong with it.
     """
-    pseudo = Model(name, file, text, "", "", (), False, (), Config(), ())
+    pseudo = Model(
+        name=name,
+        file=file,
+        sql=text,
+        contract_file="",
+        description="",
+        grain=(),
+        repeats=False,
+        columns=(),
+        config=Config(),
+        unit_tests=(),
+    )
     rendered, config = render.check(project, pseudo)
     model = _model(project, rendered)
     if not model.columns:

@@ -198,18 +198,18 @@ def _landing(query: Query, catalog: _Catalog) -> Compiled:
     reason = Reason("SR546", "the rows of new files are added as they come")
     columns = _stored(contract.columns)
     stage = Stage(
-        query.name,
-        query.name,
-        "append",
-        "land",
-        reason,
-        columns,
-        root,
-        read,
-        contract.grain,
-        (),
-        query.rendered.config.partition_by,
-        False,
+        name=query.name,
+        model=query.name,
+        strategy="append",
+        method="land",
+        reason=reason,
+        columns=columns,
+        node=root,
+        inputs=read,
+        key=contract.grain,
+        null_safe=(),
+        partition_by=query.rendered.config.partition_by,
+        moves=False,
     )
     catalog.nodes[query.name] = _scan(contract, only_grows=True)
     return Compiled(query, (stage,), catalog.sources[read[0]])
@@ -230,18 +230,18 @@ def _full(query: Query, target: Target, reason: Reason, catalog: _Catalog) -> St
     null_safe = tuple(c.name for c in target.columns if c.name in key and c.nullable)
     clock = query.tree.find(exp.CurrentTimestamp, exp.CurrentDate) is not None
     return Stage(
-        query.name,
-        query.name,
-        "full",
-        "full",
-        reason,
-        target.columns,
-        None,
-        inputs,
-        key,
-        null_safe,
-        target.partition_by,
-        clock,
+        name=query.name,
+        model=query.name,
+        strategy="full",
+        method="full",
+        reason=reason,
+        columns=target.columns,
+        node=None,
+        inputs=inputs,
+        key=key,
+        null_safe=null_safe,
+        partition_by=target.partition_by,
+        moves=clock,
     )
 
 

@@ -22,6 +22,7 @@ from sqlrun.incremental.operators.latest import Latest
 from sqlrun.incremental.operators.project import Project
 from sqlrun.incremental.operators.scan import Scan
 from sqlrun.incremental.translate.translate import inline
+from sqlrun.project import state_table
 from sqlrun.runtime.serialize import Partial
 from sqlrun.transpile.refusals import Reason, Refusal
 
@@ -90,7 +91,7 @@ def split(model: str, root: Node) -> tuple[Node, tuple[tuple[str, Node], ...]]:
         if not kept:
             replaced[id(node)] = made
             return made
-        name = f"{model}__state_{len(hidden) + 1}"
+        name = state_table(model, len(hidden) + 1)
         hidden.append((name, made))
         replaced[id(node)] = scan_of(name, made)
         return replaced[id(node)]
@@ -144,9 +145,19 @@ def own_stage(name: str, model: str, root: Node, target: Target, reason: Reason 
             strategy, why = "full", everything
         because = why if everything else reason or why
         return Stage(
-            name, model, strategy, method, because, columns or target.columns, node, inputs, key,
-            null_safe, target.partition_by, moving,
-        )  # fmt: skip
+            name=name,
+            model=model,
+            strategy=strategy,
+            method=method,
+            reason=because,
+            columns=columns or target.columns,
+            node=node,
+            inputs=inputs,
+            key=key,
+            null_safe=null_safe,
+            partition_by=target.partition_by,
+            moves=moving,
+        )
 
     # From the cheapest method to the dearest: each asks for less of the query than the one before, and costs more.
     if isinstance(below, Aggregate) and below.is_additive():

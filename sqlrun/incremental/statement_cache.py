@@ -21,16 +21,16 @@ MOST = 4096
 def prepared(stage: Stage, tick: Tick, dialect: Dialect) -> Prepared | None:
     """Do what `statements.prepare` does, for any method but `full`."""
     kind = (tick.moment.clock, tick.changed, tick.fresh, tick.whole, dialect)
-    return kept(stage, kind, lambda: prepare(stage, tick, dialect, ""))
+    return cached(stage, kind, lambda: prepare(stage, tick, dialect, ""))
 
 
 # The stage is kept as well, so that no other gets its id.
-_kept: Recent[tuple[int, Hashable], tuple[Stage, Any]] = Recent(MOST)
+_cached: Recent[tuple[int, Hashable], tuple[Stage, Any]] = Recent(MOST)
 
 
-def kept(stage: Stage, kind: Hashable, make: Callable[[], T]) -> T:
+def cached(stage: Stage, kind: Hashable, make: Callable[[], T]) -> T:
     """Give what was made of a stage before, or make it; a stage is the same only as the same object.
 
     Comparing what it holds would take longer than making most things anew.
     """
-    return cast(T, _kept.get((id(stage), kind), lambda: (stage, make()))[1])
+    return cast(T, _cached.get((id(stage), kind), lambda: (stage, make()))[1])

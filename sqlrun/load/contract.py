@@ -73,7 +73,17 @@ def contract(reader: Reader, node: Any) -> Contract:
     repeats = reader.flag(node, "repeats", False)
     at, fresh = freshness.event_time(reader, node, found, name), freshness.freshness(reader, node)
     said = of_tables(reader, node)
-    return Contract(name, reader.words(node), grain, repeats, found, config, at, fresh, said)
+    return Contract(
+        name=name,
+        description=reader.words(node),
+        grain=grain,
+        repeats=repeats,
+        columns=found,
+        config=config,
+        event_time=at,
+        freshness=fresh,
+        said=said,
+    )
 
 
 def _known_columns(
@@ -113,7 +123,18 @@ def columns(reader: Reader, node: Any, what: str, grain: tuple[str, ...] = ()) -
         nullable = reader.flag(item, "nulls", True) and "not_null" not in words
         kind = type_text(reader.text(item, "data_type", "string"))
         unit, description = reader.text(item, "unit"), reader.words(item)
-        found.append(Column(name, kind, description, place, unit, nullable, reader.texts(item, "tags"), checks))
+        found.append(
+            Column(
+                name=name,
+                type=kind,
+                description=description,
+                place=place,
+                unit=unit,
+                nullable=nullable,
+                tags=reader.texts(item, "tags"),
+                promises=checks,
+            )
+        )
     return tuple(found)
 
 
@@ -185,15 +206,15 @@ def configured(*layers: Mapping[str, Any]) -> Config:
         tags.extend(layer.get("tags", ()))
         merged.update(layer)
     return Config(
-        merged.get("materialized", "table"),
-        tuple(merged.get("partition_by", ())),
-        merged.get("at_worst", "full"),
-        tuple(dict.fromkeys(tags)),
-        merged.get("max_read_amplification"),
-        merged.get("enforced", False),
-        merged.get("anomalies", True),
-        merged.get("checks", "auto"),
-        merged.get("readable_by", "spark"),
+        materialized=merged.get("materialized", "table"),
+        partition_by=tuple(merged.get("partition_by", ())),
+        at_worst=merged.get("at_worst", "full"),
+        tags=tuple(dict.fromkeys(tags)),
+        max_read_amplification=merged.get("max_read_amplification"),
+        enforced=merged.get("enforced", False),
+        anomalies=merged.get("anomalies", True),
+        checks=merged.get("checks", "auto"),
+        readable_by=merged.get("readable_by", "spark"),
     )
 
 
@@ -215,7 +236,18 @@ def sources(reader: Reader) -> tuple[Source, ...]:
                 reader.problem("SR104", reader.place(table, "columns"), f"source {one}.{two} has no columns", NAME_ALL)
             path, description = reader.text(table, "path"), reader.words(table)
             change = reader.choice(table, "on_schema_change", SCHEMA_CHANGES, SCHEMA_CHANGES[0])
-            found.append(Source(one, two, kind, path, fields, description, at, change))
+            found.append(
+                Source(
+                    group=one,
+                    name=two,
+                    format=kind,
+                    path=path,
+                    columns=fields,
+                    description=description,
+                    place=at,
+                    on_schema_change=change,
+                )
+            )
     return tuple(found)
 
 

@@ -41,17 +41,17 @@ def exposures(reader: Reader, project: Project) -> tuple[Exposure, ...]:
         refs = _depends_on(reader, node, tables, sources)
         found.append(
             Exposure(
-                reader.text(node, "name"),
-                reader.choice(node, "type", TYPES, TYPES[0]),
-                reader.words(node),
-                reader.text(owner, "name"),
-                refs,
-                place,
-                _serve(reader, node, {name: tables[name] for name in refs}),
-                reader.text(owner, "email"),
-                reader.text(node, "label"),
-                reader.text(node, "url"),
-                reader.choice(node, "maturity", MATURITIES, "") if node.get("maturity") is not None else "",
+                name=reader.text(node, "name"),
+                type=reader.choice(node, "type", TYPES, TYPES[0]),
+                description=reader.words(node),
+                owner=reader.text(owner, "name"),
+                depends_on=refs,
+                place=place,
+                serve=_serve(reader, node, {name: tables[name] for name in refs}),
+                email=reader.text(owner, "email"),
+                label=reader.text(node, "label"),
+                url=reader.text(node, "url"),
+                maturity=reader.choice(node, "maturity", MATURITIES, "") if node.get("maturity") is not None else "",
             )
         )
     return tuple(found)

@@ -89,7 +89,7 @@ class Folder:
             reader.problem("SR104", Place(reader.file), "the file is empty", "Fill it, or delete it.")
         return None if reader.root is None else reader
 
-    def kept(self, kind: str, source: Sequence[object], hint: Any, make: Callable[[], Any]) -> Any:
+    def cached(self, kind: str, source: Sequence[object], hint: Any, make: Callable[[], Any]) -> Any:
         """Take from the cache what was made of the same source before, if nothing was wrong with it; else make it."""
         made: list[Any] = []
 
@@ -98,7 +98,7 @@ class Folder:
             made.append(make())
             return made[0] if len(self.problems) == before else None
 
-        kept = self.cache.kept(kind, source, hint, noted)
+        kept = self.cache.get_or_make(kind, source, hint, noted)
         return made[0] if made else kept
 
     def problem(self, code: str, file: Path, message: str, hint: str) -> None:

@@ -122,7 +122,7 @@ def _sources(folder: Folder) -> Iterator[Source]:
         text = folder.text(file)
         if text is not None:
             make = partial(_read, folder, file, text)
-            yield from folder.kept("sources", [folder.name(file), text], tuple[Source, ...], make)
+            yield from folder.cached("sources", [folder.name(file), text], tuple[Source, ...], make)
 
 
 def _read(folder: Folder, file: Path, text: str) -> tuple[Source, ...]:
@@ -202,7 +202,7 @@ def _written(folder: Folder, file: Path, key: str, known: Iterable[str], also: t
         tested = reader is not None and isinstance(reader.root, Mapping) and "unit_tests" in reader.root
         return _Said(made, digest(facts(made)), tested)
 
-    said: _Said = folder.kept("contract", [key, name, text], _Said, make)
+    said: _Said = folder.cached("contract", [key, name, text], _Said, make)
     folder.facts[file.stem] = said.facts
     return None if said.made is None else _Written(name, text, said.made, said.tested)
 
@@ -236,7 +236,18 @@ def _model(folder: Folder, file: Path, found: Settings, written: _Written | None
     if sql is None:  # told already; the rest of it is still looked at
         sql = one_line_end(file.read_bytes().decode("utf-8", "replace"))
     if written is None:
-        return Model(file.stem, name, sql, "", "", (), False, (), configured(*found.layers(name)), ())
+        return Model(
+            name=file.stem,
+            file=name,
+            sql=sql,
+            contract_file="",
+            description="",
+            grain=(),
+            repeats=False,
+            columns=(),
+            config=configured(*found.layers(name)),
+            unit_tests=(),
+        )
     made = written.made
     config = configured(*found.layers(name), made.config)
     known = {column.name for column in made.columns}
@@ -375,7 +386,7 @@ def _suites(folder: Folder, models: tuple[Model, ...]) -> Iterator[Suite]:
         if text is None:
             continue
         model = files[key].name
-        found = folder.kept(
+        found = folder.cached(
             "suite", [folder.name(file), text, model], Suite | None, partial(_suite, folder, file, text, model)
         )
         if found is not None:

@@ -16,6 +16,7 @@ from sqlrun.engines.delta import table as delta_table
 from sqlrun.errors import EngineError
 from sqlrun.maintain import row_hash
 from sqlrun.maintain.tick_context import TickContext
+from sqlrun.project import model_of
 from sqlrun.publish.reader import query
 from sqlrun.publish.table_state import Published, TableState
 
@@ -124,7 +125,7 @@ class Found:
 def compare(warehouse: str, published: Published, names: tuple[str, ...]) -> Iterator[Found]:
     """Add up the rows of the named models' tables, hidden ones included, as a published tick has them."""
     for name, state in sorted(published.tables.items()):
-        if state.checksum and name.partition("__state_")[0] in names:
+        if state.checksum and model_of(name) in names:
             yield _found(warehouse, name, state)
 
 

@@ -78,7 +78,16 @@ def _stage(context: TickContext, model: Compiled, stage: Stage) -> StageReceipt:
     note = "\n".join(text for text in (note, turn.note if wrote else "") if text)
     engine = turn.engine.name if turn.engine is not context.engine else ""
     receipt = StageReceipt(
-        stage.name, strategy, reason, 0, written.version, written.receipt, changed, note, table.path, engine
+        table=stage.name,
+        strategy=strategy,
+        reason=reason,
+        rows_changed=0,
+        version=written.version,
+        receipt=written.receipt,
+        rows_in=changed,
+        note=note,
+        path=table.path,
+        engine=engine,
     )
     if not tick.fresh:
         _hold(model, receipt)

@@ -18,6 +18,7 @@ from sqlrun.errors import UsageError
 from sqlrun.land import quarantine_log
 from sqlrun.operations import checkpoint_check
 from sqlrun.plan.values import TickPlan
+from sqlrun.project import model_of
 from sqlrun.publish import environments, warehouse_format
 from sqlrun.publish.ledger import Ledger
 from sqlrun.runtime import atomic_files, text_table
@@ -80,7 +81,7 @@ def free_number(ledger: Ledger, plan: TickPlan) -> int:
 
 def advice(name: str, *, lands: bool) -> str:
     """Say what to do where something of a table was published and is torn."""
-    owner = name.partition("__state_")[0]
+    owner = model_of(name)
     again = f"`sqlrun build --full-refresh --select {owner}+`"
     if lands:
         return f"It was published. Put the file back from a backup; or land all files again: {again}"

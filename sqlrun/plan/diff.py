@@ -174,9 +174,12 @@ def _columns(before: TableState, after: TablePlan) -> tuple[str, ...]:
     return tuple(said)
 
 
-def compared(published: Published | None, around: OtherEnvironments) -> str:
+def compared(published: Published | None, other_environments: OtherEnvironments) -> str:
     """Name the ticks that the edits are compared with; those of an environment and of production."""
-    ticks = [(around.env and f"{around.env}'s ", published), ("production's ", around.production)]
+    ticks = [
+        (other_environments.env and f"{other_environments.env}'s ", published),
+        ("production's ", other_environments.production),
+    ]
     named = [f"{whose}{t}" for whose, t in ticks if t]
     return " and ".join(named)
 

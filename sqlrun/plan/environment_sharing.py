@@ -12,28 +12,29 @@ from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.stages import Stage
 from sqlrun.plan import fingerprint
 from sqlrun.plan.values import Promotion, TickPlan, Workspace
+from sqlrun.project import is_state_table
 from sqlrun.publish.environment_paths import ALONE, OtherEnvironments, has_fingerprint, own, owner
 from sqlrun.publish.table_state import Published, TableState
 
 
 def place(
-    meaning: str, known: TableState | None, number: int, rebuild: bool, around: OtherEnvironments = ALONE
+    meaning: str, known: TableState | None, number: int, rebuild: bool, other_environments: OtherEnvironments = ALONE
 ) -> tuple[str, TableState | None]:
     """Choose a path: that of a table of one's own while the meaning is the same, a new one for a rebuild."""
     if known is not None and has_fingerprint(known.path, meaning) and not rebuild:
         return known.path, known
-    ending = f".{around.env}" if around.env else ""
+    ending = f".{other_environments.env}" if other_environments.env else ""
     path = f"{meaning}-{number}{ending}" if rebuild else f"{meaning}{ending}"
-    return (f"{meaning}-{number}{ending}" if path in around.taken else path), None
+    return (f"{meaning}-{number}{ending}" if path in other_environments.taken else path), None
 
 
-def shared(workspace: Workspace, around: OtherEnvironments) -> dict[str, TableState]:
+def shared(workspace: Workspace, other_environments: OtherEnvironments) -> dict[str, TableState]:
     """List the tables that an environment takes from production as they are.
 
     They have the meaning that the project gives them, and all that they were made from is shared, too.
     """
     found: dict[str, TableState] = {}
-    known = around.production.tables if around.production else {}
+    known = other_environments.production.tables if other_environments.production else {}
     for seed in workspace.project.seeds:
         state = known.get(seed.name)
         if state is not None and has_fingerprint(state.path, f"{seed.name}/{workspace.prints[seed.name]}"):
@@ -76,16 +77,19 @@ def reads(stage: Stage) -> tuple[str, ...]:
 
 
 def seen(
-    workspace: Workspace, published: Published | None, around: OtherEnvironments, taken: Mapping[str, TableState]
+    workspace: Workspace,
+    published: Published | None,
+    other_environments: OtherEnvironments,
+    taken: Mapping[str, TableState],
 ) -> Published | None:
     """Give what the readers of an environment see before its tick, brought up to what production publishes now.
 
     A model of which the environment has no table of its own is production's, in whatever meaning that has it.
     """
-    production = around.production
-    if production is None or not around.env:
+    production = other_environments.production
+    if production is None or not other_environments.env:
         return published
-    mine = own(published, around)
+    mine = own(published, other_environments)
     before = published.tables if published else {}
     tables = {**before, **production.tables}
     for names in _groups(workspace):
@@ -107,32 +111,34 @@ def promotion(
     model: Compiled,
     there: Mapping[str, tuple[str, TableState | None]],
     as_of: datetime,
-    around: OtherEnvironments,
+    other_environments: OtherEnvironments,
 ) -> Promotion | None:
     """Find a model's tables in an environment, to go on from instead of building them. None: there are none.
 
     `there` are the tables that it would read from now on: their paths, and their states before the tick.
     """
     refused = None
-    for env, tick in around.offers():
+    for env, tick in other_environments.offers():
         states = _states(workspace, model, tick.tables)
         if states is None or any(owner(state.path) != env for state in states.values()):
             continue
         known = {**there, **{name: (state.path, state) for name, state in states.items()}}
-        why = next(filter(None, (_unfit(s, states[s.name], known, as_of, around) for s in model.stages)), "")
+        why = next(
+            filter(None, (_unfit(s, states[s.name], known, as_of, other_environments) for s in model.stages)), ""
+        )
         if not why:
             return Promotion(env, tick.tick, states)
         refused = refused or Promotion(env, tick.tick, None, why)
     return refused
 
 
-def promoted_seed(name: str, meaning: str, as_of: datetime, around: OtherEnvironments) -> Promotion | None:
+def promoted_seed(name: str, meaning: str, as_of: datetime, other_environments: OtherEnvironments) -> Promotion | None:
     """Find a seed's table in an environment; rows that differ are written as they always are."""
-    for env, tick in around.offers():
+    for env, tick in other_environments.offers():
         state = tick.tables.get(name)
         if state is None or not has_fingerprint(state.path, meaning) or owner(state.path) != env:
             continue
-        if state.as_of <= as_of and around.is_ancestor(state.path, state.version, state.version):
+        if state.as_of <= as_of and other_environments.is_ancestor(state.path, state.version, state.version):
             return Promotion(env, tick.tick, {name: state})
     return None
 
@@ -142,44 +148,50 @@ def _unfit(
     state: TableState,
     there: Mapping[str, tuple[str, TableState | None]],
     as_of: datetime,
-    around: OtherEnvironments,
+    other_environments: OtherEnvironments,
 ) -> str:
     """Say why a tick can't go on from a table; nothing where it can."""
     if state.as_of > as_of:
         return f"its table there is of {state.as_of:%Y-%m-%d %H:%M}, later than this tick"
-    if not around.is_ancestor(state.path, state.version, state.version):
+    if not other_environments.is_ancestor(state.path, state.version, state.version):
         return "its table there is gone"
     for name, (path, version) in state.inputs.items():
         place, known = there.get(name, ("", None))
         if place != path or known is None:
             return f"it was made there from another table of {name}"
-        if not around.is_ancestor(path, version, known.version):
+        if not other_environments.is_ancestor(path, version, known.version):
             return f"{name} has gone back to before what it read there"
     return "" if set(state.inputs) >= set(reads(stage)) else "it was made there from other tables"
 
 
-def is_lost(stage: Stage, known: TableState | None, taken: Mapping[str, TableState], around: OtherEnvironments) -> str:
+def is_lost(
+    stage: Stage, known: TableState | None, taken: Mapping[str, TableState], other_environments: OtherEnvironments
+) -> str:
     """Name a shared table which has gone back to before what a table of one's own has read of it."""
     if known is None:
         return ""
     for name in stage.inputs:
         path, version = known.inputs.get(name, ("", 0))
         state = taken.get(name)
-        if state is not None and state.path == path and not around.is_ancestor(path, version, state.version):
+        if (
+            state is not None
+            and state.path == path
+            and not other_environments.is_ancestor(path, version, state.version)
+        ):
             return name
     return ""
 
 
 def counted(tables: Iterable[str], mine: Collection[str]) -> tuple[int, int]:
     """Count tables of one's own and shared ones, hidden ones left out."""
-    shown = [name for name in tables if "__state_" not in name]
+    shown = [name for name in tables if not is_state_table(name)]
     return sum(name in mine for name in shown), sum(name not in mine for name in shown)
 
 
 def messages(plan: TickPlan) -> Iterator[str]:
     """Say which tables a tick shares, takes over, or builds anew although they are elsewhere."""
     if plan.env:
-        shared = sum(table.shared for name, table in plan.tables.items() if "__state_" not in name)
+        shared = sum(table.shared for name, table in plan.tables.items() if not is_state_table(name))
         yield f"Environment {plan.env}: {shared} {'table' if shared == 1 else 'tables'} shared with production"
     for name, offered in plan.promoted.items():
         yield f"{name}: promoted from {offered.env}, tick {offered.tick}"

@@ -24,7 +24,7 @@ from sqlrun.plan.values import (
     reason_of,
     stored_columns,
 )
-from sqlrun.project import Project, Seed
+from sqlrun.project import Project, Seed, model_of
 from sqlrun.publish import environment_paths
 from sqlrun.publish.environment_paths import ALONE, OtherEnvironments, fingerprint_of
 from sqlrun.publish.table_state import Published, TableState
@@ -68,7 +68,7 @@ def tick_plan(
     as_of: datetime,
     selected: Iterable[str],
     refresh: bool,
-    around: OtherEnvironments = ALONE,
+    other_environments: OtherEnvironments = ALONE,
     rebuild_reasons: Mapping[str, str] = NOTHING,
 ) -> TickPlan:
     """Plan a tick over the selected models and seeds; a table whose input was rebuilt is rebuilt too.
@@ -76,14 +76,22 @@ def tick_plan(
     `anew` are landing models that have to land from the beginning, each with why.
     """
     chosen = set(selected)
-    shared = environment_sharing.shared(workspace, around)
-    seen = environment_sharing.seen(workspace, published, around, shared)
+    shared = environment_sharing.shared(workspace, other_environments)
+    seen = environment_sharing.seen(workspace, published, other_environments, shared)
     require_inputs(workspace, chosen, seen)
     models = tuple(m for m in workspace.tables if m.name in chosen and m.name not in shared)
     needed = {table for m in models for s in m.stages for table in s.inputs}
     seeds = tuple(s.name for s in workspace.project.seeds if s.name in chosen | needed and s.name not in shared)
     places = _Places(
-        workspace, warehouse, number, as_of, chosen, refresh, around, environment_paths.own(published, around), shared
+        workspace=workspace,
+        warehouse=warehouse,
+        number=number,
+        as_of=as_of,
+        chosen=chosen,
+        refresh=refresh,
+        other_environments=other_environments,
+        own=environment_paths.own(published, other_environments),
+        shared=shared,
     )
     places.before = published.tables if published else {}
     places.rebuild_reasons = rebuild_reasons
@@ -94,8 +102,17 @@ def tick_plan(
         places.put_model(model, needed)
     _require_unedited(models, chosen, places.tables)
     return TickPlan(
-        number, as_of, seeds, models, places.tables, seen, around.env, refresh, places.promoted, places.notes
-    )  # fmt: skip
+        number=number,
+        as_of=as_of,
+        seeds=seeds,
+        models=models,
+        tables=places.tables,
+        published=seen,
+        env=other_environments.env,
+        refresh=refresh,
+        promoted=places.promoted,
+        notes=places.notes,
+    )
 
 
 @dataclass(slots=True)
@@ -108,7 +125,7 @@ class _Places:
     as_of: datetime
     chosen: set[str]
     refresh: bool
-    around: OtherEnvironments
+    other_environments: OtherEnvironments
     own: Mapping[str, TableState]
     shared: Mapping[str, TableState]
     tables: dict[str, TablePlan] = field(default_factory=dict)
@@ -125,9 +142,9 @@ class _Places:
         if name in self.shared:
             path = self.shared[name].path
         else:
-            path, state = environment_sharing.place(meaning, known, self.number, again, self.around)
+            path, state = environment_sharing.place(meaning, known, self.number, again, self.other_environments)
         if state is None and not again:
-            offered = environment_sharing.promoted_seed(name, meaning, self.as_of, self.around)
+            offered = environment_sharing.promoted_seed(name, meaning, self.as_of, self.other_environments)
             if offered is not None and offered.states is not None:
                 self.promoted[name], state = offered, offered.states[name]
                 path = state.path
@@ -153,7 +170,9 @@ class _Places:
                 # A hidden table has a folder of its own: what lies inside another table's folder is lost to a
                 # VACUUM of that one.
                 home = f"{stage.name}/{self.workspace.prints[stage.model]}"
-                place = environment_sharing.place(home, self.own.get(stage.name), self.number, again, self.around)
+                place = environment_sharing.place(
+                    home, self.own.get(stage.name), self.number, again, self.other_environments
+                )
                 self._put(model, stage, *place)
 
     def _put(self, model: Compiled, stage: Stage, path: str, state: TableState | None) -> None:
@@ -170,7 +189,7 @@ class _Places:
         if all(state is not None and fingerprint_of(state.path) == meaning for state in own):
             return {}
         there = {name: (table.path, table.state) for name, table in self.tables.items()}
-        offered = environment_sharing.promotion(self.workspace, model, there, self.as_of, self.around)
+        offered = environment_sharing.promotion(self.workspace, model, there, self.as_of, self.other_environments)
         if offered is not None and offered.states is None:
             self.notes[model.name] = f"not promoted from {offered.env}: {offered.why}"
         if offered is None or offered.states is None:
@@ -186,7 +205,7 @@ class _Places:
         for table in (name for name in stage.inputs if name in self.tables and name in known.inputs):
             if known.inputs[table][0] != self.tables[table].path or self.tables[table].state is None:
                 return True
-        lost = environment_sharing.is_lost(stage, known, self.shared, self.around)
+        lost = environment_sharing.is_lost(stage, known, self.shared, self.other_environments)
         if lost and fingerprint_of(known.path) == self.workspace.prints[stage.model]:
             self.notes[stage.model] = f"{lost} has gone back to before what it read of it"
         return bool(lost)
@@ -209,7 +228,7 @@ def _require_unedited(models: Iterable[Compiled], chosen: set[str], tables: Mapp
     """Refuse a selection that leaves out an edited model which it reads: what was built says something else."""
     for model in models:
         for name in sorted({table for stage in model.stages for table in stage.inputs} & tables.keys()):
-            owner = name.partition("__state_")[0]
+            owner = model_of(name)
             if owner not in {model.name, *chosen} and tables[name].state is None:
                 raise UsageError(
                     f"{model.name} reads {owner}, which was edited since it was built, or reads what was. "

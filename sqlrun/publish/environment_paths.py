@@ -98,14 +98,16 @@ class OtherEnvironments:
 ALONE = OtherEnvironments()
 
 
-def own(published: Published | None, around: OtherEnvironments) -> dict[str, TableState]:
+def own(published: Published | None, other_environments: OtherEnvironments) -> dict[str, TableState]:
     """List the published tables that a tick may write to."""
     if published is None:
         return {}
-    if not around.env:
+    if not other_environments.env:
         return dict(published.tables)
-    taken = around.taken
-    return {n: s for n, s in published.tables.items() if owner(s.path) == around.env and s.path not in taken}
+    taken = other_environments.taken
+    return {
+        n: s for n, s in published.tables.items() if owner(s.path) == other_environments.env and s.path not in taken
+    }
 
 
 def absolute(is_ancestor: Callable[[str, int, int], bool], warehouse: str) -> Callable[[str, int, int], bool]:

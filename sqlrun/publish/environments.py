@@ -25,7 +25,7 @@ def all_of(ledger: Ledger) -> list[Ledger]:
     return [ledger.of(name) for name in (PRODUCTION, *names(ledger.warehouse))]
 
 
-def around(ledger: Ledger) -> OtherEnvironments:
+def other_environments(ledger: Ledger) -> OtherEnvironments:
     """Tell a tick's plan of the other environments; ledgers are read when they are asked for."""
     is_ancestor = environment_paths.absolute(_reaches, ledger.warehouse)
     if ledger.env:
@@ -59,7 +59,7 @@ def others(ledger: Ledger, keep: int | None = None) -> list[Published]:
 
 def mine(ledger: Ledger, newest: Published) -> dict[str, str]:
     """Map the tables of a tick that its environment alone may write to, to their paths."""
-    return {name: state.path for name, state in environment_paths.own(newest, around(ledger)).items()}
+    return {name: state.path for name, state in environment_paths.own(newest, other_environments(ledger)).items()}
 
 
 def unknown(ledger: Ledger) -> UsageError:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from sqlrun.project import is_state_table
 from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.reader import tick_of
 from sqlrun.publish.table_state import Published
 from sqlrun.transpile.writer import identifier
-
-HIDDEN = "__state_"
 
 
 def of_tick(warehouse: str, tick: int | None, env: str) -> list[str]:
@@ -33,7 +32,7 @@ def statements(published: Published, warehouse: str) -> Iterator[str]:
     select `id` from delta.`/w/orders/0a1b2c3d4e5f` version as of 7 where _reason is null
     """
     for name, state in sorted(published.tables.items()):
-        if HIDDEN not in name:
+        if not is_state_table(name):
             columns = ", ".join(identifier(column, "spark") for column, _ in state.columns)
             where = f" where {state.where}" if state.where else ""
             yield (

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from sqlrun.project import is_state_table
 from sqlrun.runtime.clock import parse_time
 
 
@@ -80,14 +81,14 @@ def from_json(text: str) -> dict[str, TableState]:
     """
     return {
         name: TableState(
-            t["path"],
-            t["version"],
-            parse_time(t["as_of"]),
-            {k: (v[0], v[1]) for k, v in t["inputs"].items()},
-            t["content"],
-            tuple((c[0], c[1]) for c in t.get("columns", ())),
-            t.get("where", ""),
-            t.get("checksum", ""),
+            path=t["path"],
+            version=t["version"],
+            as_of=parse_time(t["as_of"]),
+            inputs={k: (v[0], v[1]) for k, v in t["inputs"].items()},
+            content=t["content"],
+            columns=tuple((c[0], c[1]) for c in t.get("columns", ())),
+            where=t.get("where", ""),
+            checksum=t.get("checksum", ""),
         )
         for name, t in json.loads(text).items()
     }
@@ -95,4 +96,4 @@ def from_json(text: str) -> dict[str, TableState]:
 
 def own_tables(tables: Mapping[str, TableState]) -> dict[str, TableState]:
     """Leave out the hidden tables that hold models' inner results."""
-    return {name: state for name, state in tables.items() if "__state_" not in name}
+    return {name: state for name, state in tables.items() if not is_state_table(name)}

@@ -225,20 +225,42 @@ def held_back(name: str, result: TickResult, about: About) -> tuple[str, ...]:
 
 def _stopped(about: About) -> Finding:
     return Finding(
-        "stopped", "", "the build", ("The build ended before its end", ""), "", "", "",
-        message(about.problem), "", "", "", (), 0, (),
-        "Do what the message says, then run `sqlrun build` again.",
-    )  # fmt: skip
+        kind="stopped",
+        model="",
+        where="the build",
+        title=("The build ended before its end", ""),
+        rule="",
+        amount="",
+        description="",
+        said=message(about.problem),
+        severity="",
+        place="",
+        link="",
+        samples=(),
+        unshown=0,
+        held_back=(),
+        advice="Do what the message says, then run `sqlrun build` again.",
+    )
 
 
 def _broken(node: NodeResult, result: TickResult, about: About, room: int) -> Finding:
     return Finding(
-        "broken", clean(node.name), clean(node.name), ("", " could not be brought up to date"),
-        clean(node.kind or "model"), "", "",
-        message(node.message or "no message", max(LEAST, min(room, LONGEST_MESSAGE))), "", "", "", (), 0,
-        held_back(node.name, result, about),
-        "Do what the message says, then run `sqlrun build` again: what was not published is made anew.",
-    )  # fmt: skip
+        kind="broken",
+        model=clean(node.name),
+        where=clean(node.name),
+        title=("", " could not be brought up to date"),
+        rule=clean(node.kind or "model"),
+        amount="",
+        description="",
+        said=message(node.message or "no message", max(LEAST, min(room, LONGEST_MESSAGE))),
+        severity="",
+        place="",
+        link="",
+        samples=(),
+        unshown=0,
+        held_back=held_back(node.name, result, about),
+        advice="Do what the message says, then run `sqlrun build` again: what was not published is made anew.",
+    )
 
 
 def _finding(
@@ -257,11 +279,23 @@ def _finding(
     said = "" if counted_rows else message(check.message, min(room, LONGEST_MESSAGE))
     place = str(check.place)
     return Finding(
-        check.status, clean(check.model), clean(subject(check)), check.status.headline(counted_rows), clean(check.type),
-        counted_rows, description, said,
-        clean(check.severity), clean(place), _link(check.place.file), tuple(shown), len(check.samples) - len(shown),
-        below, advice, _evidence(known.get(check.check_id), room),
-    )  # fmt: skip
+        kind=check.status,
+        model=clean(check.model),
+        where=clean(subject(check)),
+        title=check.status.headline(counted_rows),
+        rule=clean(check.type),
+        amount=counted_rows,
+        description=description,
+        said=said,
+        severity=clean(check.severity),
+        place=clean(place),
+        link=_link(check.place.file),
+        samples=tuple(shown),
+        unshown=len(check.samples) - len(shown),
+        held_back=below,
+        advice=advice,
+        evidence=_evidence(known.get(check.check_id), room),
+    )
 
 
 def _evidence(found: Evidence | None, room: int) -> Evidence:

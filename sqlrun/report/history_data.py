@@ -144,11 +144,21 @@ class Books:
             ranks, shares = filled(len(drawn.columns), cells.get(row["check_id"], ()))
             found.append(
                 CheckPast(
-                    row["check_id"], row["model"], row["expectation"], tuple(row["columns"] or ()), row["severity"],
-                    {one: row[f"said_{one}"] for one in RANKED}, read(row["last"]), row["last_tick"],
-                    row["worst_tick"], row["unexpected"] or 0, row["evaluated"] or 0, tuple(ranks), tuple(shares),
+                    check_id=row["check_id"],
+                    model=row["model"],
+                    expectation=row["expectation"],
+                    columns=tuple(row["columns"] or ()),
+                    severity=row["severity"],
+                    said={one: row[f"said_{one}"] for one in RANKED},
+                    last=read(row["last"]),
+                    last_tick=row["last_tick"],
+                    worst_tick=row["worst_tick"],
+                    unexpected=row["unexpected"] or 0,
+                    evaluated=row["evaluated"] or 0,
+                    ranks=tuple(ranks),
+                    shares=tuple(shares),
                 )
-            )  # fmt: skip
+            )
         return tuple(found), (rows[0]["checks"] - len(rows) if rows else 0)
 
     def _cells(self, drawn: Grid) -> dict[str, list[tuple[int, int, float | None]]]:

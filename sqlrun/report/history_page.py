@@ -264,9 +264,17 @@ def _check_row(row: CheckPast, about: Subject) -> CheckRow:
     drawn = tuple((name, path) for name, path in zip(CLASSES, strip(row.ranks), strict=True) if path)
     description = clean((about.described or {}).get(row.check_id, "").strip(), LONGEST_SAMPLE)
     return CheckRow(
-        where, rule, clean(row.severity), row.last.level.css, row.summary(), description, about.gone(row), drawn,
-        bars(row.shares), f"{where} {rule}".lower(),
-    )  # fmt: skip
+        where=where,
+        rule=rule,
+        severity=clean(row.severity),
+        css=row.last.level.css,
+        told=row.summary(),
+        description=description,
+        gone=about.gone(row),
+        strip=drawn,
+        bars=bars(row.shares),
+        search=f"{where} {rule}".lower(),
+    )
 
 
 def _groups(grid: Grid, lines: Sequence[Line], numbers: dict[int, int]) -> list[Group]:

@@ -181,15 +181,15 @@ def _model_row(node: NodeResult, published: bool, blocking: set[str]) -> ModelRo
     if node.quarantined:
         notes.insert(0, f"{counted(node.quarantined, 'line')} quarantined")
     return ModelRow(
-        clean(node.name),
-        clean(node.kind),
-        status,
-        word,
-        f"{node.rows:,}" if node.status in ("success", "no-op") else "–",
-        "–" if read is None else f"{read:,}",
-        "–" if not read or not moved else f"{read / moved:,.1f}",
-        f"{node.seconds:,.2f}",
-        clean("; ".join(notes), findings.LONGEST_SAMPLE),
+        name=clean(node.name),
+        kind=clean(node.kind),
+        status=status,
+        word=word,
+        changed=f"{node.rows:,}" if node.status in ("success", "no-op") else "–",
+        read="–" if read is None else f"{read:,}",
+        amplification="–" if not read or not moved else f"{read / moved:,.1f}",
+        seconds=f"{node.seconds:,.2f}",
+        note=clean("; ".join(notes), findings.LONGEST_SAMPLE),
     )
 
 
@@ -214,14 +214,14 @@ def _check_row(check: CheckResult) -> CheckRow:
     place, seconds = clean(str(check.place)), f"{check.seconds:,.2f}"
     by = EVALUATORS.get(check.evaluator, "")
     return CheckRow(
-        clean(subject(check)),
-        clean(check.type),
-        clean(check.severity),
-        outcome.stored,
-        outcome.css,
-        outcome.words.tag,
-        amount,
-        seconds,
-        place,
-        by,
+        where=clean(subject(check)),
+        type=clean(check.type),
+        severity=clean(check.severity),
+        status=outcome.stored,
+        css=outcome.css,
+        word=outcome.words.tag,
+        amount=amount,
+        seconds=seconds,
+        place=place,
+        by=by,
     )

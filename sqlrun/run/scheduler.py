@@ -57,7 +57,7 @@ NOTHING = Checked(0, (), ())
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _Maintained:
     """What came of bringing a table up to date, before its checks. `message`: it failed."""
 
     kind: str
@@ -68,15 +68,24 @@ class _Kept:
 
 @dataclass(slots=True)
 class _Node:
-    """One step on its way: numbered when it begins, told when its checks and all above it are done."""
+    """One step of the tick, on its way through four states.
+
+        waiting -> maintained -> checked -> reported
+           |                                   ^
+           +------- skipped: a step above failed
+
+    `maintained` and `checked` are futures, None until their work begins. A step begins once all above it are
+    maintained, so the checks of one run beside the maintenance of those below. It is reported last, in graph order:
+    once its checks are done and all above it are reported. Only the thread of the tick moves a step on.
+    """
 
     model: Compiled
     kind: str
     above: set[str]
     index: int = 0
-    kept: Future[_Kept] | None = None
+    maintained: Future[_Maintained] | None = None
     checked: Future[tuple[NodeResult, Checked]] | None = None
-    told: bool = False
+    reported: bool = False
     # Hidden tables' checksums, begun as soon as each is kept.
     sums: dict[str, Future[None]] = field(default_factory=dict)
 
@@ -86,7 +95,7 @@ class _Node:
         return {target(one) for one in of(self.model.query.rendered.model)} - {self.model.name}
 
 
-class Nodes:
+class Steps:
     """Counts, runs, tells and collects the steps of a tick."""
 
     def __init__(self, context: TickContext, emit: Listener, threads: int) -> None:
@@ -102,7 +111,7 @@ class Nodes:
         # Great Expectations runs one at a time; a second thread fetches the next rows meanwhile.
         self._checkers = ThreadPoolExecutor(2, "sqlrun-check", _yield_to_maintenance)
 
-    def __enter__(self) -> Nodes:
+    def __enter__(self) -> Steps:
         """Use the threads."""
         return self
 
@@ -133,8 +142,8 @@ class Nodes:
         self._check_landed()
         node = _Node(model, "landing", set(), self._start(f"landing {model.name}"))
         self._nodes[model.name] = node
-        node.kept = Future()
-        node.kept.set_result(_guarded("landing", lambda: (land(self.context, model, at),)))
+        node.maintained = Future()
+        node.maintained.set_result(_guarded("landing", lambda: (land(self.context, model, at),)))
         self._settle()
 
     def _check_landed(self) -> None:
@@ -157,9 +166,9 @@ class Nodes:
             self._advance()
             begun: list[Future[Any]] = []
             for node in self._nodes.values():
-                begun += [future for future in (node.kept, node.checked) if future is not None]
+                begun += [future for future in (node.maintained, node.checked) if future is not None]
             waiting = [future for future in begun if not future.done()]
-            if not waiting and all(node.told for node in self._nodes.values()):
+            if not waiting and all(node.reported for node in self._nodes.values()):
                 return
             if waiting:
                 wait(waiting, return_when=FIRST_COMPLETED)
@@ -167,16 +176,21 @@ class Nodes:
     def begin(self) -> None:
         """Have those models maintained of which all above are, and that aren't yet."""
         for node in self._nodes.values():
-            if node.kept is None and not node.told and self._may_begin(node):
+            if node.maintained is None and not node.reported and self._may_begin(node):
                 node.index = self._start(f"{node.kind} model {node.model.name}")
-                node.kept = self._workers.submit(
+                node.maintained = self._workers.submit(
                     _guarded, node.kind, partial(maintain, self.context, node.model, partial(self._sum, node))
                 )
 
     def _advance(self) -> None:
         self.begin()
         for node in self._nodes.values():
-            if node.kept is not None and node.kept.done() and node.checked is None and self._may_be_checked(node):
+            if (
+                node.maintained is not None
+                and node.maintained.done()
+                and node.checked is None
+                and self._may_be_checked(node)
+            ):
                 self._check(node)
         self._settle()
 
@@ -184,13 +198,13 @@ class Nodes:
         """Tell whether everything above is maintained; below what is known to have failed nothing begins."""
         if node.above & self.failed:
             return False
-        above = [self._nodes[name].kept for name in node.above if name in self._nodes]
+        above = [self._nodes[name].maintained for name in node.above if name in self._nodes]
         return all(kept is not None and kept.done() and kept.result().message is None for kept in above)
 
     def _may_be_checked(self, node: _Node) -> bool:
         """Tell whether the tables that relationships lead to are kept, or never will be; none waits for this one."""
         others = [self._nodes[name] for name in node.related if name in self._nodes]
-        return all(other.told or (other.kept is not None and other.kept.done()) for other in others)
+        return all(other.reported or (other.maintained is not None and other.maintained.done()) for other in others)
 
     def _sum(self, node: _Node, table: str) -> None:
         """Start adding up a hidden table; its model's checks, which wait for it, come later in the same queue."""
@@ -198,8 +212,8 @@ class Nodes:
 
     def _check(self, node: _Node) -> None:
         """Start the checks of a step that is done; one that failed has nothing to check."""
-        assert node.kept is not None
-        kept = node.kept.result()
+        assert node.maintained is not None
+        kept = node.maintained.result()
         if kept.message is None:
             node.checked = self._checkers.submit(_checked, self.context, node.model, kept, node.sums)
         else:
@@ -212,14 +226,14 @@ class Nodes:
         while moved:
             moved = False
             for node in self._nodes.values():
-                if node.told or any(not self._nodes[name].told for name in node.above if name in self._nodes):
+                if node.reported or any(not self._nodes[name].reported for name in node.above if name in self._nodes):
                     continue
                 skipped = bool(node.above & self.failed)
-                if skipped and node.kept is None:
+                if skipped and node.maintained is None:
                     node.index = self._count()
                 elif node.checked is None or not node.checked.done():
                     continue
-                node.told = moved = True
+                node.reported = moved = True
                 result, said = _skipped(node) if skipped or node.checked is None else node.checked.result()
                 self._finish(replace(result, index=node.index, total=self.total), said)
 
@@ -251,14 +265,14 @@ def _yield_to_maintenance() -> None:
         os.setpriority(os.PRIO_PROCESS, thread, min(LAST, os.getpriority(os.PRIO_PROCESS, thread) + YIELD))
 
 
-def _guarded(kind: str, work: Callable[[], tuple[StageReceipt, ...]]) -> _Kept:
+def _guarded(kind: str, work: Callable[[], tuple[StageReceipt, ...]]) -> _Maintained:
     """Turn a failure of the engine into the step's result."""
     started = time.perf_counter()
     try:
         stages = work()
     except EngineError as error:
-        return _Kept(kind, time.perf_counter() - started, message=str(error))
-    return _Kept(kind, time.perf_counter() - started, stages)
+        return _Maintained(kind, time.perf_counter() - started, message=str(error))
+    return _Maintained(kind, time.perf_counter() - started, stages)
 
 
 def examined(context: TickContext, model: Compiled) -> Checked:
@@ -270,7 +284,7 @@ def examined(context: TickContext, model: Compiled) -> Checked:
 
 
 def _checked(
-    context: TickContext, model: Compiled, kept: _Kept, sums: Mapping[str, Future[None]]
+    context: TickContext, model: Compiled, kept: _Maintained, sums: Mapping[str, Future[None]]
 ) -> tuple[NodeResult, Checked]:
     """Check what a step has changed; `sums` are checksums that were begun before."""
     started = time.perf_counter()
@@ -294,14 +308,25 @@ def _drifted(context: TickContext, model: Compiled) -> str:
     return "" if model.source is None or refuses(model.source) else judged(context, model.name, model.source)
 
 
-def _result(kept: _Kept, name: str, index: int = 0, total: int = 0, rows: int = 0, reasons: Reasons = ()) -> NodeResult:
+def _result(
+    kept: _Maintained, name: str, index: int = 0, total: int = 0, rows: int = 0, reasons: Reasons = ()
+) -> NodeResult:
     if kept.message is not None:
         return NodeResult(index, total, name, kept.kind, "error", kept.seconds, message=kept.message)
     quarantined = sum(count for _, count in reasons)
     changed = rows or quarantined or any(stage.receipt.commits for stage in kept.stages)
     status: Status = "success" if changed else "no-op"
     return NodeResult(
-        index, total, name, kept.kind, status, kept.seconds, rows, quarantined, stages=kept.stages, reasons=reasons
+        index=index,
+        total=total,
+        name=name,
+        kind=kept.kind,
+        status=status,
+        seconds=kept.seconds,
+        rows=rows,
+        quarantined=quarantined,
+        stages=kept.stages,
+        reasons=reasons,
     )
 
 

@@ -180,7 +180,7 @@ class Session:
     def _now(self, step: timedelta, ledger: Ledger) -> datetime:
         """Take the clock's time, rounded down; never before the published tick (a clock may go back)."""
         now = floor(self.clock(), step)
-        found = (ledger.read().published, environments.around(ledger).production)
+        found = (ledger.read().published, environments.other_environments(ledger).production)
         newest = max((tick.as_of for tick in found if tick), default=now)
         # A `--step` that was longer before is no fault of the clock's.
         if newest > self.clock():
@@ -292,15 +292,15 @@ class Session:
         options = f" --profile {quote(self.target.name)}" if self.target.name != project.profile else ""
         options += f" --env {quote(ledger.env)}" if ledger.env else ""
         return About(
-            project.name,
-            self.target.engine,
-            self.target.name,
-            ledger.env,
-            before.tick if before else 0,
-            self.clock(),
-            options,
-            tuple(model.name for model in self.prepared.workspace.tables if model.name in self.names),
-            graph.parents,
+            project=project.name,
+            engine=self.target.engine,
+            profile=self.target.name,
+            env=ledger.env,
+            before=before.tick if before else 0,
+            at=self.clock(),
+            options=options,
+            tables=tuple(model.name for model in self.prepared.workspace.tables if model.name in self.names),
+            parents=graph.parents,
         )
 
     def _report(self, result: TickResult, about: About) -> None:

@@ -22,7 +22,7 @@ from sqlrun.publish import environments
 from sqlrun.publish.environment_paths import OtherEnvironments
 from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.table_state import Published, TableState
-from sqlrun.run.scheduler import Nodes
+from sqlrun.run.scheduler import Steps
 
 
 def no_lock_needed() -> None:
@@ -73,19 +73,19 @@ def tick(
     request.assert_lock_held()
     doctor.at_start(ledger, request.clock(), request.say)
     history = ledger.read()
-    around = environments.around(ledger)
-    for whose, newest in (("", history.published), (" of production", around.production)):
+    other_environments = environments.other_environments(ledger)
+    for whose, newest in (("", history.published), (" of production", other_environments.production)):
         if newest is not None and request.as_of < newest.as_of:
             raise UsageError(
                 f"as_of {request.as_of:%Y-%m-%d %H:%M} lies before the published tick {newest.tick}{whose} "
                 f"({newest.as_of:%Y-%m-%d %H:%M}); time only goes forward"
             )
-    plan = _plan(workspace, history.published, history.last_tick + 1, request, around)
+    plan = _plan(workspace, history.published, history.last_tick + 1, request, other_environments)
     doctor.before_tick(ledger, plan, request.clock(), request.say)
     free = max(doctor.free_number(ledger, plan), plan.number)
     rebuild_reasons = rule_changes.broken(workspace, plan, reader or engine)
     if free > plan.number or rebuild_reasons:
-        plan = _plan(workspace, history.published, free, request, around, rebuild_reasons)
+        plan = _plan(workspace, history.published, free, request, other_environments, rebuild_reasons)
     number, published = plan.number, plan.published
     for text in environment_sharing.messages(plan):
         emit(Told(text))
@@ -94,7 +94,7 @@ def tick(
     context = _progress(workspace, engine, reader, plan, states, request)
     engine_selection.prestart_spark(context)
     context.bases = recover(engine, plan, request.assert_lock_held)
-    with Nodes(context, emit, request.threads) as nodes:
+    with Steps(context, emit, request.threads) as nodes:
         for name in plan.seeds:
             nodes.load(name)
         for model in plan.models:
@@ -114,7 +114,7 @@ def tick(
     )
 
 
-def _pinned(context: TickContext, nodes: Nodes, ledger: Ledger, request: Request) -> int:
+def _pinned(context: TickContext, nodes: Steps, ledger: Ledger, request: Request) -> int:
     """Pin what a tick reads, while the first models are worked out; none of them is committed before."""
     request.assert_lock_held()
     number, read = context.plan.number, dict(context.states)
@@ -155,7 +155,7 @@ def _plan(
     published: Published | None,
     number: int,
     request: Request,
-    around: OtherEnvironments,
+    other_environments: OtherEnvironments,
     rebuild_reasons: Mapping[str, str] = NOTHING,
 ) -> TickPlan:
     return tick_plan(
@@ -166,7 +166,7 @@ def _plan(
         request.as_of,
         request.selected,
         request.refresh,
-        around,
+        other_environments,
         rebuild_reasons,
     )
 

@@ -55,7 +55,7 @@ class Cache:
         following._file, following._known = self._file, self._known
         return following
 
-    def kept(self, kind: str, source: object, hint: Any, make: Callable[[], Any], ask: Ask = nothing) -> Any:
+    def get_or_make(self, kind: str, source: object, hint: Any, make: Callable[[], Any], ask: Ask = nothing) -> Any:
         """Give what was made from `source` before, or make it; None is not kept: it says that something is wrong."""
         key = _key(kind, source)
         shape: Form = form(hint)  # type: ignore[assignment]

@@ -108,9 +108,18 @@ def _served(
     log = (lambda _: None) if options["no_access_log"] else logged
     limits = Limits(rate, max(1.0, 5 * rate))
     site = Site(
-        live, offered, reader, keys, Gatekeeper(keys.by_id), limits, Metrics(), hosts if loopback else None, log,
-        Operations(ledger, project), Proxies.of(options["trusted_proxy"]),
-    )  # fmt: skip
+        live=live,
+        offered=offered,
+        reader=reader,
+        keys=keys,
+        gatekeeper=Gatekeeper(keys.by_id),
+        limits=limits,
+        metrics=Metrics(),
+        hosts=hosts if loopback else None,
+        log=log,
+        operations=Operations(ledger, project),
+        proxies=Proxies.of(options["trusted_proxy"]),
+    )
     shown = str(live.snapshot.published) if live.snapshot else "no tick yet: it waits for the first one"
     shown_host = f"[{options['host']}]" if ":" in options["host"] else options["host"]
     listening = _listening(options["host"], options["port"])

@@ -63,7 +63,16 @@ class Reader:
         digest = f"{published.tick} {published.as_of.isoformat()} {to_json(published.tables)}"
         mark = f"{published.tick}-{hashlib.sha256(digest.encode()).hexdigest()[:12]}"
         marts = {name: _mart(self.warehouse, published, mart) for name, mart in self.offered.marts.items()}
-        found = Snapshot(published, published_at, mark, (), {}, {}, self.offered.widths, marts)
+        found = Snapshot(
+            published=published,
+            published_at=published_at,
+            mark=mark,
+            ids=(),
+            rows={},
+            columns={},
+            widths=self.offered.widths,
+            marts=marts,
+        )
         return found if self.offered.missing else self._with_dashboard(found)
 
     def _with_dashboard(self, found: Snapshot) -> Snapshot:

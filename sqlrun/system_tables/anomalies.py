@@ -178,8 +178,11 @@ def _band(kind: Kind, groups: Sequence[Sequence[float]], share: float, like: str
     values = [value for group in groups for value in group]
     middle = median(values)
     strays = DEVIATIONS * OF_MAD * median(abs(value - middle) for value in values)
-    around = max(strays, kind.chance(middle, rows))
-    low, high = middle - max(around, share * middle), middle + max(around, share / (1 - share) * middle)
+    other_environments = max(strays, kind.chance(middle, rows))
+    low, high = (
+        middle - max(other_environments, share * middle),
+        middle + max(other_environments, share / (1 - share) * middle),
+    )
     low = min(low, median(min(group) for group in groups))
     high = max(high, median(max(group) for group in groups))
     return Band(max(0.0, low), high, like)

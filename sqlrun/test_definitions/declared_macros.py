@@ -82,7 +82,18 @@ def _check(reader: Reader, item: Any, test: UnitTest, known: Known, project: Pro
         reader.problem("SR121", passage.place, f"the query never calls {test.macro}()", hint)
     if any(not one.sql for one in test.given):
         return  # what is wrong with its rows was told
-    pseudo = Model(test.model, reader.file, passage.padded(), "", "", (), False, (), Config(), ())
+    pseudo = Model(
+        name=test.model,
+        file=reader.file,
+        sql=passage.padded(),
+        contract_file="",
+        description="",
+        grain=(),
+        repeats=False,
+        columns=(),
+        config=Config(),
+        unit_tests=(),
+    )
     try:
         rendered, _ = render.check(project, pseudo, test.vars, test.macros)
         refuse_refs(rendered, test)

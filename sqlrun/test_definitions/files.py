@@ -60,7 +60,7 @@ def read(folder: Folder, project: Project, files: Iterable[Written]) -> tuple[Un
         if written.of_macros:
             source += [[[macro.name, macro.text] for macro in project.macros], project.vars]
         make = partial(_tests, folder, written, known, project)
-        tests += folder.kept("tests", source, tuple[UnitTest, ...], make)
+        tests += folder.cached("tests", source, tuple[UnitTest, ...], make)
     _unique(folder, tests, {written.file: written.text for written in files})
     return tuple(tests)
 

@@ -42,7 +42,18 @@ def checked(reader: Reader, passage: Passage, table: Table, known: Known) -> str
 
 def pseudo(passage: Passage, text: str, name: str = "rows") -> Rendered:
     """Make a text that is no model's a rendered one, so that it is read as a model is, with the same places."""
-    model = Model(name, passage.place.file, text, "", "", (), False, (), Config(), ())
+    model = Model(
+        name=name,
+        file=passage.place.file,
+        sql=text,
+        contract_file="",
+        description="",
+        grain=(),
+        repeats=False,
+        columns=(),
+        config=Config(),
+        unit_tests=(),
+    )
     return Rendered(model, text, (), (), tuple(range(1, text.count("\n") + 2)), model.config)
 
 

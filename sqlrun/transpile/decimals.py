@@ -217,13 +217,13 @@ def mean(node: exp.Expr, call: exp.Avg) -> exp.Expr:
     (kind,) = operands(call)
     parts = []
     for make in (exp.Sum, exp.Count):
-        around = node.copy()
-        at = around.find(exp.Avg)
+        other_environments = node.copy()
+        at = other_environments.find(exp.Avg)
         assert at is not None
         made = make(this=at.this.copy())
-        if at is not around:
+        if at is not other_environments:
             at.replace(made)
-        parts.append(made if at is around else around)
+        parts.append(made if at is other_environments else other_environments)
     if isinstance(node, exp.Window):
         parts[0] = window_sum(parts[0], kind)
     return average(parts[0], parts[1], kind)

@@ -111,15 +111,15 @@ def is_moment(node: exp.Expr) -> bool:
     return _kind(node) in _OF_ONE or type(node) in _OF_TWO
 
 
-def computed(node: exp.Expr, conditions: list[exp.Expr], around: OtherEnvironments) -> exp.Expr:
+def computed(node: exp.Expr, conditions: list[exp.Expr], other_environments: OtherEnvironments) -> exp.Expr:
     """Write an aggregate over the rows that meet all conditions; `around` puts each call into the node's window."""
     if type(node) in _OF_TWO:
-        return _of_two(node, conditions, around)
+        return _of_two(node, conditions, other_environments)
     value, distinct = _argument(node.expressions[0] if isinstance(node, exp.AnonymousAggFunc) else node.this)
 
     def over(name: str, *more: exp.Expr) -> exp.Expr:
         made = call(name, exp.Distinct(expressions=[value]) if distinct else value, *more)
-        return around(_where(made, [piece("arg_v is not null", v=value), *conditions]))
+        return other_environments(_where(made, [piece("arg_v is not null", v=value), *conditions]))
 
     kind = _kind(node)
     if isinstance(kind, str):
@@ -129,16 +129,16 @@ def computed(node: exp.Expr, conditions: list[exp.Expr], around: OtherEnvironmen
     return _by_size(over("count"), MOST_VALUES, small, large)
 
 
-def _of_two(node: exp.Expr, conditions: list[exp.Expr], around: OtherEnvironments) -> exp.Expr:
+def _of_two(node: exp.Expr, conditions: list[exp.Expr], other_environments: OtherEnvironments) -> exp.Expr:
     if isinstance(node.this, exp.Distinct):
         raise UnlikeSparkError("it has no such form of it")
     (y, _), (x, _) = _argument(node.this), _argument(node.expression)
     known = [piece("arg_x is not null and arg_y is not null", x=x, y=y), *conditions]
 
     def over(name: str, *arguments: exp.Expr) -> exp.Expr:
-        return around(_where(call(name, *arguments), known))
+        return other_environments(_where(call(name, *arguments), known))
 
-    count = around(_where(exp.Count(this=exp.Star()), known))
+    count = other_environments(_where(exp.Count(this=exp.Star()), known))
     pairs = over("max", piece("{'x': arg_x, 'y': arg_y}", x=x, y=y), exp.Literal.number(MOST_PAIRS))
     small = piece(_PAIRED.format(_OF_TWO[type(node)]), l=pairs)
     large = repeated(

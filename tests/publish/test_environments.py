@@ -118,7 +118,7 @@ def writes(result: TickResult) -> dict[str, int]:
 
 def planned(site: Site) -> dict[str, plan_diff.Edit]:
     names = tuple(n for n in site.prepared.graph.order if not n.startswith("source:"))
-    known, around = site.ledger.read(), environments.around(site.ledger)
+    known, other_environments = site.ledger.read(), environments.other_environments(site.ledger)
     plan = tick_plan(
         site.prepared.workspace,
         site.warehouse,
@@ -127,7 +127,7 @@ def planned(site: Site) -> dict[str, plan_diff.Edit]:
         START + FIVE,
         names,
         False,
-        around,
+        other_environments,
     )
     return {found.name: found for found in plan_diff.edits(site.prepared.workspace, plan)}
 

@@ -255,10 +255,12 @@ def _single(text: str, near: float) -> float:
         return math.copysign(math.inf, near) if abs(exact) - largest >= 2**103 else math.copysign(float(largest), near)
     first = struct.unpack("f", struct.pack("f", near))[0]
     bits = struct.unpack("i", struct.pack("f", abs(first)))[0]
-    around = [struct.unpack("f", struct.pack("i", bits + step))[0] for step in (0, 1, -1) if bits + step >= 0]
-    away = [abs(Fraction(each) - abs(exact)) if math.isfinite(each) else largest for each in around]
+    other_environments = [
+        struct.unpack("f", struct.pack("i", bits + step))[0] for step in (0, 1, -1) if bits + step >= 0
+    ]
+    away = [abs(Fraction(each) - abs(exact)) if math.isfinite(each) else largest for each in other_environments]
     # Of two that are equally near, the one whose last bit is zero.
-    ties = [each for each, far in zip(around, away, strict=True) if far == min(away)]
+    ties = [each for each, far in zip(other_environments, away, strict=True) if far == min(away)]
     best = min(ties, key=lambda each: struct.unpack("i", struct.pack("f", each))[0] % 2)
     return math.copysign(best, near)
 

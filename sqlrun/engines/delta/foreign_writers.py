@@ -15,6 +15,7 @@ from sqlrun.engines.delta import undo as delta_undo
 from sqlrun.engines.delta.foreign_commits import Foreign, Whose
 from sqlrun.engines.delta.table_check import Found, Subject
 from sqlrun.errors import EngineError, first_line
+from sqlrun.project import model_of
 
 DECIDE = ("ledger", "quarantine")
 
@@ -74,7 +75,7 @@ def adopted(found: Found) -> str:
     seen = [one for one in found.foreign if one.version <= found.subject.shown]
     if not seen:
         return ""
-    owner = found.subject.name.partition("__state_")[0]
+    owner = model_of(found.subject.name)
     return (
         f"SR742 {_changed(found.subject, seen)}. A tick has taken that in. Make the table anew: "
         f"`sqlrun build --full-refresh --select {owner}+`"

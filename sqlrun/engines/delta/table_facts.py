@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 Found = TypeVar("Found")
 # By the object's number: an open table has no hash to be a key by. What is known of each version, from its own one on.
-_kept: dict[int, tuple[ref[DeltaTable], dict[int, dict[Hashable, Any]]]] = {}
+_cached: dict[int, tuple[ref[DeltaTable], dict[int, dict[Hashable, Any]]]] = {}
 _keeping = threading.Lock()
 
 
@@ -43,9 +43,9 @@ def note(table: DeltaTable, version: int, what: Hashable, found: object) -> None
 def _known(table: DeltaTable, version: int) -> dict[Hashable, Any]:
     number, now = id(table), table.version()
     with _keeping:
-        kept = _kept.get(number)
+        kept = _cached.get(number)
         if kept is None or kept[0]() is not table:
-            kept = _kept[number] = (ref(table, lambda gone: _forget(number, gone)), {})
+            kept = _cached[number] = (ref(table, lambda gone: _forget(number, gone)), {})
         for gone in [each for each in kept[1] if each < now]:
             del kept[1][gone]
         return kept[1].setdefault(version, {})
@@ -53,6 +53,6 @@ def _known(table: DeltaTable, version: int) -> dict[Hashable, Any]:
 
 def _forget(number: int, gone: object) -> None:
     # No lock: this runs wherever the last reference goes, and maybe in a thread that holds it.
-    kept = _kept.get(number)
+    kept = _cached.get(number)
     if kept is not None and kept[0] is gone:
-        _kept.pop(number, None)
+        _cached.pop(number, None)

@@ -44,7 +44,7 @@ class Fit:
         """Tell whether DuckDB would answer a model as Spark does, and can keep it."""
         model, functions = self._models[name], self._project.functions
         source = [model.query.canonical, functions, [self._shape(n) for n in (name, *_read(model.query))]]
-        return bool(self._cache.kept("duckdb", source, bool, lambda: None if self.problems(name) else True))
+        return bool(self._cache.get_or_make("duckdb", source, bool, lambda: None if self.problems(name) else True))
 
     def problems(self, name: str, advice: str = spark_only.ADVICE) -> tuple[Problem, ...]:
         """List what of a model DuckDB can't do as Spark does (SR310), in the analyst's own file.

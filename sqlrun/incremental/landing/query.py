@@ -68,7 +68,7 @@ def query(
     """
     # All but the time of landing is the same in each tick.
     kind = ("landing", source, tuple(rules), dialect)
-    ctes = statement_cache.kept(stage, kind, lambda: _ctes(stage, source, rules, dialect))
+    ctes = statement_cache.cached(stage, kind, lambda: _ctes(stage, source, rules, dialect))
     return f"with\n{ctes}\n{_final(stage, dialect, landed_at, with_text)}"
 
 

@@ -135,7 +135,11 @@ class _Runner:
         if key not in self._made:
             made = alone(query) if test.macro else chain(self._project, seen, self._known, query.name, cut, plays=plays)
             source = digest([self._above(seen, query.name), sorted(cut.given), sorted(cut.lines), plays])
-            self._made[key] = seen, made, Statements(made, seen, self._computer.dialect, source, self._cache.kept)
+            self._made[key] = (
+                seen,
+                made,
+                Statements(made, seen, self._computer.dialect, source, self._cache.get_or_make),
+            )
         _, made, statements = self._made[key]
         return made, statements
 
