@@ -176,31 +176,36 @@ def own_stage(name: str, model: str, root: Node, target: Target, reason: Reason 
     key = target.grain or (None if copies else root.grain())
     if key == ():
         return _one_row(stage, target, root)
-    # No column that readers see finds a row again, but the columns below the select list may: they are stored, hidden.
-    if key is None and not copies and properties.is_linear(root):
-        kept = _with_hidden_key(top, below)
-        if kept is not None:
-            node, hidden, key = kept
-            why = Reason("SR544", "each changed input row changes its own rows, found by the key of its inputs")
-            unsure = tuple(c.name for c in hidden if c.nullable)
-            shown = tuple(c.name for c in target.columns if c.name in key and c.nullable)
-            made = stage("rows", "merge", why, (*target.columns, *hidden), node, key, (*shown, *unsure))
-            return replace(made, hidden=tuple(c.name for c in hidden))
-    if key is None and target.partition_by and everything is None:
-        why = Reason(
-            "SR549", "the rows have no key to be found by: the partitions that a change touches are computed again",
-            "Declare `grain:` in the contract.",
-        )  # fmt: skip
-        return stage("partitions", "partitions", why)
     if key is None:
-        why = Reason("SR525", "the rows have no key to be found by", "Declare `grain:` in the contract.")
-        return stage("full", "full", why)
+        return _without_key(stage, target, root, copies)
     null_safe = tuple(c.name for c in target.columns if c.name in key and c.nullable)
     if properties.is_linear(root):
         why = Reason("SR544", "each changed input row changes its own rows, found by the grain")
         return stage("rows", "merge", why, key=key, null_safe=null_safe)
     why = Reason("SR545", "the groups that a change touches are computed again from their inputs")
     return stage("keys", "keys", why, key=key, null_safe=null_safe)
+
+
+def _without_key(make: Callable[..., Stage], target: Target, root: Node, copies: bool) -> Stage:
+    """Keep rows that no column which readers see finds again: by hidden columns, by whole partitions, or all anew."""
+    top, below = collapse(root)
+    hidden_key = _with_hidden_key(top, below) if not copies and properties.is_linear(root) else None
+    if hidden_key is not None:
+        node, hidden, key = hidden_key
+        why = Reason("SR544", "each changed input row changes its own rows, found by the key of its inputs")
+        unsure = tuple(c.name for c in hidden if c.nullable)
+        shown = tuple(c.name for c in target.columns if c.name in key and c.nullable)
+        made = make("rows", "merge", why, (*target.columns, *hidden), node, key, (*shown, *unsure))
+        return replace(made, hidden=tuple(c.name for c in hidden))
+    if target.partition_by and properties.reads_everything(root) is None:
+        why = Reason(
+            "SR549", "the rows have no key to be found by: the partitions that a change touches are computed again",
+            "Declare `grain:` in the contract.",
+        )  # fmt: skip
+        return make("partitions", "partitions", why)
+    return make(
+        "full", "full", Reason("SR525", "the rows have no key to be found by", "Declare `grain:` in the contract.")
+    )
 
 
 def _with_hidden_key(

@@ -30,7 +30,7 @@ TIMES = (
 
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(statement_cache, "_kept", Recent(statement_cache.MOST))
+    monkeypatch.setattr(statement_cache, "_cached", Recent(statement_cache.MOST))
 
 
 @pytest.mark.parametrize("stage", STAGES, ids=[stage.name for stage in STAGES])
@@ -70,10 +70,10 @@ def test_it_is_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_the_oldest_statements_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(statement_cache, "_kept", Recent(1))
+    monkeypatch.setattr(statement_cache, "_cached", Recent(1))
     for stage in STAGES:
         statement_cache.prepared(stage, Tick(TIMES[0], frozenset(stage.inputs), False), "duckdb")
-    assert len(statement_cache._kept) == 1
+    assert len(statement_cache._cached) == 1
 
 
 def test_landing_is_written_once_but_for_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
