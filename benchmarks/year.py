@@ -20,7 +20,7 @@ from sqlrun.operations import maintenance
 from sqlrun.pipeline import Prepared, prepare
 from sqlrun.publish.ledger import Ledger
 from sqlrun.run.tick import Request, tick
-from sqlrun.runtime import lock
+from sqlrun.storage import lock
 from sqlrun.system_tables.receipts import write as write_receipts
 
 START = datetime(2026, 1, 1, tzinfo=timezone.utc)

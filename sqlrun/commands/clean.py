@@ -12,7 +12,7 @@ from sqlrun.errors import UsageError
 from sqlrun.load import load, profile
 from sqlrun.publish import warehouse_format
 from sqlrun.report.console import Console
-from sqlrun.runtime import lock
+from sqlrun.storage import lock
 
 BOOKS = "_sqlrun"
 

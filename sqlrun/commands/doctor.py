@@ -16,8 +16,9 @@ from sqlrun.publish import environments, warehouse_format
 from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.table_state import Published
 from sqlrun.report.console import Console
-from sqlrun.runtime import lock, text_table
+from sqlrun.runtime import text_table
 from sqlrun.sources import checkpoint
+from sqlrun.storage import lock
 
 
 def examine_warehouse(root: Path, name: str | None, repair: bool, clock: datetime) -> int:

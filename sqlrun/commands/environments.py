@@ -16,8 +16,8 @@ from sqlrun.publish.environment_paths import PRODUCTION
 from sqlrun.publish.ledger import Ledger
 from sqlrun.report import log_lines
 from sqlrun.report.console import Console
-from sqlrun.runtime import lock
 from sqlrun.runtime.disk_cache import Cache
+from sqlrun.storage import lock
 
 
 def list_environments(root: Path, name: str | None) -> int:

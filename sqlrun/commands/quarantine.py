@@ -20,9 +20,10 @@ from sqlrun.publish import warehouse_format
 from sqlrun.publish.ledger import Ledger
 from sqlrun.report import log_lines
 from sqlrun.report.console import Console
-from sqlrun.runtime import own_folders, text_table
+from sqlrun.runtime import text_table
 from sqlrun.runtime.disk_cache import Cache
 from sqlrun.sources import factory
+from sqlrun.storage.factory import storage_of
 
 # The longest text of a line that a table shows; --json has all of it.
 LONGEST = 120
@@ -51,7 +52,7 @@ def _queues(prepared: Prepared, ledger: Ledger, names: tuple[str, ...]) -> list[
     Raises: UsageError where nothing has landed, or production has all of it.
     """
     warehouse_format.require(ledger.warehouse, ledger.project)
-    own_folders.require_warehouse(ledger.warehouse)
+    storage_of(ledger.warehouse).require_no_links(ledger.warehouse)
     found = quarantine_queue.queues(prepared, ledger, names)
     if found:
         return found

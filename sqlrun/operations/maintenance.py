@@ -22,8 +22,8 @@ from sqlrun.publish import environments, warehouse_format
 from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.reader import nothing_published
 from sqlrun.publish.table_state import Published, TableState
-from sqlrun.runtime import lock
 from sqlrun.sources import checkpoint
+from sqlrun.storage import lock
 from sqlrun.system_tables import check_results, measures, receipts
 
 # A reader that opened a table before its tick was replaced may still be at work.

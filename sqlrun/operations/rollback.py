@@ -14,7 +14,8 @@ from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.reader import find, nothing_published, query, tick_of
 from sqlrun.report import log_lines
 from sqlrun.report.console import Console
-from sqlrun.runtime import arrow_rows, lock, text_table
+from sqlrun.runtime import arrow_rows, text_table
+from sqlrun.storage import lock
 from sqlrun.system_tables import measures, receipts
 
 

@@ -33,8 +33,9 @@ from sqlrun.report.findings import About
 from sqlrun.report.run_results_file import Artifacts
 from sqlrun.run import alert_sender
 from sqlrun.run.tick import Request, tick
-from sqlrun.runtime import lock, stopping
+from sqlrun.runtime import stopping
 from sqlrun.runtime.clock import floor, parse_time
+from sqlrun.storage import lock
 from sqlrun.system_tables import check_results, measures, receipts
 
 STOPPED = "Stopped. Nothing of this tick is published; the next build takes it back."

@@ -1,4 +1,4 @@
-"""Files, locks, processes and rows in memory: everything that knows nothing of sqlrun.
+"""Files, processes and rows in memory: everything that knows nothing of sqlrun.
 
 Modules here import the standard library, PyArrow and `sqlrun.errors` alone.
 """

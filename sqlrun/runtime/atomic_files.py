@@ -1,4 +1,7 @@
-"""Files written whole, and what must outlive a loss of power synced. Shell: files, the C library."""
+"""Files written whole, and what must outlive a loss of power synced. Shell: files, the C library.
+
+For the files of a warehouse `sqlrun.storage` calls this; others are written by it directly.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 
-def write(file: Path, text: str) -> None:
+def write(file: Path, text: str | bytes) -> None:
     """Write whole or not at all, and durably: temporary name, sync, rename, sync the folder."""
     put(file, text, synced=True)
 
 
-def put(file: Path, text: str, *, synced: bool = False) -> None:
+def put(file: Path, text: str | bytes, *, synced: bool = False) -> None:
     """Write whole or not at all: a reader never sees half of a file, nor does one stay where this fails."""
     with _written(file, text, synced=synced) as temporary:
         temporary.replace(file)
@@ -23,7 +26,7 @@ def put(file: Path, text: str, *, synced: bool = False) -> None:
         _sync(file.parent)
 
 
-def write_new(file: Path, text: str, *, synced: bool = True) -> bool:
+def write_new(file: Path, text: str | bytes, *, synced: bool = True) -> bool:
     """Write a file that isn't there yet, whole and durably; False, and nothing is written, where it is.
 
     Without `synced` it is durable when its file system is synced.
@@ -41,12 +44,12 @@ def write_new(file: Path, text: str, *, synced: bool = True) -> bool:
 
 
 @contextmanager
-def _written(file: Path, text: str, *, synced: bool) -> Iterator[Path]:
-    """Write a file's text under a temporary name of this process's own, which is gone afterwards."""
+def _written(file: Path, text: str | bytes, *, synced: bool) -> Iterator[Path]:
+    """Write what a file holds under a temporary name of this process's own, which is gone afterwards."""
     file.parent.mkdir(parents=True, exist_ok=True)
     temporary = file.with_name(f".{file.name}.{uuid.uuid4().hex}.tmp")
     try:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_bytes(text if isinstance(text, bytes) else text.encode())
         if synced:
             _sync(temporary)
         yield temporary

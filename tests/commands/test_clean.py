@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 from sqlrun.cli.main import main
 from sqlrun.errors import LockedError
-from sqlrun.runtime import lock
+from sqlrun.storage import lock
 from tests.support import broken
 
 NOW = datetime.now(timezone.utc)

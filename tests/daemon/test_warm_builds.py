@@ -18,7 +18,7 @@ import pytest
 from sqlrun.daemon import protocol
 from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.reader import tick_of
-from sqlrun.runtime.lock import hold
+from sqlrun.storage.lock import hold
 from tests.support import shops
 from tests.support.projects import ROOT, now
 

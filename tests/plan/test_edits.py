@@ -15,7 +15,7 @@ from sqlrun.operations.maintenance import look_after
 from sqlrun.operations.verify import verify
 from sqlrun.plan.diff import Edit, as_json, edits, messages
 from sqlrun.plan.plan import tick_plan
-from sqlrun.runtime.lock import hold
+from sqlrun.storage.lock import hold
 from tests.support.projects import Site, copy_project, prepared
 from tests.support.script import FIVE, START, order
 from tests.support.whole import differences

@@ -490,12 +490,12 @@ def test_the_files_are_whole_or_as_they_were(tmp_path: Path, monkeypatch: pytest
     assert report_files.write(tmp_path, failing(), ABOUT) == tmp_path / "report.html"
     before = (tmp_path / "report.html").read_text()
 
-    def full(file: Path, text: str, encoding: str) -> int:
+    def full(file: Path, data: bytes) -> int:
         file.open("w").close()
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(Path, "write_text", full)
+        patched.setattr(Path, "write_bytes", full)
         with pytest.raises(OSError, match="No space"):
             report_files.write(tmp_path, tick(), ABOUT)
 

@@ -56,8 +56,8 @@ LAYERS = (
     "__main__", "daemon", "cli", "simulate", "commands serve", "run", "unit_tests", "operations", "report",
     "explain", "__init__", "pipeline", "pipeline_cache", "project_files", "test_definitions", "check", "land",
     "maintain", "system_tables", "plan", "publish", "engines", "expectations", "incremental", "graph", "parse",
-    "render", "load", "sources", "transpile", "events", "outcome", "project", "engine_api", "source_api", "runtime",
-    "errors version",
+    "render", "load", "sources", "transpile", "events", "outcome", "project", "engine_api", "source_api", "storage",
+    "runtime", "errors version",
 )  # fmt: skip
 # The commands that start and stop the daemon, whose forks run the command line.
 UPWARDS = {("cli.servers", "daemon.control")}

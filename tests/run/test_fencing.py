@@ -17,8 +17,8 @@ from sqlrun.engines.duckdb import landing as duckdb_landing
 from sqlrun.engines.duckdb.engine import DuckDBEngine
 from sqlrun.errors import LockedError
 from sqlrun.publish.ledger import Ledger
-from sqlrun.runtime.lock import require
 from sqlrun.sources import batches
+from sqlrun.storage.lock import require
 from tests.crash.lives import BUILD, Life, Lives, build
 from tests.crash.project import World
 from tests.support.projects import Site

@@ -21,7 +21,7 @@ from sqlrun.outcome import Outcome
 from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.reader import find, query
 from sqlrun.run import scheduler
-from sqlrun.runtime import lock
+from sqlrun.storage import lock
 from tests.support.projects import Site
 from tests.support.script import FIVE, START, order, site_of_orders
 from tests.support.whole import differences

@@ -20,7 +20,7 @@ from sqlrun.engines.duckdb import merge as duckdb_merge
 from sqlrun.errors import LockedError
 from sqlrun.publish import ledger as ledger_module
 from sqlrun.publish.ledger import Ledger
-from sqlrun.runtime import lock
+from sqlrun.storage import lock
 from tests.support.projects import ROOT, Site
 from tests.support.script import FIVE, START, order, site_of_orders
 from tests.support.whole import differences
@@ -259,7 +259,7 @@ def test_two_ledgers_race_for_one_tick(site: Site, monkeypatch: pytest.MonkeyPat
 def test_the_lock_of_another_process_is_named(tmp_path: Path) -> None:
     """Its pid is in the message; when it has died, the warehouse is free."""
     script = (
-        "import sys; from datetime import datetime, timezone; from sqlrun.runtime import lock\n"
+        "import sys; from datetime import datetime, timezone; from sqlrun.storage import lock\n"
         f"with lock.hold({str(tmp_path)!r}, datetime.now(timezone.utc)) as me:\n"
         "    print(me, flush=True); sys.stdin.read()"
     )

@@ -1,0 +1,22 @@
+"""The storage that a path is of. Shell: the storages."""
+
+from __future__ import annotations
+
+import re
+
+from sqlrun.errors import UsageError
+from sqlrun.storage.local import LocalStorage
+from sqlrun.storage.storage import Storage
+
+LOCAL: Storage = LocalStorage()
+SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+
+
+def storage_of(path: str) -> Storage:
+    """Return the storage of a warehouse, or of a path in it.
+
+    Raises: UsageError for an address: a profile is refused one before (SR131).
+    """
+    if SCHEME.match(path):
+        raise UsageError(f"`{path}` is no folder: a warehouse lies in one; mount the store there")
+    return LOCAL

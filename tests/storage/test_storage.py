@@ -1,0 +1,346 @@
+"""What every storage promises. A second one is a second parameter of `place`."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from sqlrun.errors import EngineError, LockedError, UsageError
+from sqlrun.runtime import atomic_files
+from sqlrun.storage import lock
+from sqlrun.storage.factory import storage_of
+from sqlrun.storage.local import LocalStorage
+from sqlrun.storage.storage import Storage
+from tests.support.script import FIVE, START
+
+NAMES = (
+    "a b", "ä%20ö", "x=1%2F2", "quote'\"", "line\nend", "\u2028", "..a", "-rf", "*", "[a]", "%", "#?&", "né\u0301", "💧"
+)  # fmt: skip
+
+
+class FullDiskError(OSError):
+    pass
+
+
+@dataclass(frozen=True)
+class Place:
+    """A storage, a folder of a warehouse in it, and a way to have its writes fail half way."""
+
+    storage: Storage
+    root: str
+    full: mock._patch
+
+    def path(self, name: str) -> str:
+        return f"{self.root}/{name}"
+
+    def found(self) -> dict[str, bytes]:
+        """Return all files by their path."""
+        return dict(self._below(""))
+
+    def _below(self, folder: str) -> Iterator[tuple[str, bytes]]:
+        for entry in self.storage.entries(self.path(folder)):
+            name = f"{folder}{entry.name}"
+            if entry.is_folder:
+                yield from self._below(f"{name}/")
+            else:
+                yield name, self.storage.read(self.path(name))
+
+
+def _half(file: Path, data: bytes) -> None:
+    file.touch()
+    os.truncate(file, len(data) // 2)
+    raise FullDiskError(28, "No space left on device")
+
+
+@pytest.fixture(params=["local"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    assert request.param == "local"
+    return Place(storage_of(str(tmp_path)), str(tmp_path), mock.patch.object(Path, "write_bytes", _half))
+
+
+@pytest.mark.parametrize("synced", [False, True])
+def test_what_was_put_is_read(place: Place, synced: bool) -> None:
+    """In folders that were not there; what was there is replaced."""
+    for data in (b"", b"\r\n\x00\xff", b"short"):
+        place.storage.put(place.path("a/b/file"), data, synced=synced)
+        assert place.storage.read(place.path("a/b/file")) == data
+    assert place.found() == {"a/b/file": b"short"}
+
+
+@pytest.mark.parametrize("synced", [False, True])
+def test_a_write_that_fails_leaves_what_was_there_and_nothing_beside_it(place: Place, synced: bool) -> None:
+    place.storage.put(place.path("old"), b"old", synced=False)
+    for name in ("old", "new"):
+        for write in (place.storage.put, place.storage.put_if_absent):
+            with place.full, pytest.raises(FullDiskError):
+                write(place.path(name), b"new and longer", synced=synced)
+            assert place.found() == {"old": b"old"}
+
+
+def test_a_reader_never_sees_half_of_a_file(place: Place) -> None:
+    whole, seen, done = [bytes([n]) * 100_000 for n in range(8)], set[bytes](), threading.Event()
+    place.storage.put(place.path("file"), whole[0], synced=False)
+
+    def read() -> None:
+        while not done.is_set():
+            seen.add(place.storage.read(place.path("file")))
+
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(read)
+        for data in whole:
+            place.storage.put(place.path("file"), data, synced=False)
+        done.set()
+        reading.result()
+    assert seen <= set(whole)
+
+
+@pytest.mark.parametrize("synced", [False, True])
+def test_a_file_that_is_there_stays(place: Place, synced: bool) -> None:
+    assert place.storage.put_if_absent(place.path("log/1"), b"first", synced=synced)
+    assert not place.storage.put_if_absent(place.path("log/1"), b"second", synced=synced)
+    assert place.found() == {"log/1": b"first"}
+
+
+def test_of_many_who_write_one_file_one_wins(place: Place) -> None:
+    """And the file is the winner's, whole."""
+    with ThreadPoolExecutor(8) as pool:
+        for number in range(50):
+            start = threading.Barrier(8)
+
+            def write(who: int, start: threading.Barrier = start, number: int = number) -> bool:
+                start.wait()
+                return place.storage.put_if_absent(place.path(f"log/{number}"), bytes([who]) * 1000, synced=False)
+
+            told = list(pool.map(write, range(8)))
+            assert told.count(True) == 1
+            assert place.storage.read(place.path(f"log/{number}")) == bytes([told.index(True)]) * 1000
+    assert len(place.found()) == 50
+
+
+def test_a_text_is_utf_8(place: Place) -> None:
+    place.storage.put(place.path("text"), "ä\r\n\u2028".encode(), synced=False)
+    assert place.storage.text(place.path("text")) == "ä\r\n\u2028"
+    place.storage.put(place.path("text"), b"\xff", synced=False)
+    with pytest.raises(UnicodeDecodeError):
+        place.storage.text(place.path("text"))
+
+
+def test_the_ends_of_a_file(place: Place) -> None:
+    for data, ends in ((b"", (b"", b"")), (b"ab", (b"ab", b"ab")), (b"PAR1....PAR2", (b"PAR1", b"PAR2"))):
+        place.storage.put(place.path("file"), data, synced=False)
+        assert place.storage.ends(place.path("file"), 4) == ends
+
+
+@pytest.mark.parametrize("name", ["gone", "gone/too", "file/below"])
+def test_what_is_not_there(place: Place, name: str) -> None:
+    place.storage.put(place.path("file"), b"1", synced=False)
+    path = place.path(name)
+    if name != "file/below":
+        for read in (place.storage.read, place.storage.text, lambda p: place.storage.ends(p, 4)):
+            with pytest.raises(FileNotFoundError):
+                read(path)
+        place.storage.delete(path)
+        place.storage.move(path, place.path("elsewhere"))
+    assert place.storage.stamp(path) is None
+    assert not place.storage.is_there(path) and not place.storage.is_folder(path)
+    assert place.storage.names(path) == place.storage.entries(path) == []
+    place.storage.delete_folder(path)
+    place.storage.delete_empty(path)
+    assert place.found() == {"file": b"1"}
+
+
+def test_another_file_has_another_stamp(place: Place) -> None:
+    path = place.path("log/1")
+    place.storage.put(path, b"one", synced=False)
+    first = place.storage.stamp(path)
+    assert first is not None and first.size == 3 and first == place.storage.stamp(path)
+    place.storage.put(place.path("log/2"), b"two", synced=False)
+    second = place.storage.stamp(place.path("log/2"))
+    place.storage.put(path, b"longer", synced=False)
+    assert len({first, second, place.storage.stamp(path)}) == 3
+
+
+def test_a_folder_is_listed(place: Place) -> None:
+    assert place.storage.names(place.root) == place.storage.entries(place.root) == []
+    for name in ("table/a.json", "table/.a.crc", "table/part=1/b", "other"):
+        place.storage.put(place.path(name), b"12", synced=False)
+
+    assert sorted(place.storage.names(place.path("table"))) == [".a.crc", "a.json", "part=1"]
+    found = {entry.name: entry for entry in place.storage.entries(place.path("table"))}
+    assert {name: entry.is_folder for name, entry in found.items()} == {
+        ".a.crc": False,
+        "a.json": False,
+        "part=1": True,
+    }
+    assert found["a.json"].size == 2 and abs(found["a.json"].modified - time.time()) < 3600
+    assert place.storage.is_folder(place.path("table/part=1")) and place.storage.is_there(place.path("table/part=1"))
+    assert place.storage.is_there(place.path("other")) and not place.storage.is_folder(place.path("other"))
+
+
+@pytest.mark.parametrize("name", NAMES, ids=ascii)
+def test_a_name_is_any_text(place: Place, name: str) -> None:
+    path = place.path(f"{name}/{name}")
+    assert place.storage.put_if_absent(path, b"1", synced=True)
+    place.storage.put(path, name.encode(), synced=False)
+    assert place.storage.names(place.root) == place.storage.names(place.path(name)) == [name]
+    assert place.storage.text(path) == name and place.storage.stamp(path) is not None
+    place.storage.move(place.path(name), place.path(f"to/{name}"))
+    assert place.found() == {f"to/{name}/{name}": name.encode()}
+    place.storage.delete(place.path(f"to/{name}/{name}"))
+    place.storage.delete_folder(place.path(f"to/{name}"))
+    assert place.found() == {}
+
+
+def test_a_folder_is_deleted_with_all_that_is_in_it(place: Place) -> None:
+    for name in ("table/_delta_log/0", "table/a/b/c", "table2/a"):
+        place.storage.put(place.path(name), b"1", synced=False)
+    place.storage.delete_folder(place.path("table"))
+    assert place.found() == {"table2/a": b"1"} and not place.storage.is_there(place.path("table"))
+    place.storage.delete_empty(place.path("table2"))
+    assert place.found() == {"table2/a": b"1"}
+    place.storage.delete(place.path("table2/a"))
+    place.storage.delete_empty(place.path("table2"))
+    assert not place.storage.is_there(place.path("table2"))
+
+
+def test_files_and_folders_are_moved(place: Place) -> None:
+    for name in ("table/_delta_log/0", "table/a", "file"):
+        place.storage.put(place.path(name), name.encode(), synced=False)
+    place.storage.move(place.path("table"), place.path("aside/now/table"))
+    place.storage.move(place.path("file"), place.path("aside/now/file"))
+    moved = {"aside/now/table/_delta_log/0": b"table/_delta_log/0", "aside/now/table/a": b"table/a"}
+    assert place.found() == {**moved, "aside/now/file": b"file"}
+
+
+def test_a_folder_is_made_for_others_to_write_to(place: Place) -> None:
+    for _ in range(2):
+        place.storage.make_folder(place.path("table/part=1"))
+    place.storage.put(place.path("table/part=1/a"), b"1", synced=False)
+    place.storage.sync(place.root)
+    assert place.found() == {"table/part=1/a": b"1"}
+
+
+def test_one_holds_a_lock(place: Place) -> None:
+    """The other one is told by whom, and waits or goes; a shorter text leaves nothing of a longer one."""
+    told: list[str] = []
+
+    def refuse(text: str) -> None:
+        told.append(text)
+        raise LockedError("taken")
+
+    for text in ("a longer name", "short"):
+        with place.storage.hold(place.path("books/lock"), text, refuse):
+            assert place.storage.text(place.path("books/lock")) == text
+            with pytest.raises(LockedError), place.storage.hold(place.path("books/lock"), "other", refuse):
+                pass
+    assert told == ["a longer name", "short"]
+
+    free, waits = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        with place.storage.hold(place.path("books/lock"), "second", lambda _: waits.set()):
+            assert free.is_set()
+
+    with ThreadPoolExecutor(1) as pool:
+        with place.storage.hold(place.path("books/lock"), "first", refuse):
+            waiting = pool.submit(wait)
+            assert waits.wait(10)
+            free.set()
+        waiting.result(10)
+
+
+def test_a_lock_whose_file_was_deleted_is_no_longer_held(place: Place) -> None:
+    with lock.hold(place.root, START) as me:
+        lock.require(place.root, me)
+        place.storage.delete(place.path("_sqlrun/lock"))
+        with pytest.raises(LockedError, match="its lock file is gone"):
+            lock.require(place.root, me)
+        with lock.hold(place.root, START + FIVE), pytest.raises(LockedError, match="taken over by another build: pid"):
+            lock.require(place.root, me)
+
+
+def test_the_lock_of_a_process_that_died_is_free(place: Place) -> None:
+    code = (
+        "import os, sys; from sqlrun.storage.factory import storage_of\n"
+        "with storage_of(sys.argv[1]).hold(sys.argv[1], 'dead', print): os._exit(1)"
+    )
+    assert subprocess.run([sys.executable, "-c", code, place.path("lock")], check=False).returncode == 1
+    with place.storage.hold(place.path("lock"), "living", pytest.fail):
+        assert place.storage.text(place.path("lock")) == "living"
+
+
+# What only a local disk has.
+
+
+def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    """What is deleted, moved or listed is the link; a warehouse with one is refused before that."""
+    storage, inside, outside = LocalStorage(), tmp_path / "in", tmp_path / "out"
+    for folder in (inside / "_sqlrun", outside):
+        folder.mkdir(parents=True)
+        (folder / "mine").write_text("mine")
+    for name, to in (("folder", outside), ("file", outside / "mine")):
+        (inside / name).symlink_to(to)
+
+    assert {entry.name for entry in storage.entries(str(inside)) if entry.is_folder} == {"_sqlrun"}
+    with pytest.raises(UsageError, match="SR743"):
+        storage.require_no_links(str(inside))
+    with pytest.raises(OSError):
+        storage.delete_folder(str(inside / "folder"))
+    storage.delete(str(inside / "file"))
+    storage.delete_folder(str(inside))
+    assert (outside / "mine").read_text() == "mine"
+
+
+def test_what_is_synced_is_the_file_its_folder_and_no_more(tmp_path: Path) -> None:
+    """A sync of the disk itself is one call for all that was written."""
+    storage, synced = LocalStorage(), list[str]()
+    real = os.fsync
+
+    def fsync(handle: int) -> None:
+        synced.append(str(Path(f"/proc/self/fd/{handle}").readlink()))
+        real(handle)
+
+    with mock.patch("os.fsync", fsync):
+        for write in (storage.put, storage.put_if_absent):
+            write(str(tmp_path / write.__name__), b"1", synced=False)
+            assert synced == []
+            write(str(tmp_path / f"{write.__name__} synced"), b"1", synced=True)
+            assert len(synced) == 2 and synced[0].endswith(".tmp") and synced[1] == str(tmp_path)
+            synced.clear()
+        storage.sync(str(tmp_path))
+    assert synced == []
+
+
+def test_a_folder_that_nobody_may_write_to_is_told(tmp_path: Path) -> None:
+    (tmp_path / "_sqlrun").write_text("a file")
+    with (
+        pytest.raises(EngineError, match=r"the lock file .*_sqlrun/lock can't be written"),
+        lock.hold(str(tmp_path), START),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("path", ["s3://bucket/warehouse", "file:///tmp/warehouse", "gs://a", "S3a://a"])
+def test_an_address_is_no_folder(path: str) -> None:
+    with pytest.raises(UsageError, match="is no folder"):
+        storage_of(path)
+
+
+@pytest.mark.parametrize("path", ["/tmp/a:b", "/tmp/a://b", "warehouse/local", "/tmp/s3:"])
+def test_a_path_is_of_the_local_disk(path: str) -> None:
+    assert isinstance(storage_of(path), LocalStorage)
+
+
+def test_a_text_of_other_files_is_written_alike(tmp_path: Path) -> None:
+    atomic_files.put(tmp_path / "text", "ä")
+    assert LocalStorage().text(str(tmp_path / "text")) == "ä"
