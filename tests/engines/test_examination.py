@@ -52,17 +52,17 @@ def test_what_is_no_commit_is_told(text: str) -> None:
 
 
 def test_a_file_is_looked_at_again_when_it_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file, opened = tmp_path / "part.parquet", list[Path]()
+    file, opened = tmp_path / "part.parquet", list[str]()
     file.write_bytes(b"PAR1 rows PAR1")
     real = table_check._ends_of
     monkeypatch.setattr(table_check, "_ends_of", lambda path: opened.append(path) or real(path))
 
-    assert [table_check.parquet_fault(file, 14) for _ in range(3)] == ["", "", ""] and len(opened) == 1
-    assert table_check.parquet_fault(file, 15) == "has 14 bytes, its log says 15" and len(opened) == 1
+    assert [table_check.parquet_fault(str(file), 14) for _ in range(3)] == ["", "", ""] and len(opened) == 1
+    assert table_check.parquet_fault(str(file), 15) == "has 14 bytes, its log says 15" and len(opened) == 1
 
     # As many bytes, later.
     file.write_bytes(b"PAR1 rows \0\0\0\0")
     os.utime(file, ns=(0, file.stat().st_mtime_ns + 1))
-    assert table_check.parquet_fault(file, 14) == "is not whole: it does not begin and end as Parquet"
+    assert table_check.parquet_fault(str(file), 14) == "is not whole: it does not begin and end as Parquet"
     file.unlink()
-    assert table_check.parquet_fault(file, 14) == "is missing"
+    assert table_check.parquet_fault(str(file), 14) == "is missing"

@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -17,7 +16,7 @@ from sqlrun.engines.delta import deletion_vectors
 from sqlrun.engines.delta import stats as delta_stats
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.errors import EngineError
-from sqlrun.runtime import atomic_files
+from sqlrun.storage.factory import storage_of
 from sqlrun.version import __version__
 
 PRIMITIVE = re.compile(
@@ -149,11 +148,11 @@ def commit(table: Any, write: Write, change: Change) -> None:
     Raises: EngineError if another commit has taken that number.
     """
     now = time.time_ns() // 1_000_000
-    root, version = Path(write.table.path), write.base + 1
-    _put(root / "_delta_log" / f"{version:020d}.json", "\n".join(_lines(write, change, now)) + "\n", write)
+    path, version = write.table.path, write.base + 1
+    _put(delta_table.entry_path(path, version), "\n".join(_lines(write, change, now)) + "\n", write)
     interval = int(table.metadata().configuration.get("delta.checkpointInterval", "100"))
     if version % interval == 0:
-        delta_table.follow(str(root), table)
+        delta_table.follow(path, table)
         if table.version() == version:
             table.create_checkpoint()
 
@@ -196,12 +195,12 @@ def _line(kind: str, action: Mapping[str, Any]) -> str:
     return json.dumps({kind: action}, separators=(",", ":"), ensure_ascii=False)
 
 
-def _put(file: Path, text: str, write: Write) -> None:
+def _put(file: str, text: str, write: Write) -> None:
     """Write a commit's file whole, where none of its number is: of two writers one has to notice.
 
     Nothing is synced here: the tick is, before it is published.
     """
-    if not atomic_files.write_new(file, text, synced=False):
+    if not storage_of(file).put_if_absent(file, text.encode(), synced=False):
         raise EngineError(
             f"{write.table.name} got version {write.base + 1} while this tick wrote it: another writer was here",
             model=write.table.name,

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from pathlib import Path
 from typing import Any
 
 from sqlrun.engine_api import TableSpec
 from sqlrun.engines.delta import deletion_vectors
 from sqlrun.engines.delta import table as delta_table
-from sqlrun.runtime import atomic_files
+from sqlrun.storage.factory import storage_of
 from sqlrun.version import __version__
 
 # What sqlrun's writers keep to in such a table; delta-rs would name features that no column of it needs.
@@ -23,9 +22,9 @@ def create(table: TableSpec) -> None:
     """Make the empty table as version 0; nothing if it is there."""
     if delta_table.head(table.path) is not None:
         return
-    log = Path(table.path) / "_delta_log"
+    file = delta_table.entry_path(table.path, 0)
     with delta_table.explained(f"{table.name} can't be made"):
-        atomic_files.write_new(log / f"{0:020d}.json", _entry(table), synced=False)
+        storage_of(file).put_if_absent(file, _entry(table).encode(), synced=False)
 
 
 def _entry(table: TableSpec) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from sqlrun.engines.delta import table as delta_table
+from sqlrun.storage.factory import storage_of
 
 # What an entry has (Delta protocol, "Add File and Remove File"); a checkpoint has more, for its own readers.
 ADD = {
@@ -25,8 +25,8 @@ def of_files(path: str, version: int, wanted: Iterable[str]) -> dict[str, dict[s
     for number in range(version, -1, -1):
         if not left:
             break
-        checkpoint = Path(path) / "_delta_log" / f"{number:020d}.checkpoint.parquet"
-        if checkpoint.exists():
+        checkpoint = delta_table.checkpoint_path(path, number)
+        if storage_of(path).is_there(checkpoint):
             found |= _in_checkpoint(checkpoint, left)
             break
         for action in delta_table.actions(path, number):
@@ -42,11 +42,10 @@ def brought(actions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [action["add"] for action in actions if "add" in action and action["add"]["path"] not in gone]
 
 
-def _in_checkpoint(file: Path, wanted: set[str]) -> dict[str, dict[str, Any]]:
+def _in_checkpoint(file: str, wanted: set[str]) -> dict[str, dict[str, Any]]:
     import pyarrow.compute as pc
-    import pyarrow.parquet as pq
 
-    table = pq.read_table(file, columns=["add"], partitioning=None)
+    table = delta_table.columns_of(file, ["add"])
     paths = pc.struct_field(table["add"], "path")
     kept = table["add"].filter(pc.is_in(paths, value_set=_texts(wanted, paths.type)))
     return {entry["path"]: plain(entry) for entry in kept.to_pylist()}

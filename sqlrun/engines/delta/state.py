@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from sqlrun.engines.delta import log_entries
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.errors import EngineError
+from sqlrun.storage.factory import storage_of
 
 Entry = Mapping[str, Any]
 
@@ -51,20 +51,19 @@ def at(path: str, version: int) -> State:
 
     Raises: EngineError where an entry that it takes is gone.
     """
-    log = Path(path) / "_delta_log"
-    there = [n for n in range(version, -1, -1) if (log / f"{n:020d}.checkpoint.parquet").exists()]
-    state = State() if not there else _of_checkpoint(log / f"{there[0]:020d}.checkpoint.parquet")
+    storage, newest = storage_of(path), range(version, -1, -1)
+    there = [n for n in newest if storage.is_there(delta_table.checkpoint_path(path, n))]
+    state = State() if not there else _of_checkpoint(delta_table.checkpoint_path(path, there[0]))
     for number in range(there[0] + 1 if there else 0, version + 1):
         state.follow(delta_table.actions(path, number))
     return state
 
 
-def _of_checkpoint(file: Path) -> State:
+def _of_checkpoint(file: str) -> State:
     import pyarrow.compute as pc
-    import pyarrow.parquet as pq
 
     try:
-        held = pq.read_table(file, columns=["add", "metaData", "protocol"], partitioning=None)
+        held = delta_table.columns_of(file, ["add", "metaData", "protocol"])
     except (OSError, ValueError) as error:
         raise EngineError(f"{file} can't be read: {error}") from error
     adds = held["add"].filter(pc.is_valid(pc.struct_field(held["add"], "path"))).to_pylist()

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -19,6 +18,8 @@ from sqlrun.errors import EngineError, first_line
 from sqlrun.incremental import types
 from sqlrun.runtime import arrow_rows
 from sqlrun.runtime.lru import Recent
+from sqlrun.storage.factory import storage_of
+from sqlrun.storage.storage import Stamp
 from sqlrun.transpile.writer import identifier
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def keep_open(path: str, table: DeltaTable) -> None:
 
 
 # A version of a table: its path, the version, and which file of the log it is.
-Entry = tuple[str, int, int, int, int]
+Entry = tuple[str, int, Stamp]
 _kept: Recent[Entry, DeltaTable] = Recent(OPEN)
 _read: Recent[Entry, list[dict[str, Any]]] = Recent(OPEN)
 
@@ -69,10 +70,29 @@ _read: Recent[Entry, list[dict[str, Any]]] = Recent(OPEN)
 def entry_of(path: str, version: int) -> Entry | None:
     """Tell a version by its entry in the log: one that was set aside and written anew is another."""
     try:
-        found = Path(f"{path}/_delta_log/{version:020d}.json").stat()
+        found = storage_of(path).stamp(entry_path(path, version))
     except OSError:
         return None
-    return path, version, found.st_ino, found.st_mtime_ns, found.st_size
+    return None if found is None else (path, version, found)
+
+
+def entry_path(path: str, version: int) -> str:
+    """Return the path of a version's entry in the log."""
+    return f"{path}/_delta_log/{version:020d}.json"
+
+
+def checkpoint_path(path: str, version: int) -> str:
+    """Return the path of a version's checkpoint, where that is one file."""
+    return f"{path}/_delta_log/{version:020d}.checkpoint.parquet"
+
+
+def columns_of(checkpoint: str, columns: list[str]) -> pa.Table:
+    """Return some columns of a checkpoint. Raises: OSError, ValueError where it can't be read."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    data = pa.BufferReader(storage_of(checkpoint).read(checkpoint))
+    return pq.read_table(data, columns=columns, partitioning=None)
 
 
 def follow(path: str, table: DeltaTable) -> None:
@@ -115,10 +135,7 @@ def opened(path: str, version: int | None) -> DeltaTable:
 
 def head(path: str) -> int | None:
     """Tell the newest version of a table; None where there is no table. The log's names say it, none is opened."""
-    try:
-        names = [file.name for file in (Path(path) / "_delta_log").iterdir()]
-    except (FileNotFoundError, NotADirectoryError):
-        return None
+    names = storage_of(path).names(f"{path}/_delta_log")
     return max((int(found[1]) for name in names if (found := COMMIT.fullmatch(name))), default=None)
 
 
@@ -235,15 +252,14 @@ def require_head(path: str, head: int | None, table: DeltaTable | None = None) -
 def actions(path: str, version: int) -> list[dict[str, Any]]:
     """Read one commit's actions from the log; they are for reading alone, as others may be given the same ones."""
     entry = entry_of(path, version)
-    if entry is None or entry[-1] > SMALL:
+    if entry is None or entry[-1].size > SMALL:
         return _actions(path, version)
     return _read.get(entry, lambda: _actions(path, version))
 
 
 def _actions(path: str, version: int) -> list[dict[str, Any]]:
-    file = Path(path) / "_delta_log" / f"{version:020d}.json"
     try:
-        found = log_faults.actions_of(file.read_text())
+        found = log_faults.actions_of(storage_of(path).text(entry_path(path, version)))
     except FileNotFoundError as error:
         raise EngineError(f"commit {version} of {path} is gone from its log") from error
     except ValueError as error:

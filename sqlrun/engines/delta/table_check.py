@@ -7,11 +7,9 @@ looks at what is newer and at the newest one that was published; `deep` looks at
 from __future__ import annotations
 
 import json
-import os
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from urllib.parse import unquote
 
 from sqlrun.engines.delta import foreign_commits as foreign
@@ -23,10 +21,12 @@ from sqlrun.errors import EngineError
 from sqlrun.runtime import hadoop_checksums
 from sqlrun.runtime.lru import Recent
 from sqlrun.runtime.text_lines import text_lines
+from sqlrun.storage.factory import storage_of
+from sqlrun.storage.storage import Stamp
 
 NEWEST = 20
 # The first and last bytes of so many files that were looked at last.
-_ends: Recent[tuple[str, int, int, int], tuple[bytes, bytes]] = Recent(1024)
+_ends: Recent[tuple[str, Stamp], tuple[bytes, bytes]] = Recent(1024)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +81,10 @@ class Table:
     """One table under examination."""
 
     def __init__(self, warehouse: str, subject: Subject, *, deep: bool) -> None:
-        self.warehouse, self.subject, self.deep = Path(warehouse), subject, deep
-        self.folder = self.warehouse / subject.path / "_delta_log"
-        names = [file.name for file in self.folder.iterdir()] if self.folder.is_dir() else []
-        self.found = Found(log_faults.listed(names), subject)
+        self.warehouse, self.subject, self.deep = warehouse, subject, deep
+        self.storage, self.path = storage_of(warehouse), f"{warehouse}/{subject.path}"
+        self.log = f"{self.path}/_delta_log"
+        self.found = Found(log_faults.listed(self.storage.names(self.log)), subject)
 
     def examine(self) -> Found:
         """Look at commits, checkpoints, checksums and data files."""
@@ -117,7 +117,7 @@ class Table:
         return [version for version in newest if version >= shown]
 
     def _commit(self, version: int) -> None:
-        data = (self.folder / commit_name(version)).read_bytes()
+        data = self.storage.read(f"{self.log}/{commit_name(version)}")
         text = data.decode("utf-8", "replace")
         fault = log_faults.commit_fault(text, transaction=self.subject.transaction, known=self._whose.wrote)
         if not fault and version > self.subject.kept and not self._fits(commit_name(version), data):
@@ -130,12 +130,12 @@ class Table:
     @cached_property
     def _whose(self) -> Whose:
         """Tell whose commits are the table's own, as it and its checkpoint remember their stream."""
-        place = self.warehouse / "_sqlrun/checkpoints" / self.subject.path / "metadata"
+        place = f"{self.warehouse}/_sqlrun/checkpoints/{self.subject.path}/metadata"
         found = set[str]()
         with suppress(OSError, ValueError, KeyError, TypeError):
-            found.add(str(json.loads(place.read_text())["id"]))
+            found.add(str(json.loads(self.storage.text(place))["id"]))
         with suppress(OSError):
-            found.add((self.folder.parent / "_sqlrun_checkpoint").read_text().strip())
+            found.add(self.storage.text(f"{self.path}/_sqlrun_checkpoint").strip())
         return Whose(self.subject.project, frozenset(found) or None)
 
     def _look_for_others(self) -> None:
@@ -166,7 +166,7 @@ class Table:
     def _all_data(self) -> None:
         shown = self.subject.shown
         try:
-            files = delta_table.files_at(delta_table.open_table(str(self.folder.parent), shown))
+            files = delta_table.files_at(delta_table.open_table(self.path, shown))
         except EngineError as error:
             self._damaged(shown, commit_name(shown), f"can't be read: {text_lines(str(error))[0][:200]}")
             return
@@ -176,8 +176,7 @@ class Table:
                 self._damaged(shown, file["path"], fault)
 
     def _data_fault(self, path: str, size: int) -> str:
-        file = self.folder.parent / unquote(path)
-        return "" if "://" in path else parquet_fault(file, size)
+        return "" if "://" in path else parquet_fault(f"{self.path}/{unquote(path)}", size)
 
     def _torn_checkpoints(self) -> dict[int, tuple[str, ...]]:
         """Find checkpoints that are not whole, with their files; old ones are looked at by `deep` alone."""
@@ -186,7 +185,7 @@ class Table:
         torn = {}
         for version, names in log.checkpoints.items():
             if version > self.subject.kept or version == newest or self.deep:
-                files = [self.folder / name for name in names if name.endswith(".parquet")]
+                files = [f"{self.log}/{name}" for name in names if name.endswith(".parquet")]
                 if version > log.head or any(parquet_fault(file, None) for file in files):
                     torn[version] = names
         return torn
@@ -197,16 +196,16 @@ class Table:
         if not match or int(match[1]) <= self.subject.kept:
             return False
         try:
-            return not isinstance(json.loads((self.folder / name).read_text("utf-8", "replace")), dict)
+            return not isinstance(json.loads(self.storage.read(f"{self.log}/{name}").decode("utf-8", "replace")), dict)
         except ValueError:
             return True
 
     def _last_checkpoint(self, torn: set[int]) -> list[str]:
         """Name the pointer to the newest checkpoint where it points to none; without it the folder is listed."""
-        file = self.folder / "_last_checkpoint"
-        if file.name not in self.found.log.names:
+        pointer = "_last_checkpoint"
+        if pointer not in self.found.log.names:
             return []
-        data = file.read_bytes()
+        data = self.storage.read(f"{self.log}/{pointer}")
         try:
             version = int(json.loads(data)["version"])
         except (ValueError, KeyError, TypeError):
@@ -214,9 +213,9 @@ class Table:
         known = version in self.found.log.checkpoints and version not in torn
         gone = self.found.first is not None and version >= self.found.first
         if not known or gone:
-            return [name for name in (file.name, f".{file.name}.crc") if name in self.found.log.names]
-        if not self._fits(file.name, data):
-            self.found.stale.append(f"{self.subject.path}/_delta_log/.{file.name}.crc")
+            return [name for name in (pointer, f".{pointer}.crc") if name in self.found.log.names]
+        if not self._fits(pointer, data):
+            self.found.stale.append(f"{self.subject.path}/_delta_log/.{pointer}.crc")
         return []
 
     def _fits(self, name: str, data: bytes) -> bool:
@@ -224,14 +223,14 @@ class Table:
         checksum = f".{name}.crc"
         if checksum not in self.found.log.names:
             return True
-        return hadoop_checksums.fits(data, (self.folder / checksum).read_bytes())
+        return hadoop_checksums.fits(data, self.storage.read(f"{self.log}/{checksum}"))
 
     def _damaged(self, version: int, name: str, what: str) -> None:
         aside = version > self.subject.kept
         file = name if name.endswith(".parquet") else f"_delta_log/{name}"
         advice = "" if aside else self.subject.advice
-        shown = Path(self.subject.path) / unquote(file)
-        self.found.findings.append(Finding(self.subject.name, shown.as_posix(), what, aside, advice))
+        shown = f"{self.subject.path}/{unquote(file)}"
+        self.found.findings.append(Finding(self.subject.name, shown, what, aside, advice))
         if aside:
             self.found.first = version if self.found.first is None else min(version, self.found.first)
 
@@ -249,19 +248,17 @@ class Table:
             self.found.moves.append(path)
 
 
-def parquet_fault(file: Path, size: int | None) -> str:
+def parquet_fault(file: str, size: int | None) -> str:
     """Say what is wrong with a Parquet file, by its size and its ends; it is opened once while it is the same."""
+    stamp = storage_of(file).stamp(file)
+    if stamp is None:
+        return "is missing"
     try:
-        found = file.stat()
-        same = (str(file), found.st_ino, found.st_mtime_ns, found.st_size)
-        ends = _ends.get(same, lambda: _ends_of(file))
+        ends = _ends.get((file, stamp), lambda: _ends_of(file))
     except FileNotFoundError:
         return "is missing"
-    return log_faults.parquet_fault(found.st_size, size, ends)
+    return log_faults.parquet_fault(stamp.size, size, ends)
 
 
-def _ends_of(file: Path) -> tuple[bytes, bytes]:
-    with file.open("rb") as data:
-        first = data.read(4)
-        data.seek(max(0, data.seek(0, os.SEEK_END) - 4))
-        return first, data.read(4)
+def _ends_of(file: str) -> tuple[bytes, bytes]:
+    return storage_of(file).ends(file, 4)

@@ -6,7 +6,6 @@ import json
 import time
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
@@ -15,7 +14,7 @@ from sqlrun.engines.delta import state as delta_state
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.delta.state import State, vector_of
 from sqlrun.errors import EngineError
-from sqlrun.runtime import atomic_files
+from sqlrun.storage.factory import storage_of
 from sqlrun.version import __version__
 
 OPERATION = "UNDO"
@@ -49,7 +48,7 @@ def planned(path: str, versions: Collection[int]) -> Undo:
     if not reshaped:
         then.metadata = then.protocol = None  # as they are
     for entry in _unlike(then, now):
-        if not (Path(path) / unquote(entry["path"])).exists():
+        if not storage_of(path).is_there(f"{path}/{unquote(entry['path'])}"):
             raise EngineError(f"the file {entry['path']} that they took out is gone from the disk, as after a VACUUM")
     return Undo(head, tuple(sorted(versions)), now, then)
 
@@ -60,7 +59,8 @@ def carry_out(path: str, undo: Undo) -> int:
     Raises: EngineError where another commit has come meanwhile.
     """
     text = "".join(json.dumps(action, separators=(",", ":"), ensure_ascii=False) + "\n" for action in _actions(undo))
-    if not atomic_files.write_new(Path(path) / "_delta_log" / f"{undo.head + 1:020d}.json", text):
+    file = delta_table.entry_path(path, undo.head + 1)
+    if not storage_of(path).put_if_absent(file, text.encode(), synced=True):
         raise EngineError(f"{path} got version {undo.head + 1} meanwhile: another writer is at work")
     return undo.head + 1
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
 from urllib.parse import unquote
 
 from sqlrun.engines.delta import table as delta_table
+from sqlrun.storage.factory import storage_of
+from sqlrun.storage.storage import Entry
 
 # Delta's checkpoints hold a removal for so long (`deletedFileRetentionDuration`), and no write takes so long.
 FORGOTTEN = timedelta(days=30)
@@ -25,7 +25,8 @@ def vacuum(path: str, age: timedelta) -> int:
     hours = int(age.total_seconds() // 3600) + 1
     # delta-rs names a file for as long as the log tells of its removal, also where it is deleted already.
     named = map(unquote, table.vacuum(hours, dry_run=True, enforce_retention_duration=False))
-    gone = [file for file in named if (Path(path) / file).exists()]
+    storage = storage_of(path)
+    gone = [file for file in named if storage.is_there(f"{path}/{file}")]
     if not gone:
         return 0
     since = datetime.now(timezone.utc) - timedelta(hours=hours)
@@ -38,7 +39,7 @@ def vacuum(path: str, age: timedelta) -> int:
         commit_properties=delta_table.ours("upkeep"),
         post_commithook_properties=delta_table.hooks(),
     )
-    return sum(not (Path(path) / file).exists() for file in gone)
+    return sum(not storage.is_there(f"{path}/{file}") for file in gone)
 
 
 def _left_since(path: str, newest: int, since: datetime, files: set[str]) -> list[int]:
@@ -61,12 +62,7 @@ def drop_change_files(path: str, oldest: int) -> int:
     named: set[str] = set()
     for version in range(oldest + 1, table.version() + 1):
         named.update(unquote(a["cdc"]["path"]) for a in delta_table.actions(path, version) if "cdc" in a)
-    count = 0
-    for file in (Path(path) / "_change_data").rglob("*.parquet"):
-        if file.relative_to(path).as_posix() not in named:
-            file.unlink()
-            count += 1
-    return count
+    return _deleted(path, (file for file, _ in _parquet_files(path, "_change_data") if file not in named))
 
 
 def drop_forgotten(path: str, oldest: int, before: datetime) -> int:
@@ -85,14 +81,12 @@ def drop_forgotten(path: str, oldest: int, before: datetime) -> int:
             break
         named.update(unquote(a["remove"]["path"]) for a in delta_table.actions(path, version) if "remove" in a)
     live = {unquote(file["path"]) for file in delta_table.files_at(table)}
-    if not all((Path(path) / name).is_file() for name in live):
+    storage = storage_of(path)
+    if not all(storage.is_there(f"{path}/{name}") for name in live):
         return 0  # the log writes names otherwise than thought here
-    last, count = (datetime.now(timezone.utc) - FORGOTTEN).timestamp(), 0
-    for file in _data_files(path):
-        if file.stat().st_mtime < last and file.relative_to(path).as_posix() not in named:
-            file.unlink()
-            count += 1
-    return count
+    last = (datetime.now(timezone.utc) - FORGOTTEN).timestamp()
+    forgotten = (name for name, entry in _parquet_files(path) if entry.modified < last and name not in named)
+    return _deleted(path, forgotten)
 
 
 def drop_checksums(path: str) -> int:
@@ -102,33 +96,41 @@ def drop_checksums(path: str) -> int:
     before its checksum is.
     """
     count = 0
-    for folder, names in (*_folders(path), *_folders(f"{path}/_change_data")):
+    for folder, files in (*_folders(path), *_folders(path, "_change_data")):
+        names = [entry.name for entry in files]
         present = set(names)
-        for name in names:
-            if name.startswith(".") and name.endswith(".parquet.crc") and name[1:-4] not in present:
-                (Path(folder) / name).unlink(missing_ok=True)
-                count += 1
+        sums = (name for name in names if name.startswith(".") and name.endswith(".parquet.crc"))
+        count += _deleted(path, (f"{folder}{name}" for name in sums if name[1:-4] not in present))
     return count
 
 
-def _data_files(path: str) -> Iterator[Path]:
-    """Find a table's data files."""
-    for folder, names in _folders(path):
-        yield from (Path(folder) / name for name in names if name.endswith(".parquet"))
+def _deleted(path: str, names: Iterable[str]) -> int:
+    """Delete files of a table; return how many."""
+    storage, count = storage_of(path), 0
+    for name in names:
+        storage.delete(f"{path}/{name}")
+        count += 1
+    return count
 
 
-def _folders(path: str) -> Iterator[tuple[str, list[str]]]:
-    """Give a table's folders, those of partitions included, with the names of their files.
+def _parquet_files(path: str, below: str = "") -> Iterator[tuple[str, Entry]]:
+    """Return a table's Parquet files, by their paths in it."""
+    for folder, files in _folders(path, below):
+        yield from ((f"{folder}{entry.name}", entry) for entry in files if entry.name.endswith(".parquet"))
+
+
+def _folders(path: str, below: str = "") -> Iterator[tuple[str, list[Entry]]]:
+    """Return a table's folders, those of partitions included, as `a=1/`, with their files.
 
     Folders that aren't of partitions, and tables within this one, are others'.
     """
-    for folder, folders, names in os.walk(path):
-        folders[:] = [
-            name
-            for name in folders
-            if ("=" in name or not name.startswith(("_", "."))) and not (Path(folder) / name / "_delta_log").exists()
-        ]
-        yield folder, names
+    storage, place = storage_of(path), f"{below}/" if below else ""
+    found = storage.entries(f"{path}/{below}" if below else path)
+    yield place, [entry for entry in found if not entry.is_folder]
+    for name in (entry.name for entry in found if entry.is_folder):
+        ours = "=" in name or not name.startswith(("_", "."))
+        if ours and not storage.is_there(f"{path}/{place}{name}/_delta_log"):
+            yield from _folders(path, f"{place}{name}")
 
 
 def trim_log(path: str, oldest: int, before: datetime) -> int:
@@ -137,16 +139,13 @@ def trim_log(path: str, oldest: int, before: datetime) -> int:
     A version is put together from the newest checkpoint at or below it and the commits after that (Delta protocol,
     "Checkpoints"). A checkpoint made after `before` may be one that a reader has not found yet: older ones stay.
     """
-    log = Path(path) / "_delta_log"
+    log = storage_of(path).entries(f"{path}/_delta_log")
     whole = re.compile(r"(\d{20})\.checkpoint\.parquet")
-    found = [(int(m[1]), file) for file in log.iterdir() if (m := whole.fullmatch(file.name))]
-    usable = [n for n, f in found if n <= oldest and f.stat().st_mtime < before.timestamp()]
+    found = [(int(m[1]), entry) for entry in log if (m := whole.fullmatch(entry.name))]
+    usable = [n for n, entry in found if n <= oldest and entry.modified < before.timestamp()]
     if not usable:
         return 0
-    first, count = max(usable), 0
-    for file in log.iterdir():
-        number = file.name.lstrip(".")[:20]
-        if number.isdigit() and int(number) < first:
-            file.unlink()
-            count += 1
-    return count
+    first = max(usable)
+    numbers = ((entry.name.lstrip(".")[:20], entry.name) for entry in log)
+    older = (name for number, name in numbers if number.isdigit() and int(number) < first)
+    return _deleted(f"{path}/_delta_log", older)

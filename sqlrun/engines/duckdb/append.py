@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from sqlrun.engine_api import Write
@@ -19,6 +18,7 @@ from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.delta.commit import Change, File
 from sqlrun.engines.duckdb import copy as duckdb_copy
 from sqlrun.engines.duckdb import write as duckdb_write
+from sqlrun.storage.factory import storage_of
 from sqlrun.transpile.writer import identifier, type_name
 
 
@@ -82,5 +82,5 @@ def coming(session: Any, table: Any, write: Write) -> Iterator[Coming]:
         yield rows
     except BaseException:
         for file in rows.paths:
-            Path(file).unlink(missing_ok=True)
+            storage_of(file).delete(file)
         raise

@@ -6,7 +6,7 @@ Both are read from the session's table `_hits`, a row for each one that changes.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from pathlib import Path
+from pathlib import PurePosixPath
 from typing import Any
 
 from sqlrun.engine_api import StoredColumn, Write
@@ -15,6 +15,7 @@ from sqlrun.engines.delta import stats as delta_stats
 from sqlrun.engines.delta.commit import File
 from sqlrun.engines.duckdb import scan as duckdb_scan
 from sqlrun.engines.duckdb.scan import listed
+from sqlrun.storage.factory import storage_of
 from sqlrun.transpile.writer import identifier, names, string, type_name
 
 # Columns of `_hits` beside the table's: what to do with a row, and where it lies.
@@ -107,10 +108,10 @@ def copied(
 
     `values` None: whole rows of several partitions, each to its own folder (see `at_once`).
     """
-    root = Path(write.table.path)
-    folder = root / below / delta_stats.folder(values or {})
-    folder.mkdir(parents=True, exist_ok=True)
-    target = string(str(folder), "duckdb")
+    root, storage = PurePosixPath(write.table.path), storage_of(write.table.path)
+    folder = str(root / below / delta_stats.folder(values or {}))
+    storage.make_folder(folder)
+    target = string(folder, "duckdb")
     name = "cdc" if below else "part"
     how = f"partition_by ({names(write.table.partition_by, 'duckdb')})" if values is None else LARGEST
     settings = f"{LAYOUT}, {how}, filename_pattern '{name}-{{uuid}}'"
@@ -118,10 +119,10 @@ def copied(
     for file, rows, size, _, found, keys, *_ in session.execute(f"copy ({sql}) to {target} ({settings})").fetchall():
         done.append(file)
         if not rows:
-            Path(file).unlink()
+            storage.delete(file)
             continue
         told = "" if below else delta_stats.stats(rows, found, write.table.columns)
         files.append(
-            File(Path(file).relative_to(root).as_posix(), keys if values is None else values, size, rows, told)
+            File(str(PurePosixPath(file).relative_to(root)), keys if values is None else values, size, rows, told)
         )
     return files

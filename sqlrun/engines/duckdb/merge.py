@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
@@ -35,6 +34,7 @@ from sqlrun.engines.duckdb import scan as duckdb_scan
 from sqlrun.engines.duckdb.copy import FILE, MOST_AT_ONCE, OP, ROW, at_once, changes, copied, old, rows
 from sqlrun.engines.duckdb.scan import listed
 from sqlrun.errors import EngineError
+from sqlrun.storage.factory import storage_of
 from sqlrun.transpile.writer import identifier, string, type_name
 
 # A statement for each partition's rows and one for its changes: from so many on, delta-rs writes all at once. It holds
@@ -289,7 +289,7 @@ def _written() -> Iterator[list[str]]:
         yield done
     except BaseException:
         for file in done:
-            Path(file).unlink(missing_ok=True)
+            storage_of(file).delete(file)
         raise
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, datetime, timezone
-from pathlib import Path
+from pathlib import PurePosixPath
 from typing import Any
 
 from sqlrun.engine_api import Merge, Overwrite, Write
@@ -239,7 +239,9 @@ def _require_days(session: Any, table: Any, name: str) -> None:
             outside = f"{day} < date '0001-01-01' or {day} > date '9999-12-31'"
             sql = f"select cast({day} as varchar) from {name} where {outside} limit 1"
             for (text,) in session.execute(sql).fetchall():
-                raise delta_stats.no_day(table.metadata().name or Path(table.table_uri).parent.name, field.name, text)
+                raise delta_stats.no_day(
+                    table.metadata().name or PurePosixPath(table.table_uri).parent.name, field.name, text
+                )
 
 
 def _reader(session: Any, sql: str) -> Any:
