@@ -2,37 +2,34 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
-from contextlib import suppress
 from datetime import datetime
+from operator import attrgetter
 from pathlib import Path
 
 from sqlrun.errors import UsageError
 from sqlrun.load import load, profile
 from sqlrun.publish import warehouse_format
 from sqlrun.report.console import Console
+from sqlrun.runtime import own_folders
 from sqlrun.storage import lock
+from sqlrun.storage.factory import storage_of
+from sqlrun.storage.storage import Entry, Storage
 
-BOOKS = "_sqlrun"
+BOOKS, LOCK, MARK = "_sqlrun", "lock", "format"
 
 
 def clean_up(root: Path, warehouse: bool, name: str | None, clock: datetime) -> int:
     """Carry out `sqlrun clean`; where the warehouse is another process's, nothing is deleted."""
-    console, deleted = Console(), []
+    console, deleted = Console(), list[str]()
     if warehouse:
         settings = load.read(root).project
         held = profile.load(root, name or settings.profile).warehouse
-        if Path(held).exists():
+        if storage_of(held).is_there(held):
             delete(held, settings.name, clock)
-            deleted.append(Path(held))
-    target = root / "target"
-    if target.is_symlink():
-        target.unlink()  # what it leads to is not sqlrun's
-        deleted.append(target)
-    elif target.exists():
-        shutil.rmtree(target)
-        deleted.append(target)
+            deleted.append(held)
+    if own_folders.delete_target(root):
+        deleted.append(str(root / own_folders.TARGET))
     console.lines([f"deleted {folder}" for folder in deleted])
     return 0
 
@@ -43,32 +40,25 @@ def delete(warehouse: str, project: str, clock: datetime) -> None:
     Who comes meanwhile is refused, and what a crash has left is still known as a warehouse, to be deleted again.
     Raises: UsageError if the folder is no warehouse of this project; LockedError if another process holds it.
     """
-    folder = Path(warehouse)
-    if not (folder / BOOKS).is_dir():
-        raise UsageError(f"{folder} is not a warehouse of sqlrun (it has no {BOOKS} folder); it is left alone")
+    storage, books = storage_of(warehouse), f"{warehouse}/{BOOKS}"
+    if not storage.is_folder(books):
+        raise UsageError(f"{warehouse} is not a warehouse of sqlrun (it has no {BOOKS} folder); it is left alone")
     warehouse_format.require(warehouse, project)
     with lock.hold(warehouse, clock) as holder:
         warehouse_format.require(warehouse, project)
-        for path in _in_order(folder):
+        for folder, entry in _in_order(storage, warehouse):
             lock.require(warehouse, holder)
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
-            else:
-                path.unlink()
-        shutil.rmtree(folder / BOOKS)
-        with suppress(OSError):  # a disk's own folder stays, empty
-            folder.rmdir()
+            delete_it = storage.delete_folder if entry.is_folder else storage.delete
+            delete_it(f"{folder}/{entry.name}")
+        storage.delete_folder(books)
+        storage.delete_empty(warehouse)  # a disk's own folder stays, empty
 
 
-def _in_order(folder: Path) -> Iterator[Path]:
-    """List the ledgers, the tables, and what else there is but the lock and the mark."""
-    books = folder / BOOKS
-    for name in ("ledger", "environments"):
-        if (books / name).exists():
-            yield books / name
-    for path in sorted(folder.iterdir()):
-        if path != books:
-            yield path
-    yield from (
-        path for path in sorted(books.iterdir()) if path.name not in ("lock", warehouse_format.file_of("").name)
-    )
+def _in_order(storage: Storage, warehouse: str) -> Iterator[tuple[str, Entry]]:
+    """Return the ledgers, the tables, and what else there is but the lock and the mark, each with its folder."""
+    books = f"{warehouse}/{BOOKS}"
+    held = {entry.name: entry for entry in storage.entries(books)}
+    yield from ((books, held.pop(name)) for name in ("ledger", "environments") if name in held)
+    tables = sorted(storage.entries(warehouse), key=attrgetter("name"))
+    yield from ((warehouse, entry) for entry in tables if entry.name != BOOKS)
+    yield from ((books, held[name]) for name in sorted(held) if name not in (LOCK, MARK))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import platform
-import tempfile
+import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
@@ -15,6 +16,7 @@ from sqlrun.errors import EngineError, ProjectError
 from sqlrun.load import load, profile
 from sqlrun.project import Profile
 from sqlrun.report.console import Console
+from sqlrun.storage.factory import storage_of
 
 PACKAGES = ("sqlrun", "pyspark", "delta-spark", "deltalake", "sqlglot", "duckdb", "great-expectations", "jinja2")
 
@@ -48,6 +50,17 @@ def _version(package: str) -> str:
         return "not installed"
 
 
+@contextmanager
+def _folder(warehouse: str) -> Iterator[str]:
+    """Make a folder in a warehouse that is gone afterwards."""
+    storage, folder = storage_of(warehouse), f"{warehouse}/.debug-{uuid.uuid4().hex}"
+    storage.make_folder(folder)
+    try:
+        yield folder
+    finally:
+        storage.delete_folder(folder)
+
+
 def _tries(target: Profile) -> Iterator[tuple[str, bool]]:
     """Try Java, the engine, and a table written to and read from the warehouse."""
     if target.engine == "auto":
@@ -65,8 +78,7 @@ def _tries(target: Profile) -> Iterator[tuple[str, bool]]:
             return
     engine = engine_of(target)
     try:
-        Path(target.warehouse).mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=target.warehouse, prefix=".debug-") as folder:
+        with _folder(target.warehouse) as folder:
             engine.start()
             yield f"engine            {engine.name}: ok", True
             columns = (StoredColumn("id", "int"), StoredColumn("at", "timestamp"))

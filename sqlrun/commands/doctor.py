@@ -11,7 +11,7 @@ from sqlrun.engines.delta import foreign_writers
 from sqlrun.engines.delta.table_check import Found, Subject, Table
 from sqlrun.errors import EngineError, UsageError
 from sqlrun.load import load, profile
-from sqlrun.operations import doctor
+from sqlrun.operations import doctor, maintenance
 from sqlrun.publish import environments, warehouse_format
 from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.table_state import Published
@@ -19,6 +19,7 @@ from sqlrun.report.console import Console
 from sqlrun.runtime import text_table
 from sqlrun.sources import checkpoint
 from sqlrun.storage import lock
+from sqlrun.storage.factory import storage_of
 
 
 def examine_warehouse(root: Path, name: str | None, repair: bool, clock: datetime) -> int:
@@ -26,7 +27,7 @@ def examine_warehouse(root: Path, name: str | None, repair: bool, clock: datetim
     settings = load.read(root).project
     target = profile.load(root, name or settings.profile)
     ledger, console = Ledger(target.warehouse, settings.name), Console()
-    if not (Path(ledger.warehouse) / "_sqlrun").is_dir():
+    if not storage_of(ledger.warehouse).is_folder(f"{ledger.warehouse}/_sqlrun"):
         raise UsageError(f"{ledger.warehouse} is no warehouse of sqlrun yet. `sqlrun build` makes it.")
     warehouse_format.require(ledger.warehouse, ledger.project)
     with lock.hold(ledger.warehouse, clock):
@@ -61,12 +62,13 @@ def subjects(ledger: Ledger, published: Published | None) -> Iterator[Subject]:
     """List the tables of the published tick, and every other that lies in the warehouse."""
     shown = {state.path: (name, state) for name, state in published.tables.items()} if published else {}
     kept = doctor.versions_shown(ledger)
-    root = Path(ledger.warehouse)
-    there = {path.parent.relative_to(root).as_posix() for path in root.glob("[!_.]*/*/_delta_log")}
+    storage, root = storage_of(ledger.warehouse), ledger.warehouse
+    folders = (path for path in maintenance.table_folders(root) if not path.startswith(("_", ".")))
+    there = {path for path in folders if storage.is_there(f"{root}/{path}/_delta_log")}
     for path in sorted(there | shown.keys()):
         name = path.partition("/")[0]
         # What no reader sees is looked at for what a build may come upon: an old meaning may come back.
-        version, lands = -1, (root / checkpoint.path_of(path)).is_dir()
+        version, lands = -1, storage.is_folder(f"{root}/{checkpoint.path_of(path)}")
         if path in shown:
             version, lands = shown[path][1].version, bool(shown[path][1].where)
         told, project = doctor.advice(name, lands=lands), ledger.project

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
+from pathlib import PurePosixPath
 
 from sqlrun.engines.delta import foreign_writers, log_faults
 from sqlrun.engines.delta import table as delta_table
@@ -21,7 +21,8 @@ from sqlrun.plan.values import TickPlan
 from sqlrun.project import model_of
 from sqlrun.publish import environments, warehouse_format
 from sqlrun.publish.ledger import Ledger
-from sqlrun.runtime import atomic_files, text_table
+from sqlrun.runtime import text_table
+from sqlrun.storage.factory import storage_of
 from sqlrun.system_tables import check_results, measures, receipts
 
 SET_ASIDE = "_sqlrun/set_aside"
@@ -114,7 +115,7 @@ def _examined(ledger: Ledger, subject: Subject, *, deep: bool) -> Found:
 
 def of_ledger(ledger: Ledger, *, deep: bool = False) -> tuple[Found, ...]:
     """Examine the ledger: a row that is torn never was, unless one was published after it."""
-    path = str(Path(ledger.path).relative_to(ledger.warehouse))
+    path = str(PurePosixPath(ledger.path).relative_to(ledger.warehouse))
     subject = Subject("ledger", path, stays=True, project=ledger.project)
     found = Table(ledger.warehouse, subject, deep=deep).examine()
     if found.first is None:
@@ -140,7 +141,7 @@ def of_books(ledger: Ledger, *, deep: bool = False) -> Iterator[Found]:
         ("quarantine", quarantine_log),
     )
     for name, book in books:
-        path = str(Path(book.path_of(ledger.warehouse, ledger.env)).relative_to(ledger.warehouse))
+        path = str(PurePosixPath(book.path_of(ledger.warehouse, ledger.env)).relative_to(ledger.warehouse))
         subject = Subject(name, path, stays=True, transaction=False, project=ledger.project)
         yield Table(ledger.warehouse, subject, deep=deep).examine()
 
@@ -153,7 +154,7 @@ def heal(warehouse: str, found: Iterable[Found], clock: datetime, warn: Warn) ->
     found = list(found)
     for each in found:
         for path in each.stale:  # Spark would read the file four times, and then go without
-            (Path(warehouse) / path).unlink(missing_ok=True)
+            storage_of(warehouse).delete(f"{warehouse}/{path}")
     found = [each for each in found if each.findings or each.foreign]
     refused = [str(finding) for each in found for finding in each.refused] + foreign_writers.refusals(found)
     if refused:
@@ -178,15 +179,13 @@ def message(found: Found, folder: str) -> str:
 
 def set_aside(warehouse: str, paths: Iterable[str], clock: datetime) -> str:
     """Move files, in this order, to a folder of their own; give its place in the warehouse."""
+    storage = storage_of(warehouse)
     base = f"{SET_ASIDE}/{clock:%Y-%m-%dT%H-%M-%S}"
     folder, turn = base, 1
-    while (Path(warehouse) / folder).exists():
+    while storage.is_there(f"{warehouse}/{folder}"):
         turn += 1
         folder = f"{base}-{turn}"
     for path in paths:
-        source, target = Path(warehouse) / path, Path(warehouse) / folder / path
-        if source.exists():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            source.rename(target)
-    atomic_files.sync(warehouse)
+        storage.move(f"{warehouse}/{path}", f"{warehouse}/{folder}/{path}")
+    storage.sync(warehouse)
     return folder

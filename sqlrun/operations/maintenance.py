@@ -6,12 +6,11 @@ rows; the next build takes them back to it.
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterable
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from functools import partial
-from pathlib import Path
 
 from sqlrun.engines.delta import foreign_commits, foreign_writers
 from sqlrun.engines.delta import table as delta_table
@@ -19,11 +18,13 @@ from sqlrun.engines.delta import vacuum as delta_vacuum
 from sqlrun.errors import LockedError, UsageError
 from sqlrun.operations import retention
 from sqlrun.publish import environments, warehouse_format
+from sqlrun.publish.environment_paths import system_folder
 from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.reader import nothing_published
 from sqlrun.publish.table_state import Published, TableState
 from sqlrun.sources import checkpoint
 from sqlrun.storage import lock
+from sqlrun.storage.factory import storage_of
 from sqlrun.system_tables import check_results, measures, receipts
 
 # A reader that opened a table before its tick was replaced may still be at work.
@@ -62,14 +63,14 @@ def maintain(ledger: Ledger, keep: int, clock: datetime, tell: Callable[[str], N
 def due(ledger: Ledger, tick: int, every: int) -> bool:
     """Tell whether so many ticks have passed since the tables were looked after; 0 is never."""
     try:
-        last = int(_mark(ledger).read_text())
+        last = int(storage_of(ledger.warehouse).text(_mark(ledger)))
     except (OSError, ValueError):
         last = 0
     return every > 0 and tick - last >= every
 
 
-def _mark(ledger: Ledger) -> Path:
-    return Path(ledger.path).parent / MARK
+def _mark(ledger: Ledger) -> str:
+    return f"{ledger.warehouse}/{system_folder(ledger.env)}/{MARK}"
 
 
 def look_after(ledger: Ledger, keep: int, clock: datetime, holder: str, tell: Callable[[str], None]) -> Done:
@@ -105,7 +106,8 @@ def look_after(ledger: Ledger, keep: int, clock: datetime, holder: str, tell: Ca
         pinned = ledger.pin(done.tick, newest.as_of, states, clock, holder)
         lock.require(ledger.warehouse, holder)
         ledger.publish(done.tick, newest.as_of, states, clock, holder, pinned)
-    _mark(ledger).write_text(str(done.tick or newest.tick))
+    mark = str(done.tick or newest.tick)
+    storage_of(ledger.warehouse).put(_mark(ledger), mark.encode(), synced=False)
     return done
 
 
@@ -181,16 +183,24 @@ def _delete_old(path: str, versions: set[int], clock: datetime, done: Done) -> N
 
 def unused(warehouse: str, wanted: dict[str, set[int]]) -> list[str]:
     """List the tables of a warehouse that no tick needs."""
-    folders = (path.relative_to(warehouse).as_posix() for path in Path(warehouse).glob("*/*") if path.is_dir())
-    return retention.unused(folders, wanted)
+    return retention.unused(table_folders(warehouse), wanted)
+
+
+def table_folders(warehouse: str) -> Iterator[str]:
+    """Return the folders in which tables may lie, as `model/hash`."""
+    storage = storage_of(warehouse)
+    for model in storage.entries(warehouse):
+        if model.is_folder:
+            below = storage.entries(f"{warehouse}/{model.name}")
+            yield from (f"{model.name}/{entry.name}" for entry in below if entry.is_folder)
 
 
 def drop_table(warehouse: str, path: str, assert_lock_held: Callable[[], None] = lambda: None) -> str:
     """Delete a table and its landing's checkpoint: with one of them alone, landing again would be refused."""
     assert_lock_held()
-    shutil.rmtree(f"{warehouse}/{path}")
-    shutil.rmtree(f"{warehouse}/{checkpoint.path_of(path)}", ignore_errors=True)
-    parent = Path(warehouse) / Path(path).parent
-    if not any(parent.iterdir()):
-        parent.rmdir()
+    storage = storage_of(warehouse)
+    storage.delete_folder(f"{warehouse}/{path}")
+    with contextlib.suppress(OSError):
+        storage.delete_folder(f"{warehouse}/{checkpoint.path_of(path)}")
+    storage.delete_empty(f"{warehouse}/{path.rpartition('/')[0]}")
     return path

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 from urllib.parse import unquote
 
 from sqlrun.engines.delta import table as delta_table
@@ -16,6 +15,7 @@ from sqlrun.report import log_lines
 from sqlrun.report.console import Console
 from sqlrun.runtime import arrow_rows, text_table
 from sqlrun.storage import lock
+from sqlrun.storage.factory import storage_of
 from sqlrun.system_tables import measures, receipts
 
 
@@ -118,5 +118,6 @@ def _gone(path: str, version: int) -> str:
         files = delta_table.files_at(delta_table.open_table(path, version))
     except EngineError:
         return "can't be read"
-    missing = [file["path"] for file in files if not (Path(path) / unquote(file["path"])).exists()]
+    storage = storage_of(path)
+    missing = [file["path"] for file in files if not storage.is_there(f"{path}/{unquote(file['path'])}")]
     return f"has lost {text_table.counted(len(missing), 'file')}" if missing else ""

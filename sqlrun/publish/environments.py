@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.errors import EngineError, UsageError
@@ -12,12 +11,13 @@ from sqlrun.publish import environment_paths
 from sqlrun.publish.environment_paths import PRODUCTION, OtherEnvironments
 from sqlrun.publish.ledger import Ledger
 from sqlrun.publish.table_state import Published
+from sqlrun.storage.factory import storage_of
 
 
 def names(warehouse: str) -> list[str]:
     """List the environments that have a ledger, production left out."""
-    folder = Path(warehouse) / "_sqlrun" / "environments"
-    return sorted(path.parent.parent.name for path in folder.glob("*/ledger/_delta_log"))
+    storage, folder = storage_of(warehouse), f"{warehouse}/_sqlrun/environments"
+    return sorted(name for name in storage.names(folder) if storage.is_there(f"{folder}/{name}/ledger/_delta_log"))
 
 
 def all_of(ledger: Ledger) -> list[Ledger]:

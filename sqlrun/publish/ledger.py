@@ -8,11 +8,10 @@ number is used once, published or not. Each row carries a seal, by which an edit
 from __future__ import annotations
 
 import contextlib
-import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from sqlrun.engine_api import StoredColumn, TableSpec
@@ -22,7 +21,8 @@ from sqlrun.errors import EngineError, LockedError, SqlrunError, UsageError, fir
 from sqlrun.publish import hash_chain, warehouse_format
 from sqlrun.publish.environment_paths import environment, system_folder
 from sqlrun.publish.table_state import Published, TableState, from_json, to_json
-from sqlrun.runtime import arrow_rows, atomic_files
+from sqlrun.runtime import arrow_rows
+from sqlrun.storage.factory import storage_of
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -67,8 +67,8 @@ class Ledger:
     def __init__(self, warehouse: str, project: str, env: str | None = None) -> None:
         self.warehouse = warehouse
         self.env = environment(env)
-        self._folder = Path(warehouse) / system_folder(self.env)
-        self.path = str(self._folder / "ledger")
+        self._folder, self._storage = f"{warehouse}/{system_folder(self.env)}", storage_of(warehouse)
+        self.path = f"{self._folder}/ledger"
         self.project = project
         # The newest rows by the log's entry that they were read at, whole and by their seals alone; and the last seal.
         self._held: dict[bool, tuple[delta_table.Entry, list[dict[str, Any]]]] = {}
@@ -89,16 +89,19 @@ class Ledger:
 
     def _dropped(self) -> int:
         """Give the highest number that a dropped environment of this name had used: tables may remember it."""
-        file = self._folder / "last_tick"
-        return int(file.read_text()) if file.exists() else 0
+        try:
+            return int(self._storage.text(f"{self._folder}/last_tick"))
+        except FileNotFoundError:
+            return 0
 
     def drop(self) -> None:
         """Delete an environment's ledger and its other books; its numbers stay used."""
         assert self.env, "production isn't dropped"
         used = self.read().last_tick
-        atomic_files.write(self._folder / "last_tick", str(used))
+        self._storage.put(f"{self._folder}/last_tick", str(used).encode(), synced=True)
         for part in ("ledger", "receipts", "checks", "measures", "quarantine"):
-            shutil.rmtree(self._folder / part, ignore_errors=True)
+            with contextlib.suppress(OSError):
+                self._storage.delete_folder(f"{self._folder}/{part}")
 
     def entries(self) -> list[Entry]:
         """List all ticks, the newest first."""
@@ -254,9 +257,9 @@ class Ledger:
         `after` is the ledger's version at this tick's pin. A build that stood still while another one began finds a
         newer one. Raises: LockedError then.
         """
-        atomic_files.sync(self.warehouse)
+        self._storage.sync(self.warehouse)
         self._append(tick, "published", as_of, tables, at, holder, after)
-        atomic_files.sync(self.warehouse)
+        self._storage.sync(self.warehouse)
         if tick % COMPACT_EVERY == 0:
             delta_table.compact(self.path)
 

@@ -6,18 +6,17 @@ Every command asks before it does anything, and once more when it holds the ware
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 from sqlrun.errors import UsageError
-from sqlrun.runtime import atomic_files
+from sqlrun.storage.factory import storage_of
 from sqlrun.version import __version__
 
 FORMAT = 1
 
 
-def file_of(warehouse: str) -> Path:
+def file_of(warehouse: str) -> str:
     """Tell where a warehouse's mark is."""
-    return Path(warehouse) / "_sqlrun" / "format"
+    return f"{warehouse}/_sqlrun/format"
 
 
 def require(warehouse: str, project: str) -> None:
@@ -28,7 +27,7 @@ def require(warehouse: str, project: str) -> None:
     """
     file = file_of(warehouse)
     try:
-        text = file.read_text()
+        text = storage_of(warehouse).text(file)
     except (FileNotFoundError, NotADirectoryError):
         return
     try:
@@ -58,6 +57,7 @@ def require(warehouse: str, project: str) -> None:
 
 def put(warehouse: str, project: str) -> None:
     """Mark a warehouse that has no mark yet, durably."""
-    file = file_of(warehouse)
-    if not file.exists():
-        atomic_files.write(file, json.dumps({"format": FORMAT, "project": project, "sqlrun": __version__}) + "\n")
+    storage, file = storage_of(warehouse), file_of(warehouse)
+    if not storage.is_there(file):
+        mark = json.dumps({"format": FORMAT, "project": project, "sqlrun": __version__})
+        storage.put(file, f"{mark}\n".encode(), synced=True)

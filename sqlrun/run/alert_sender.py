@@ -13,7 +13,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
 from sqlrun.events import TickResult
@@ -22,7 +22,7 @@ from sqlrun.publish.environment_paths import system_folder
 from sqlrun.report.findings import About
 from sqlrun.run import alerts
 from sqlrun.run.alerts import Broken, UnsentError
-from sqlrun.runtime import atomic_files
+from sqlrun.storage.factory import storage_of
 
 NAME = "alerts.json"
 TRIES = 3
@@ -31,9 +31,9 @@ WAITS = (0.5, 2.0)
 LONGEST_TRY = 10.0
 
 
-def path_of(warehouse: str, env: str = "") -> Path:
+def path_of(warehouse: str, env: str = "") -> str:
     """Tell where a warehouse's environment keeps who was told what."""
-    return Path(warehouse) / system_folder(env) / NAME
+    return f"{warehouse}/{system_folder(env)}/{NAME}"
 
 
 def send(
@@ -74,7 +74,7 @@ def send(
             del after[way]
     if after != before:
         try:
-            atomic_files.write(file, alerts.to_json(after))
+            storage_of(file).put(file, alerts.to_json(after).encode(), synced=True)
         except OSError as error:
             say(f"Who was told of this tick can't be kept, and may be told again: {error.strerror or error}")
 
@@ -84,13 +84,13 @@ def _name(way: str, to: Alerts) -> str:
     if way == "webhook":
         parts = urlsplit(to.webhook)
         return f"webhook at {parts.scheme}://{parts.hostname}/…"
-    return f"command {Path(to.command[0]).name}"
+    return f"command {PurePosixPath(to.command[0]).name}"
 
 
-def _read(file: Path) -> dict[str, Broken]:
+def _read(file: str) -> dict[str, Broken]:
     """Read who was told what; from a file that can't be read nobody was, as told twice is better than never."""
     try:
-        return alerts.from_json(file.read_text(encoding="utf-8"))
+        return alerts.from_json(storage_of(file).text(file))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
 

@@ -7,6 +7,7 @@ itself, and it makes no links.
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,6 +28,18 @@ def require_target(root: Path) -> None:
     link = str(folder) if folder.is_symlink() else next(_links(str(folder), 99), None)
     if link is not None:
         _refuse(Path(link), "sqlrun writes to target/ and deletes there what it wrote before", "target/")
+
+
+def delete_target(root: Path) -> bool:
+    """Delete a project's `target/`; of a link itself alone, as what it leads to is not sqlrun's."""
+    folder = root / TARGET
+    if folder.is_symlink():
+        folder.unlink()
+    elif folder.exists():
+        shutil.rmtree(folder)
+    else:
+        return False
+    return True
 
 
 def require_warehouse(warehouse: str) -> None:

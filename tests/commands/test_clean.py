@@ -121,7 +121,14 @@ def test_wherever_it_stops_it_can_be_begun_again(root: Path) -> None:
 
 def test_a_disk_of_its_own_is_left_empty(root: Path, warehouse: Path) -> None:
     """A folder that something is mounted at can't be deleted."""
-    with mock.patch.object(Path, "rmdir", side_effect=OSError(errno.EBUSY, "Device or resource busy")):
+    real = os.rmdir
+
+    def mounted(path: str, *, dir_fd: int | None = None) -> None:
+        if path == str(warehouse):
+            raise OSError(errno.EBUSY, "Device or resource busy")
+        real(path, dir_fd=dir_fd)
+
+    with mock.patch("os.rmdir", mounted):
         shown = clean(root)
 
     assert shown.exit_code == 0, shown.output

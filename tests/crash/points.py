@@ -65,7 +65,7 @@ TICK = (
         "after a replacement": Point(f"{ENGINE}.write", True, _writes("Replace")),
         "after partitions are written": Point(f"{ENGINE}.write", True, _writes("Overwrite")),
         "before a check": Point("sqlrun.run.scheduler:check"),
-        "after the tables are synced": Point("sqlrun.publish.ledger:atomic_files.sync", after=True),
+        "after the tables are synced": Point("sqlrun.storage.local:LocalStorage.sync", after=True),
         "after the tick is published": Point("sqlrun.publish.ledger:Ledger._append", True, _kind("published")),
     }
     | _both("the receipts", "sqlrun.system_tables.receipts:write")

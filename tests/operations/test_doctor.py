@@ -80,21 +80,21 @@ def refused(site: Site) -> str:
 
 
 def mark(site: Site, **changes: Any) -> None:
-    file = warehouse_format.file_of(site.warehouse)
+    file = Path(warehouse_format.file_of(site.warehouse))
     file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
 
 
 def test_a_build_marks_its_warehouse(site: Site) -> None:
-    known = json.loads(warehouse_format.file_of(site.warehouse).read_text())
+    known = json.loads(Path(warehouse_format.file_of(site.warehouse)).read_text())
 
     assert known == {"format": 1, "project": site.prepared.project.name, "sqlrun": sqlrun.__version__}
 
 
 def test_a_warehouse_without_a_mark_gets_one(site: Site) -> None:
-    warehouse_format.file_of(site.warehouse).unlink()
+    Path(warehouse_format.file_of(site.warehouse)).unlink()
     assert site.tick(START + 2 * FIVE).published
 
-    assert warehouse_format.file_of(site.warehouse).exists()
+    assert Path(warehouse_format.file_of(site.warehouse)).exists()
 
 
 COMMANDS = [
@@ -135,7 +135,7 @@ def test_python_reads_any_projects_warehouse_but_no_newer_one(site: Site) -> Non
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"format": "one"}'])
 def test_a_mark_that_cannot_be_read_is_refused(site: Site, text: str) -> None:
-    warehouse_format.file_of(site.warehouse).write_text(text)
+    Path(warehouse_format.file_of(site.warehouse)).write_text(text)
 
     assert "delete the file" in refused(site)
 

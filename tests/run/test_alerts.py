@@ -252,7 +252,7 @@ def test_one_of_two_is_told_again(tmp_path):
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"broken": 3}', '{"broken": {"webhook": null}}'])
 def test_a_damaged_file_tells_twice_rather_than_never(tmp_path, text):
-    file = alert_sender.path_of(str(tmp_path))
+    file = Path(alert_sender.path_of(str(tmp_path)))
     file.parent.mkdir()
     file.write_text(text)
     with receiver(200) as (address, got):
@@ -349,5 +349,5 @@ def test_builds_tell_once_whoever_runs_them(tmp_path):
 
     assert [body["state"] for body in got] == ["broken"] * 4 + ["healed"]
     assert re.search(r"because 1 check failed in stg_sales", got[3]["text"])
-    told = alerts.from_json(alert_sender.path_of(str(root / "warehouse")).read_text())
+    told = alerts.from_json(Path(alert_sender.path_of(str(root / "warehouse"))).read_text())
     assert told == {}
