@@ -16,7 +16,8 @@ from sqlrun.engines.delta import table as delta_table
 from sqlrun.errors import EngineError, LockedError
 from sqlrun.land.quarantine_query import BOOK, DISCARD, ID_LENGTH
 from sqlrun.publish.environment_paths import system_folder
-from sqlrun.runtime import arrow_rows, atomic_files
+from sqlrun.runtime import arrow_rows
+from sqlrun.storage.factory import storage_of
 from sqlrun.transpile.writer import type_name
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def append(warehouse: str, env: str, rows: list[dict[str, Any]], after: int | No
     with delta_table.explained(f"the book of quarantined lines {path} can't be written"):
         if table.version() % COMPACT_EVERY == 0:
             delta_table.compact(path)
-    atomic_files.sync(path)
+    storage_of(path).sync(path)
 
 
 def _overtaken() -> LockedError:

@@ -375,10 +375,10 @@ OTHER_FILES = {
     "serve.static": "pages of the package",
     "sources.folder": "the source's own files",
 }
-# Files of a landing's checkpoint and of the book of quarantined lines, which are not behind the storage yet.
+# Files of a landing's checkpoint, which are not behind the storage yet.
 NOT_YET = {
-    "engines.duckdb.landing", "engines.spark.landing", "land.quarantine_log", "operations.checkpoint_check",
-    "sources.batches", "sources.stream_checkpoint",
+    "engines.duckdb.landing", "engines.spark.landing", "operations.checkpoint_check", "sources.batches",
+    "sources.stream_checkpoint",
 }  # fmt: skip
 FILE_MODULES = {"atomic_files", "fcntl", "glob", "io", "shutil", "tempfile"}
 OS_CALLS = {
