@@ -6,8 +6,6 @@ not, since what one remembers says nothing to the other.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from sqlrun.engine_api import Landing
 from sqlrun.engines.delta import table as delta_table
 from sqlrun.errors import EngineError
@@ -21,11 +19,11 @@ def nothing_waits(landing: Landing, engine: str) -> bool:
 
     Raises: EngineError where files wait for the other engine.
     """
-    place, other = Path(landing.checkpoint), "spark"
+    place, other = landing.checkpoint, "spark"
     if engine == "duckdb" and stream_checkpoint.began(place) and not batches.began(place):
         # Spark ends its batches in their order, and forgets old ones.
-        newest = max(stream_checkpoint.numbers(place / stream_checkpoint.COMMITS), default=-1)
-        ended = (each for each in landing.source.streamed(landing.checkpoint) if each.batch <= newest)
+        newest = max(stream_checkpoint.numbers(place, stream_checkpoint.COMMITS), default=-1)
+        ended = (each for each in landing.source.streamed(place) if each.batch <= newest)
         seen: Positions = checkpoint.streamed(ended)
     elif engine == "spark" and batches.began(place) and not stream_checkpoint.began(place):
         other, seen = "duckdb", _planned(landing, place)
@@ -42,7 +40,7 @@ def nothing_waits(landing: Landing, engine: str) -> bool:
     )
 
 
-def _planned(landing: Landing, place: Path) -> Positions:
+def _planned(landing: Landing, place: str) -> Positions:
     """Return the parts of DuckDB's batches that the table holds."""
     app_id = f"{landing.app_id}:{batches.identity(place)}"
     held = delta_table.open_table(landing.table.path).transaction_version(app_id) or 0

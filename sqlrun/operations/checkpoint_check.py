@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from sqlrun.engines.delta import log_faults
 from sqlrun.engines.delta import table as delta_table
@@ -19,22 +18,25 @@ from sqlrun.engines.delta.table_check import Found, Subject
 from sqlrun.runtime import hadoop_checksums
 from sqlrun.sources import batches, stream_checkpoint
 from sqlrun.sources.checkpoint import path_of
+from sqlrun.sources.folder import is_still_there
 from sqlrun.sources.stream_checkpoint import COMMITS, FOLDERS, IDENTITY, LOG, METADATA, OFFSETS
+from sqlrun.storage.factory import storage_of
+from sqlrun.storage.storage import Storage
 
 
 def examine(warehouse: str, subject: Subject, found: Found, project: str) -> Found:
     """Look at a landing's checkpoint; what of it and of its table has to go is added to what was found."""
-    checkpoint = Path(warehouse) / path_of(subject.path)
+    storage, checkpoint = storage_of(warehouse), f"{warehouse}/{path_of(subject.path)}"
     if found.refused:
         return found
-    if any((checkpoint / name).exists() for name in (METADATA, *FOLDERS)):
-        _Stream(warehouse, subject, found, checkpoint).examine()
-    elif checkpoint.is_dir():
+    if any(storage.is_there(f"{checkpoint}/{name}") for name in (METADATA, *FOLDERS)):
+        _Stream(storage, warehouse, subject, found, checkpoint).examine()
+    elif storage.is_folder(checkpoint):
         _plans(warehouse, subject, found, checkpoint, project)
     return found
 
 
-def _plans(warehouse: str, subject: Subject, found: Found, checkpoint: Path, project: str) -> None:
+def _plans(warehouse: str, subject: Subject, found: Found, checkpoint: str, project: str) -> None:
     """Set aside DuckDB's plans from the first torn or missing one on, where the table holds none of them."""
     head = found.log.head if found.first is None else found.first - 1
     place, name = path_of(subject.path), batches.identity(checkpoint)
@@ -65,16 +67,16 @@ def _plans(warehouse: str, subject: Subject, found: Found, checkpoint: Path, pro
 class _Stream:
     """Spark's checkpoint of one landing."""
 
+    storage: Storage
     warehouse: str
     subject: Subject
     found: Found
-    checkpoint: Path
+    checkpoint: str
     names: dict[str, list[str]] = field(default_factory=dict)
 
     def examine(self) -> None:
         """Compare what the checkpoint says with what the table holds, and both with what was published."""
-        folders = [(name, self.checkpoint / name) for name in FOLDERS]
-        self.names = {f: [file.name for file in folder.iterdir()] for f, folder in folders if folder.is_dir()}
+        self.names = {folder: self.storage.names(f"{self.checkpoint}/{folder}") for folder in FOLDERS}
         query, known = self._query(), self._known()
         if query is None:
             if self.subject.kept < 1:
@@ -100,8 +102,8 @@ class _Stream:
             return None
 
     def _known(self) -> str | None:
-        file = Path(self.warehouse) / self.subject.path / IDENTITY
-        return file.read_text().strip() if file.is_file() else None
+        file = f"{self.warehouse}/{self.subject.path}/{IDENTITY}"
+        return self.storage.text(file).strip() if self.storage.is_there(file) else None
 
     def _held(self, query: str, version: int) -> int | None:
         """Tell the newest batch that the table holds at a version, -1 before its first; None: it holds others' rows."""
@@ -146,21 +148,22 @@ class _Stream:
         return (f"{LOG}/{missing[0]}", "is missing") if missing else None
 
     def _torn(self, folder: str, name: str, least: int) -> str:
-        data = (self.checkpoint / folder / name).read_bytes()
+        data = self.storage.read(f"{self.checkpoint}/{folder}/{name}")
         fault = stream_checkpoint.fault(data.decode("utf-8", "replace"), least)
-        checksum = self.checkpoint / folder / f".{name}.crc"
-        if not fault and checksum.exists() and not hadoop_checksums.fits(data, checksum.read_bytes()):
+        checksum = f"{self.checkpoint}/{folder}/.{name}.crc"
+        is_summed = self.storage.is_there(checksum)
+        if not fault and is_summed and not hadoop_checksums.fits(data, self.storage.read(checksum)):
             return "is not what its checksum says"
         # A list of files that lost its last lines is a list of files: where there are checksums, each has one.
-        if not fault and not checksum.exists() and any(n.endswith(".crc") for n in self.names[folder]):
+        if not fault and not is_summed and any(n.endswith(".crc") for n in self.names[folder]):
             return "has lost its checksum"
         return fault
 
     def _reached(self, batch: int) -> int:
         """Tell the newest number of the source's log that a batch has read."""
         try:
-            last = (self.checkpoint / OFFSETS / str(batch)).read_text().strip().split("\n")[-1]
-            return int(json.loads(last)["logOffset"])
+            text = self.storage.text(f"{self.checkpoint}/{OFFSETS}/{batch}")
+            return int(json.loads(text.strip().split("\n")[-1])["logOffset"])
         except (OSError, ValueError, KeyError, TypeError):
             return batch
 
@@ -203,7 +206,7 @@ class _Stream:
                 return f"its log of files lacks {number}"
         landed = self._paths(name for number, name in logs.items() if number <= reached)
         for path in self._paths(name for number, name in logs.items() if number > reached):
-            if path not in landed and not Path(path).exists():
+            if path not in landed and not is_still_there(path):
                 return f"{path}, which would have to be landed again, is gone"
         return ""
 
@@ -217,9 +220,10 @@ class _Stream:
             loose = [name for name in names if log_faults.UNFINISHED.fullmatch(name)]
             for name in sorted({*log_faults.orphan_checksums(names), *loose}):
                 self._left(f"{place}/{folder}/{name}", "is left over")
-        checksum, metadata = self.checkpoint / ".metadata.crc", self.checkpoint / METADATA
-        if checksum.exists() and not hadoop_checksums.fits(metadata.read_bytes(), checksum.read_bytes()):
-            self._left(f"{place}/{checksum.name}", "is not whole")
+        metadata, checksum = f"{self.checkpoint}/{METADATA}", f"{self.checkpoint}/.{METADATA}.crc"
+        read, is_summed = self.storage.read, self.storage.is_there(checksum)
+        if is_summed and not hadoop_checksums.fits(read(metadata), read(checksum)):
+            self._left(f"{place}/.{METADATA}.crc", "is not whole")
 
     def _left(self, path: str, what: str) -> None:
         """Set aside a file that nothing is lost with."""

@@ -7,15 +7,16 @@ very same parts. Old plans are folded into the newest, which keeps its own parts
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from sqlrun.runtime import atomic_files
 from sqlrun.source_api import UNKNOWN, Position, Positions
+from sqlrun.storage.factory import storage_of
 
 IDENTITY, FOLDER = "id", "batches"
+PLAN = re.compile(r"(0|[1-9][0-9]*)\.json")
 KEEP = 64  # batch files before they are folded into one
 
 
@@ -29,15 +30,22 @@ class Batch:
     is_folded: bool = False
 
 
-def began(checkpoint: Path) -> bool:
+def began(checkpoint: str) -> bool:
     """Return whether the DuckDB engine has written this checkpoint."""
-    return (checkpoint / IDENTITY).exists()
+    return storage_of(checkpoint).is_there(f"{checkpoint}/{IDENTITY}")
 
 
-def identity(checkpoint: Path) -> str:
+def identity(checkpoint: str) -> str:
     """Return the checkpoint's own id, which the table's transactions carry; "" where there is none yet."""
-    file = checkpoint / IDENTITY
-    return file.read_text().strip() if file.exists() else ""
+    storage, file = storage_of(checkpoint), f"{checkpoint}/{IDENTITY}"
+    return storage.text(file).strip() if storage.is_there(file) else ""
+
+
+def identify(checkpoint: str, name: str) -> bool:
+    """Give a checkpoint its id; return False where another build has given it one."""
+    storage = storage_of(checkpoint)
+    storage.make_folder(f"{checkpoint}/{FOLDER}")
+    return storage.put_if_absent(f"{checkpoint}/{IDENTITY}", name.encode(), synced=True)
 
 
 def name_of(number: int) -> str:
@@ -45,9 +53,9 @@ def name_of(number: int) -> str:
     return f"{FOLDER}/{number}.json"
 
 
-def read(checkpoint: Path) -> dict[int, Batch | None]:
+def read(checkpoint: str) -> dict[int, Batch | None]:
     """Return the planned batches by number; None for one whose file is torn."""
-    return {int(f.stem): _batch(f) for f in (checkpoint / FOLDER).glob("*.json") if f.stem.isdigit()}
+    return {number: _batch(checkpoint, number) for number in _numbers(checkpoint)}
 
 
 def landed(batches: Iterable[Batch]) -> dict[str, Position]:
@@ -75,39 +83,46 @@ def first_fault(found: Mapping[int, Batch | None]) -> int | None:
     return None
 
 
-def plan(checkpoint: Path, number: int, parts: Positions) -> bool:
+def plan(checkpoint: str, number: int, parts: Positions) -> bool:
     """Write a batch's plan; return False where another build has planned this number, with other parts perhaps."""
-    return atomic_files.write_new(checkpoint / name_of(number), _planned(number, parts))
+    file = f"{checkpoint}/{name_of(number)}"
+    return storage_of(checkpoint).put_if_absent(file, _planned(number, parts), synced=True)
 
 
-def replan(checkpoint: Path, number: int, parts: Positions) -> None:
+def replan(checkpoint: str, number: int, parts: Positions) -> None:
     """Replace a batch's plan before it is committed: what is left out belongs to the next batch."""
-    atomic_files.write(checkpoint / name_of(number), _planned(number, parts))
+    storage_of(checkpoint).put(f"{checkpoint}/{name_of(number)}", _planned(number, parts), synced=True)
 
 
-def are_many(checkpoint: Path) -> bool:
+def are_many(checkpoint: str) -> bool:
     """Return whether there are enough plans to fold."""
-    return len(list((checkpoint / FOLDER).glob("*.json"))) > KEEP
+    return len(_numbers(checkpoint)) > KEEP
 
 
-def fold(checkpoint: Path, number: int, known: Iterable[Batch], newest: Positions) -> None:
+def fold(checkpoint: str, number: int, known: Iterable[Batch], newest: Positions) -> None:
     """Fold all batches into batch `number`.
 
     Their commits must be durable: what is folded can't be carried out again.
     """
-    seen = landed(known)
+    storage, seen = storage_of(checkpoint), landed(known)
     folded = {"batch": number, "files": sorted(seen), "newest": list(newest), "stats": seen}
-    atomic_files.write(checkpoint / name_of(number), json.dumps(folded))
-    for file in (checkpoint / FOLDER).glob("*.json"):
+    storage.put(f"{checkpoint}/{name_of(number)}", json.dumps(folded).encode(), synced=True)
+    for each in _numbers(checkpoint):
         # A later one is another build's, which has overtaken this one.
-        if int(file.stem) < number:
-            file.unlink(missing_ok=True)
+        if each < number:
+            storage.delete(f"{checkpoint}/{name_of(each)}")
 
 
-def _batch(file: Path) -> Batch | None:
+def _numbers(checkpoint: str) -> list[int]:
+    """Return the numbers of the planned batches, in no order."""
+    names = storage_of(checkpoint).names(f"{checkpoint}/{FOLDER}")
+    return [int(found[1]) for name in names if (found := PLAN.fullmatch(name))]
+
+
+def _batch(checkpoint: str, number: int) -> Batch | None:
     try:
-        plan = json.loads(file.read_text())
-        if plan["batch"] != int(file.stem) or not isinstance(plan["files"], list):
+        plan = json.loads(storage_of(checkpoint).text(f"{checkpoint}/{name_of(number)}"))
+        if plan["batch"] != number or not isinstance(plan["files"], list):
             return None
     except (ValueError, KeyError, TypeError):
         return None
@@ -122,5 +137,5 @@ def _positions(plan: dict[str, Any], names: list[str]) -> dict[str, Position]:
     return {name: (stats[name][0], stats[name][1]) if name in stats else UNKNOWN for name in names}
 
 
-def _planned(number: int, parts: Positions) -> str:
-    return json.dumps({"batch": number, "files": list(parts), "stats": dict(parts)})
+def _planned(number: int, parts: Positions) -> bytes:
+    return json.dumps({"batch": number, "files": list(parts), "stats": dict(parts)}).encode()

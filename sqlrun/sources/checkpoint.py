@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
 from sqlrun.source_api import Position, Positions, SourceReader, Streamed
 from sqlrun.sources import batches, stream_checkpoint
@@ -16,9 +15,9 @@ def path_of(table: str) -> str:
 
 def began(checkpoint: str) -> str:
     """Return the engine that began a checkpoint, `duckdb` or `spark`; "" where none has."""
-    if batches.began(Path(checkpoint)):
+    if batches.began(checkpoint):
         return "duckdb"
-    return "spark" if stream_checkpoint.began(Path(checkpoint)) else ""
+    return "spark" if stream_checkpoint.began(checkpoint) else ""
 
 
 def landed(reader: SourceReader, checkpoint: str) -> Positions:
@@ -26,7 +25,7 @@ def landed(reader: SourceReader, checkpoint: str) -> Positions:
 
     A torn plan was never carried out.
     """
-    planned = [batch for batch in batches.read(Path(checkpoint)).values() if batch is not None]
+    planned = [batch for batch in batches.read(checkpoint).values() if batch is not None]
     return batches.landed(planned) | streamed(reader.streamed(checkpoint))
 
 

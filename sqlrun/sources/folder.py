@@ -101,11 +101,11 @@ class Folder:
 
     def streamed(self, checkpoint: str) -> tuple[Streamed, ...]:
         """Return the files in the log of Spark's file source, with their time of change in whole milliseconds."""
-        return tuple(stream_checkpoint.source_files(Path(checkpoint)))
+        return tuple(stream_checkpoint.source_files(checkpoint))
 
     def relocate(self, checkpoint: str, qualified: Callable[[str], str]) -> None:
         """Make Spark's log name the files where the folder is now."""
-        stream_checkpoint.relocate(Path(checkpoint), lambda: qualified(self.location))
+        stream_checkpoint.relocate(checkpoint, lambda: qualified(self.location))
 
 
 @dataclass(slots=True)
@@ -141,6 +141,11 @@ class Reading:
         if data is None:
             self.changed.append(name)
         return data
+
+
+def is_still_there(path: str) -> bool:
+    """Return whether a file still lies where a stream's log says."""
+    return Path(path).exists()
 
 
 def is_source_file(entry: os.DirEntry[str]) -> bool:

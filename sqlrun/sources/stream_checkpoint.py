@@ -9,13 +9,13 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Collection, Iterator
-from pathlib import Path
 from urllib.parse import unquote, urlparse
 
 from sqlrun.errors import EngineError
-from sqlrun.runtime import atomic_files, hadoop_checksums
+from sqlrun.runtime import hadoop_checksums
 from sqlrun.runtime.text_lines import text_lines
 from sqlrun.source_api import Streamed
+from sqlrun.storage.factory import storage_of
 
 METADATA, OFFSETS, COMMITS, LOG = "metadata", "offsets", "commits", "sources/0"
 FOLDERS = (COMMITS, OFFSETS, LOG)
@@ -23,32 +23,32 @@ FOLDERS = (COMMITS, OFFSETS, LOG)
 IDENTITY = "_sqlrun_checkpoint"
 
 
-def began(checkpoint: Path) -> bool:
+def began(checkpoint: str) -> bool:
     """Return whether a stream has written this checkpoint."""
-    return (checkpoint / METADATA).exists()
+    return storage_of(checkpoint).is_there(f"{checkpoint}/{METADATA}")
 
 
-def query_id(checkpoint: Path) -> str:
+def query_id(checkpoint: str) -> str:
     """Return the id of the query whose checkpoint this is.
 
     Raises: OSError, ValueError, KeyError, TypeError where the file can't be read.
     """
-    return str(json.loads((checkpoint / METADATA).read_text())["id"])
+    return str(json.loads(storage_of(checkpoint).text(f"{checkpoint}/{METADATA}"))["id"])
 
 
-def numbers(folder: Path) -> list[int]:
+def numbers(checkpoint: str, folder: str) -> list[int]:
     """Return the batches that a folder of a checkpoint has, in order; none where there is no folder."""
-    return sorted(int(f.name) for f in folder.iterdir() if f.name.isdigit()) if folder.is_dir() else []
+    return sorted(int(name) for name in storage_of(checkpoint).names(f"{checkpoint}/{folder}") if name.isdigit())
 
 
-def source_files(checkpoint: Path) -> Iterator[Streamed]:
+def source_files(checkpoint: str) -> Iterator[Streamed]:
     """Return each file in the source's log: its name, its time of change (ns, cut to milliseconds), and its batch.
 
     Raises: EngineError.
     """
-    folder = checkpoint / LOG
-    logs = [log for log in folder.iterdir() if not log.name.startswith(".")] if folder.is_dir() else []
-    for line in itertools.chain.from_iterable(text_lines(log.read_text())[1:] for log in logs):
+    storage, folder = storage_of(checkpoint), f"{checkpoint}/{LOG}"
+    logs = [name for name in storage.names(folder) if not name.startswith(".")]
+    for line in itertools.chain.from_iterable(text_lines(storage.text(f"{folder}/{log}"))[1:] for log in logs):
         try:
             entry = json.loads(line)
             name, changed_at, batch = entry["path"].rsplit("/", 1)[-1], entry["timestamp"], entry["batchId"]
@@ -68,10 +68,10 @@ def source_logs(names: Collection[str]) -> dict[int, str]:
     return found
 
 
-def paths(checkpoint: Path, log: str) -> list[str]:
+def paths(checkpoint: str, log: str) -> list[str]:
     """Return the local paths of the files that one file of the source's log names."""
-    lines = text_lines((checkpoint / LOG / log).read_text("utf-8", "replace"))[1:]
-    return [path for path in map(_path, lines) if path]
+    data = storage_of(checkpoint).read(f"{checkpoint}/{LOG}/{log}")
+    return [path for path in map(_path, text_lines(data.decode("utf-8", "replace"))[1:]) if path]
 
 
 def fault(text: str, least: int) -> str:
@@ -90,7 +90,7 @@ def fault(text: str, least: int) -> str:
     return ""
 
 
-def relocate(checkpoint: Path, qualified: Callable[[], str]) -> bool:
+def relocate(checkpoint: str, qualified: Callable[[], str]) -> bool:
     """Make the source's log name its files where they are now; return whether they were elsewhere.
 
     `qualified` returns the source's folder as Spark writes it, a URI without a last slash; it is called where there is
@@ -98,15 +98,15 @@ def relocate(checkpoint: Path, qualified: Callable[[], str]) -> bool:
     sqlrun tells files apart by their names alone. Where this is interrupted, some files of the log are right, and the
     next call goes on.
     """
-    logs = checkpoint / LOG
-    names = source_logs([file.name for file in logs.iterdir()] if logs.is_dir() else []).values()
+    storage, logs = storage_of(checkpoint), f"{checkpoint}/{LOG}"
+    names = source_logs(storage.names(logs)).values()
     folder = qualified() if names else ""
     moved = False
     for name in names:
-        text = (logs / name).read_text("utf-8")
+        text = storage.text(f"{logs}/{name}")
         now = "\n".join(_relocated(text, folder))
         if now != text:
-            _write(logs / name, now)
+            _write(logs, name, now.encode())
             moved = True
     return moved
 
@@ -127,14 +127,14 @@ def _relocated(text: str, folder: str) -> Iterator[str]:
             yield json.dumps(entry | {"path": f"{folder}/{name}"}, ensure_ascii=False, separators=(",", ":"))
 
 
-def _write(file: Path, text: str) -> None:
+def _write(folder: str, name: str, data: bytes) -> None:
     """Replace a file and the checksum that Hadoop keeps beside it: the old one never stands beside the new text."""
-    checksum = file.with_name(f".{file.name}.crc")
-    is_summed = checksum.exists()
-    checksum.unlink(missing_ok=True)
-    atomic_files.write(file, text)
+    storage, checksum = storage_of(folder), f"{folder}/.{name}.crc"
+    is_summed = storage.is_there(checksum)
+    storage.delete(checksum)
+    storage.put(f"{folder}/{name}", data, synced=True)
     if is_summed:
-        checksum.write_bytes(hadoop_checksums.checksum_of(text.encode()))
+        storage.put(checksum, hadoop_checksums.checksum_of(data), synced=False)
 
 
 def _path(line: str) -> str:

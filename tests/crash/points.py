@@ -88,7 +88,9 @@ KILLED = CREATED | RESTORED | TICK | ROLLBACK | UPKEEP
 STOPPED = {"before a table is restored": Point(f"{ENGINE}.restore")}
 ON_SPARK = {
     # Spark has committed the batch, and sqlrun has not yet noted whose it is.
-    "after Spark's batch": Point("sqlrun.runtime.atomic_files:write", when=lambda file, _: file.name == IDENTITY),
+    "after Spark's batch": Point(
+        "sqlrun.storage.local:LocalStorage.put", when=lambda _, path, *__, **___: path.endswith(f"/{IDENTITY}")
+    ),
     "after Spark's seed": Point(f"{SPARK}.write", True, _writes("Load")),
     "after Spark's merge": Point(f"{SPARK}.write", True, _writes("Merge")),
 }

@@ -375,11 +375,6 @@ OTHER_FILES = {
     "serve.static": "pages of the package",
     "sources.folder": "the source's own files",
 }
-# Files of a landing's checkpoint, which are not behind the storage yet.
-NOT_YET = {
-    "engines.duckdb.landing", "engines.spark.landing", "operations.checkpoint_check", "sources.batches",
-    "sources.stream_checkpoint",
-}  # fmt: skip
 FILE_MODULES = {"atomic_files", "fcntl", "glob", "io", "shutil", "tempfile"}
 OS_CALLS = {
     "access", "chmod", "fsync", "fwalk", "link", "listdir", "lstat", "makedirs", "mkdir", "open", "path", "readlink",
@@ -415,10 +410,9 @@ def file_calls(module: ast.Module) -> set[str]:
 def test_the_files_of_a_warehouse_lie_behind_the_storage() -> None:
     """Those modules that reach for other files are listed, and no other is."""
     near = {name(p): found for p in MODULES if name(p).split(".")[0] in AT_WAREHOUSES if (found := file_calls(tree(p)))}
-    allowed = OTHER_FILES.keys() | NOT_YET
 
-    assert {module: found for module, found in near.items() if module not in allowed} == {}
-    assert allowed - near.keys() == set()
+    assert {module: found for module, found in near.items() if module not in OTHER_FILES} == {}
+    assert OTHER_FILES.keys() - near.keys() == set()
 
 
 def test_the_storage_s_verbs_are_not_those_of_pathlib() -> None:

@@ -65,7 +65,7 @@ def test_a_batch_that_was_planned_and_not_committed_lands_as_it_was_planned(
     log.partitions["a"].append("three")
     written = engine.land(landing(tmp_path, log))
 
-    planned = batches.read(tmp_path / "checkpoint")
+    planned = batches.read(str(tmp_path / "checkpoint"))
     assert [batch.parts for batch in planned.values() if batch] and written.version == 3
     assert {n: dict(batch.parts) for n, batch in planned.items() if batch} == {
         1: {"a": (0, 1)}, 2: {"a": (1, 2)}, 3: {"a": (2, 3)}

@@ -33,7 +33,7 @@ def state(checkpoint: Path) -> dict[str, tuple[bytes, int]]:
 
 
 def files(checkpoint: Path) -> list[Streamed]:
-    return sorted(stream_checkpoint.source_files(checkpoint), key=lambda each: each.part)
+    return sorted(stream_checkpoint.source_files(str(checkpoint)), key=lambda each: each.part)
 
 
 def test_every_file_of_the_log_has_the_present_folder(tmp_path: Path) -> None:
@@ -41,7 +41,7 @@ def test_every_file_of_the_log_has_the_present_folder(tmp_path: Path) -> None:
     compact = log_of(tmp_path, "9.compact", *(entry(HERE, f"{n}%20b.jsonl", n) for n in range(10)))
     last = log_of(tmp_path, "10", entry(HERE, "gr%C3%BCn.jsonl", 10))
     before = files(tmp_path)
-    assert stream_checkpoint.relocate(tmp_path, lambda: THERE)
+    assert stream_checkpoint.relocate(str(tmp_path), lambda: THERE)
     assert files(tmp_path) == before
     assert last.read_text() == "v1\n" + entry(THERE, "gr%C3%BCn.jsonl", 10)
     for file in (compact, last):
@@ -55,9 +55,9 @@ def test_a_log_that_is_right_is_not_touched(tmp_path: Path) -> None:
     log_of(tmp_path, "0", entry(THERE, "a.jsonl", 0))
     log_of(tmp_path, "1")
     before = state(tmp_path)
-    assert not stream_checkpoint.relocate(tmp_path, lambda: THERE)
+    assert not stream_checkpoint.relocate(str(tmp_path), lambda: THERE)
     assert state(tmp_path) == before
-    assert not stream_checkpoint.relocate(tmp_path / "none", lambda: THERE)
+    assert not stream_checkpoint.relocate(str(tmp_path / "none"), lambda: THERE)
 
 
 def test_what_was_cut_short_goes_on(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_what_was_cut_short_goes_on(tmp_path: Path) -> None:
     right = log_of(tmp_path, "0", entry(THERE, "a.jsonl", 0))
     log_of(tmp_path, "1", entry(HERE, "b.jsonl", 1), summed=False)
     kept = right.stat().st_ino
-    assert stream_checkpoint.relocate(tmp_path, lambda: THERE)
+    assert stream_checkpoint.relocate(str(tmp_path), lambda: THERE)
     assert right.stat().st_ino == kept
     assert (tmp_path / "sources" / "0" / "1").read_text() == "v1\n" + entry(THERE, "b.jsonl", 1)
     assert not (tmp_path / "sources" / "0" / ".1.crc").exists()
@@ -75,5 +75,5 @@ def test_only_the_folder_changes(tmp_path: Path) -> None:
     """Text that Spark may add to an entry, and letters beyond ASCII, stay as they are."""
     line = '{"path":"file:/ä/ö.jsonl","timestamp":1,"batchId":0,"more":"é"}'
     file = log_of(tmp_path, "0", line)
-    assert stream_checkpoint.relocate(tmp_path, lambda: "file:/ü")
+    assert stream_checkpoint.relocate(str(tmp_path), lambda: "file:/ü")
     assert file.read_text() == "v1\n" + line.replace("/ä/", "/ü/")

@@ -97,7 +97,7 @@ def test_a_build_that_dies_at_it_loses_and_doubles_nothing(
     arrive(site)
     land.ahead(site.published[-1], now())
     if died != "after all":
-        number = max(stream_checkpoint.numbers(checkpoint(site) / "commits"))
+        number = max(stream_checkpoint.numbers(str(checkpoint(site)), "commits"))
         for name in (str(number), f".{number}.crc"):
             (checkpoint(site) / "commits" / name).unlink(missing_ok=True)
     if died == "before Delta's commit":

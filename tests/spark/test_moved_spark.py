@@ -48,7 +48,7 @@ def test_only_what_is_new_lands(engine: SparkEngine, tmp_path: Path) -> None:
     site = shops.site(tmp_path / "a place", engine)
     sent(site, 0)
     sent(site, 1)
-    batch = max(stream_checkpoint.numbers(checkpoint(site) / "commits"))
+    batch = max(stream_checkpoint.numbers(str(checkpoint(site)), "commits"))
     (checkpoint(site) / "commits" / str(batch)).unlink()
     (checkpoint(site) / "commits" / f".{batch}.crc").unlink()
     there = moved(site, tmp_path / "höher, 100% sure")

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from sqlrun.engine_api import Append, Landing, Write
@@ -19,9 +18,9 @@ from sqlrun.engines.delta import table as delta_table
 from sqlrun.engines.delta import table_pool
 from sqlrun.engines.duckdb import append as duckdb_append
 from sqlrun.errors import EngineError, LockedError
-from sqlrun.runtime import atomic_files
 from sqlrun.source_api import Positions
 from sqlrun.sources import batches
+from sqlrun.storage.factory import storage_of
 
 
 def land(session: Callable[[], Any], landing: Landing) -> tuple[int, tuple[str, ...]]:
@@ -34,7 +33,7 @@ def land(session: Callable[[], Any], landing: Landing) -> tuple[int, tuple[str, 
 
 
 def _landed(session: Callable[[], Any], landing: Landing, table: Any) -> tuple[int, tuple[str, ...]]:
-    checkpoint = Path(landing.checkpoint)
+    checkpoint = landing.checkpoint
     app_id = f"{landing.app_id}:{_identity(checkpoint, table.version(), landing)}"
     plans = _planned(checkpoint, landing)
     seen, last = batches.landed(plans.values()), max(plans, default=0)
@@ -66,7 +65,7 @@ def _landed(session: Callable[[], Any], landing: Landing, table: Any) -> tuple[i
     return rows, landing.source.notes(left, changed)
 
 
-def _identity(checkpoint: Path, version: int, landing: Landing) -> str:
+def _identity(checkpoint: str, version: int, landing: Landing) -> str:
     """Return the checkpoint's own id; a table with rows whose checkpoint is gone is refused, not read again."""
     known = batches.identity(checkpoint)
     if known:
@@ -78,19 +77,18 @@ def _identity(checkpoint: Path, version: int, landing: Landing) -> str:
             f"{landing.table.name}`.",
             model=landing.table.name,
         )
-    (checkpoint / batches.FOLDER).mkdir(parents=True, exist_ok=True)
-    if not atomic_files.write_new(checkpoint / batches.IDENTITY, uuid.uuid4().hex):
+    if not batches.identify(checkpoint, uuid.uuid4().hex):
         raise _overtaken(landing.table.name)
     return batches.identity(checkpoint)
 
 
-def _planned(checkpoint: Path, landing: Landing) -> dict[int, batches.Batch]:
+def _planned(checkpoint: str, landing: Landing) -> dict[int, batches.Batch]:
     """Read the planned batches by number: all of them, or from the one on that older ones were folded into."""
     plans = batches.read(checkpoint)
     bad = batches.first_fault(plans)
     if bad is not None:
         raise EngineError(
-            f"batch {bad} of {landing.table.name} is torn or gone from {checkpoint / batches.FOLDER}: its files would "
+            f"batch {bad} of {landing.table.name} is torn or gone from {checkpoint}/{batches.FOLDER}: its files would "
             f"land twice. Put it back, or run `sqlrun build --full-refresh --select {landing.table.name}+`.",
             model=landing.table.name,
         )
@@ -101,14 +99,14 @@ def _overtaken(name: str) -> LockedError:
     return LockedError(f"another build lands {name} at this moment; this one has landed nothing")
 
 
-def _fold(checkpoint: Path, number: int, landing: Landing) -> None:
+def _fold(checkpoint: str, number: int, landing: Landing) -> None:
     """Fold old batches into the newest file.
 
     What is folded can't be carried out again, so its commits are made durable first.
     """
     if not batches.are_many(checkpoint):
         return
-    atomic_files.sync(landing.table.path)
+    storage_of(landing.table.path).sync(landing.table.path)
     plans = _planned(checkpoint, landing)
     batches.fold(checkpoint, number, plans.values(), plans[number].parts)
 
@@ -144,7 +142,7 @@ def _commit(
             if delta_table.head(landing.table.path) != table.version():
                 # Another build may have read them: taken off the list they would land again.
                 raise _overtaken(landing.table.name)
-            batches.replan(Path(landing.checkpoint), number, landed)
+            batches.replan(landing.checkpoint, number, landed)
         # A batch without rows is committed too: its number must be on record.
         count = rows.commit({**landing.metadata, "sqlrun.files": str(len(landed))})
     landing.source.commit(landed)

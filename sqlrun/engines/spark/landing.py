@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from sqlrun.engine_api import Landing
@@ -16,10 +15,10 @@ from sqlrun.engines.spark import conf as spark_conf
 from sqlrun.engines.spark.cancellation import Cancel
 from sqlrun.errors import EngineError
 from sqlrun.load.forbidden_names import path_fault
-from sqlrun.runtime import atomic_files
 from sqlrun.source_api import Pending, Streamed
 from sqlrun.sources import checkpoint as source_checkpoint
 from sqlrun.sources.stream_checkpoint import COMMITS, IDENTITY, METADATA, OFFSETS, numbers, query_id
+from sqlrun.storage.factory import storage_of
 
 
 def require_own(landing: Landing) -> None:
@@ -27,7 +26,6 @@ def require_own(landing: Landing) -> None:
 
     What a loss of power has torn was set aside before the tick (`checkpoint_check.py`), so this is never its doing.
     """
-    checkpoint = Path(landing.checkpoint)
     fault = path_fault(landing.source.stream(accept_lost=False).path, "spark")
     if fault:
         raise EngineError(
@@ -35,29 +33,29 @@ def require_own(landing: Landing) -> None:
             "Move the project or the folder, or land on DuckDB",
             model=landing.table.name,
         )
-    _check_identity(landing, checkpoint)
-    _require_held(landing, checkpoint)
+    _check_identity(landing)
+    _require_held(landing)
 
 
-def _check_identity(landing: Landing, checkpoint: Path) -> None:
+def _check_identity(landing: Landing) -> None:
     """Compare the checkpoint's query id with the one that the table remembers."""
-    known = Path(landing.table.path) / IDENTITY
-    metadata = checkpoint / METADATA
-    mine = query_id(checkpoint) if metadata.is_file() and metadata.stat().st_size else None
+    storage, checkpoint = storage_of(landing.table.path), landing.checkpoint
+    known, metadata = f"{landing.table.path}/{IDENTITY}", storage.stamp(f"{checkpoint}/{METADATA}")
+    mine = query_id(checkpoint) if metadata is not None and metadata.size else None
     version = delta_table.head(landing.table.path) or 0
-    if mine is not None and known.is_file() and known.read_text().strip() == mine:
+    if mine is not None and storage.is_there(known) and storage.text(known).strip() == mine:
         return
     if version == 0:
-        if mine is not None and numbers(checkpoint / COMMITS):
+        if mine is not None and numbers(checkpoint, COMMITS):
             # Its batches went elsewhere: the stream would take their files for landed and this table would stay empty.
             raise EngineError(
                 f"{landing.table.name} is empty, but its checkpoint has landed files: it belongs to another table. "
                 f"Move {landing.checkpoint} away to land from the beginning.",
                 model=landing.table.name,
             )
-        known.unlink(missing_ok=True)
+        storage.delete(known)
         return
-    if mine is not None and not known.is_file():
+    if mine is not None and not storage.is_there(known):
         return  # stopped after the first batch, before the table was told
     what = "is gone" if mine is None else "belongs to another table"
     raise EngineError(
@@ -67,12 +65,12 @@ def _check_identity(landing: Landing, checkpoint: Path) -> None:
     )
 
 
-def _require_held(landing: Landing, checkpoint: Path) -> None:
+def _require_held(landing: Landing) -> None:
     """Compare the checkpoint's batches with the newest that the table holds by its transaction id, the query's."""
-    commits = numbers(checkpoint / COMMITS)
+    commits = numbers(landing.checkpoint, COMMITS)
     if not commits:
         return
-    query = query_id(checkpoint)
+    query = query_id(landing.checkpoint)
     table = delta_table.open_table(landing.table.path)
     held = table.transaction_version(query)
     if held is None and table.version() > 0:
@@ -105,8 +103,7 @@ def look(landing: Landing) -> Known:
 
 def nothing_new(landing: Landing, known: Known) -> bool:
     """Return without Spark whether everything has landed: the newest batch is committed and no part is pending."""
-    checkpoint = Path(landing.checkpoint)
-    offsets, commits = numbers(checkpoint / OFFSETS), numbers(checkpoint / COMMITS)
+    offsets, commits = numbers(landing.checkpoint, OFFSETS), numbers(landing.checkpoint, COMMITS)
     if not offsets or offsets[-1] not in commits:
         return False
     return not known.pending.parts
@@ -119,7 +116,7 @@ def notes(landing: Landing, known: Known) -> tuple[str, ...]:
 
 def require_parts(landing: Landing, known: Known) -> None:
     """Refuse to resume a batch whose parts are gone: Spark would fail at them in every tick."""
-    newest = max(numbers(Path(landing.checkpoint) / COMMITS), default=-1)
+    newest = max(numbers(landing.checkpoint, COMMITS), default=-1)
     missing = landing.source.missing({each.part for each in known.log if each.batch > newest})
     if missing and not landing.accept_lost:
         raise landed_elsewhere.missing(landing, missing)
@@ -166,7 +163,8 @@ def stream(session: Any, landing: Landing, known: Known, cancel: Cancel) -> None
         if cancel.asked:
             # A stream that was stopped ends like one that has done its work.
             raise _stopped(landing)
-        atomic_files.write(Path(landing.table.path) / IDENTITY, str(query.id))
+        identity = f"{landing.table.path}/{IDENTITY}"
+        storage_of(identity).put(identity, str(query.id).encode(), synced=True)
     finally:
         for key in ("spark.sql.ansi.enabled", *source.settings):
             session.conf.unset(key)
