@@ -44,7 +44,7 @@ def _run() -> None:
 
 
 def may_leave() -> bool:
-    """Tell whether nothing waits for an ordinary end: a thread, a JVM, who profiles or debugs the command."""
+    """Return whether nothing waits for an ordinary end: a thread, a JVM, who profiles or debugs the command."""
     watched = sys.getprofile() is not None or sys.gettrace() is not None or sys.flags.inspect
     alone = all(thread.daemon or thread is threading.main_thread() for thread in threading.enumerate())
     return alone and not watched and "pyspark" not in sys.modules

@@ -228,7 +228,7 @@ class Engine(Protocol):
         """Make the empty table, with its change feed on, as version 0; nothing if it is there."""
 
     def head(self, path: str) -> int | None:
-        """Tell the newest version of a table; None where there is no table."""
+        """Return the newest version of a table; None where there is no table."""
 
     def land(self, landing: Landing) -> Written:
         """Land all that is new of the source, exactly once; the version is the table's newest."""

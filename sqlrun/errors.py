@@ -15,7 +15,7 @@ _FROM = re.compile(r"\s*\n\s*(?:\x1b\[\d*m)*↳(?:\x1b\[\d*m)*\s*")
 
 
 def first_line(error: Exception) -> str:
-    r"""Give an error's first line, with what it comes from; its type where it says nothing.
+    r"""Return an error's first line, with what it comes from; its type where it says nothing.
 
     >>> first_line(OSError("Generic error\n  \x1b[31m↳\x1b[0m No space left\n"))
     'Generic error: No space left'

@@ -43,7 +43,7 @@ class CheckResult:
 
 
 def blocks(checks: Iterable[CheckResult]) -> bool:
-    """Tell whether a check keeps the tick from being published."""
+    """Return whether a check keeps the tick from being published."""
     return any(check.status.blocks for check in checks)
 
 
@@ -137,7 +137,7 @@ class TickResult:
 
     @property
     def ok(self) -> bool:
-        """Tell whether nothing failed."""
+        """Return whether nothing failed."""
         return self.published
 
 

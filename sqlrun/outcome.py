@@ -125,7 +125,7 @@ class Outcome(str, Enum):
         return member
 
     def __str__(self) -> str:
-        """Give the word under which it is stored."""
+        """Return the word under which it is stored."""
         return self.stored
 
     def __format__(self, spec: str) -> str:
@@ -134,62 +134,62 @@ class Outcome(str, Enum):
 
     @property
     def stored(self) -> str:
-        """Give the word for it in files, tables and messages to programs; `read` reads it."""
+        """Return the word for it in files, tables and messages to programs; `read` reads it."""
         return self.traits.stored or self.value
 
     @property
     def as_stored(self) -> Outcome:
-        """Give the outcome as which it is counted: that of its stored word."""
+        """Return the outcome as which it is counted: that of its stored word."""
         return read(self.stored)
 
     @property
     def level(self) -> Level:
-        """Tell how much it matters."""
+        """Return how much it matters."""
         return self.traits.level
 
     @property
     def blocks(self) -> bool:
-        """Tell whether it keeps the tick from being published."""
+        """Return whether it keeps the tick from being published."""
         return self.traits.level is Level.BLOCKS
 
     @property
     def words(self) -> Words:
-        """Give what it is called."""
+        """Return what it is called."""
         return self.traits.words
 
     @property
     def evaluated(self) -> bool:
-        """Tell whether rows or numbers were judged."""
+        """Return whether rows or numbers were judged."""
         return self.traits.evaluated
 
     @property
     def rank(self) -> int | None:
-        """Say how bad it is among those that are kept, 0 for the best; None of one that has no past."""
+        """Return how bad it is among those that are kept, 0 for the best; None of one that has no past."""
         return self.traits.rank
 
     @property
     def kept(self) -> bool:
-        """Tell whether it becomes part of a check's past: the check ran."""
+        """Return whether it becomes part of a check's past: the check ran."""
         return self.traits.rank is not None
 
     @property
     def height(self) -> int:
-        """Say how tall it is drawn: what is worse is taller, as colour alone tells nothing to some."""
+        """Return how tall it is drawn: what is worse is taller, as colour alone tells nothing to some."""
         return self.traits.height
 
     @property
     def css(self) -> str:
-        """Give its class on a page."""
+        """Return its class on a page."""
         return self.traits.css or self.stored
 
     @property
     def dbt(self) -> str:
-        """Give dbt's word for it, which has none for what is only worth knowing; its readers refuse others."""
+        """Return dbt's word for it, which has none for what is only worth knowing; its readers refuse others."""
         return self.traits.dbt
 
     @property
     def junit(self) -> str:
-        """Give the element of a case of JUnit that tells of it, "" where nothing has to be told."""
+        """Return the element of a case of JUnit that tells of it, "" where nothing has to be told."""
         return self.traits.junit
 
     @property
@@ -228,7 +228,7 @@ class Outcome(str, Enum):
                 return "", ": not measured"
 
     def sentence(self, amount: str, message: str) -> str:
-        """Say it in one sentence, without a headline; the check's own message where no rows were judged."""
+        """Return it as one sentence, without a headline; the check's own message where no rows were judged."""
         match self:
             case Outcome.FAIL | Outcome.WARN | Outcome.INFO | Outcome.PASS:
                 return f"{amount} not as expected" if amount else message
@@ -265,7 +265,7 @@ def read(word: str) -> Outcome:
 
 
 def of_failure(expectation: Expectation) -> Outcome:
-    """Say what a failure is: `on_fail` decides, but of rules of quarantine, that `sqlrun check` looks at, severity."""
+    """Return the outcome of a failure: `on_fail` decides; severity for quarantine rules that `sqlrun check` reads."""
     held_back = expectation.on_fail == QUARANTINE and expectation.severity == CRITICAL
     if held_back or expectation.on_fail == FAIL:
         return Outcome.FAIL

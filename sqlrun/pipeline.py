@@ -46,7 +46,7 @@ class Prepared:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Name the models, inputs first."""
+        """Return the names of the models, inputs first."""
         return tuple(model.name for model in self.workspace.models)
 
 
@@ -139,7 +139,7 @@ def _engine_problems(prepared: Prepared, target: Profile, cache: Cache | None = 
 
 
 def spark_only_models_of(prepared: Prepared, target: Profile, cache: Cache | None = None) -> dict[str, str]:
-    """Name the models that DuckDB would answer otherwise than Spark, by what they or the views they read call.
+    """Return the models that DuckDB would answer otherwise than Spark, by what they or the views they read call.
 
     Asked for where the engine is chosen by model; none where the profile has chosen.
     """
@@ -179,12 +179,12 @@ def profile_of(root: Path, prepared: Prepared, name: str | None) -> Profile:
 
 
 def ledger_of(root: Path, prepared: Prepared, name: str | None, env: str | None = None) -> Ledger:
-    """Give the ledger of the warehouse that a profile names; of production, unless told otherwise."""
+    """Return the ledger of the warehouse that a profile names; of production, unless told otherwise."""
     from sqlrun.publish.ledger import Ledger
 
     return Ledger(profile_of(root, prepared, name).warehouse, prepared.project.name, env)
 
 
 def chosen(prepared: Prepared, select: tuple[str, ...], exclude: tuple[str, ...]) -> tuple[str, ...]:
-    """Name the selected models and seeds."""
+    """Return the names of the selected models and seeds."""
     return select_nodes(prepared.graph, select, exclude)

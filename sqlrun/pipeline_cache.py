@@ -130,7 +130,7 @@ class _Work:
         self._lock = threading.RLock()
 
     def all_done(self, order: list[str]) -> list[tuple[Query, Compiled]]:
-        """Give all models, each after what it reads; those of one depth are shared with a second process."""
+        """Return all models, each after what it reads; those of one depth are shared with a second process."""
         depths: dict[str, int] = {}
         for name in order:
             depths[name] = 1 + max((depths[ref] for ref in self.rendered[name].refs if ref in depths), default=0)
@@ -157,7 +157,7 @@ class _Work:
         return self._hashes[name]
 
     def done(self, name: str) -> tuple[Query, Compiled]:
-        """Give a model whose inputs are done; its tree and its operators are only made if they have to be."""
+        """Return a model whose inputs are done; its tree and its operators are only made if they have to be."""
         if name in self._done:
             return self._done[name]
         item, source = self.rendered[name], self._source(name)
@@ -206,7 +206,7 @@ class _Work:
 
 
 def calls_alike(query: Query, functions: tuple[str, ...], cache: Cache) -> bool:
-    """Tell whether all that a query calls means the same on DuckDB as on Spark."""
+    """Return whether all that a query calls means the same on DuckDB as on Spark."""
 
     def make() -> bool | None:
         return None if spark_only.problems([query], functions) else True

@@ -20,7 +20,7 @@ STATE = "__state_"
 
 
 def state_table(model: str, number: int) -> str:
-    """Name a hidden table of a model.
+    """Return the name of a hidden table of a model.
 
     >>> state_table("orders", 2), model_of("orders__state_2"), model_of("orders")
     ('orders__state_2', 'orders', 'orders')
@@ -39,7 +39,7 @@ def model_of(table: str) -> str:
 
 
 def follows(severity: str) -> str:
-    """Say what follows a failure of some severity where nothing else is declared."""
+    """Return what follows a failure of some severity where nothing else is declared."""
     return FAIL if severity == CRITICAL else WARN
 
 

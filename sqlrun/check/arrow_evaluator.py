@@ -68,7 +68,7 @@ def count(kind: str, prepared: Prepared, most: int) -> Count | None:
 
 
 def none_unexpected(kind: str, kwargs: Kwargs, table: pa.Table) -> bool:
-    """Tell without an image of each value that no row is unexpected: there is no NULL, or both ends lie in the range.
+    """Return whether no row is unexpected, without an image of each value: no NULL, or both ends in the range.
 
     False where that isn't known: then all values are looked at, and what is wrong is told.
     """
@@ -89,7 +89,7 @@ def none_unexpected(kind: str, kwargs: Kwargs, table: pa.Table) -> bool:
 
 
 def _plain(kwargs: Kwargs, takes: tuple[str, ...]) -> bool:
-    """Tell whether all arguments are known ones, of the one type that Great Expectations can't read in another way."""
+    """Return whether all arguments are known, of the type that Great Expectations can't read in another way."""
     mostly = kwargs.get("mostly", 1.0)
     if isinstance(mostly, bool) or not isinstance(mostly, (int, float)) or not 0 <= mostly <= 1:
         return False
@@ -249,7 +249,7 @@ def _repeated_together(kwargs: Kwargs, columns: _Columns) -> pa.Array | None:
 
 
 def _all_differ(codes: Sequence[pa.Array]) -> bool:
-    """Tell whether all rows of some columns of codes differ; NULL is a code of its own."""
+    """Return whether all rows of some columns of codes differ; NULL is a code of its own."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -82,7 +82,7 @@ def _in_one_pass(model: Model, ways: Ways, rows: LargeRows, terms: Terms) -> dic
 
 
 def _needed(model: Model, expectations: Sequence[Expectation], part: pa.Table) -> list[str]:
-    """Name the columns that some expectations look at or show; all where a condition may name any."""
+    """Return the names of the columns that some expectations look at or show; all where a condition may name any."""
     if any(e.kwargs.get("row_condition") is not None for e in expectations):
         return list(part.column_names)
     named = [name for e in expectations for name in columns_of(e, CATALOGUE[e.type].columns)]

@@ -103,7 +103,7 @@ def _ranks(kwargs: Kwargs, table: pa.Table) -> Prepared:
 
 
 def inside(kwargs: Kwargs, values: pa.ChunkedArray) -> bool:
-    """Tell by the least and the greatest value that all lie in a range; False where that can't be said.
+    """Return by the least and the greatest value that all lie in a range; False where that can't be said.
 
     Raises: ValueError for an end that isn't a value of the column.
     """

@@ -283,12 +283,12 @@ def _result(model: Model, expectation: Expectation, found: _Evaluation) -> Check
 
 
 def _private(model: Model, expectation: Expectation) -> bool:
-    """Tell whether a column that an expectation names is tagged pii."""
+    """Return whether a column that an expectation names is tagged pii."""
     names = columns_of(expectation, CATALOGUE[expectation.type].columns)
     return any("pii" in column.tags for column in model.columns if column.name in names)
 
 
 def _shown(model: Model, error: ValueError) -> str:
-    """Give the text of SQL's error, unless it may quote a value where the model has private ones; SQL sees them all."""
+    """Return the text of SQL's error, unless it may quote a private value of the model; SQL sees them all."""
     private = isinstance(error, OfAValue) and any("pii" in column.tags for column in model.columns)
     return _HIDDEN if private else message_of(error)

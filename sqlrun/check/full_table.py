@@ -114,13 +114,13 @@ def _errors(contract: Model, expectations: tuple[Expectation, ...], why: str) ->
 
 
 def _named(expectation: Expectation) -> set[str]:
-    """Name the columns that have to be there for an expectation to mean anything."""
+    """Return the names of the columns that have to be there for an expectation to mean anything."""
     kind = CATALOGUE.get(expectation.type)
     return set(columns_of(expectation, kind.columns if kind else ("column",)))
 
 
 def _needed(contract: Model, state: TableState, expectations: list[Expectation]) -> Iterator[str]:
-    """Name the columns to read: those that the checks look at and those that tell rows apart, or all."""
+    """Return the names of the columns to read: those that the checks look at and those that tell rows apart, or all."""
     looked_at = {*contract.grain, *(name for e in expectations for name in _named(e))}
     sees_all = any(
         e.type == QUERY or CATALOGUE[e.type].scope == "schema" or e.kwargs.get("row_condition") is not None

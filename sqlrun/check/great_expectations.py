@@ -59,7 +59,7 @@ def evaluated(asked: Sequence[Asked], rows: int, check_timeout: float) -> dict[i
 
 
 def message(error: Exception) -> str:
-    """Give the first line of an error's text, cut."""
+    """Return the first line of an error's text, cut."""
     text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
     return next((line for line in text_lines(text) if line.strip()), type(error).__name__)[:300]
 

@@ -21,7 +21,7 @@ Ranges = tuple[tuple[str, Any, Any], ...]
 
 
 def of(rows: pa.Table, key: Sequence[str], partition_by: Sequence[str]) -> Ranges:
-    """Give (column, least, greatest) of one key column, so that every row with a key of `rows` lies in one of them.
+    """Return (column, least, greatest) of one key column, so that every row with a key of `rows` lies in one of them.
 
     A partition column that is part of the key gives its values; else the first key column gives a range for each value
     of the first partition column, as keys that come together are often near each other. A few keys are a range each.
@@ -49,7 +49,7 @@ def of(rows: pa.Table, key: Sequence[str], partition_by: Sequence[str]) -> Range
 
 
 def _ends(column: pa.ChunkedArray, group: pa.ChunkedArray | None) -> Iterator[tuple[Any, Any]]:
-    """Give the least and the greatest value of each group."""
+    """Return the least and the greatest value of each group."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -75,7 +75,7 @@ def _few(ranges: Ranges, name: str) -> Ranges:
 
 
 def _ordered(kind: pa.DataType) -> bool:
-    """Tell whether statistics of such a column are in the order of its values."""
+    """Return whether statistics of such a column are in the order of its values."""
     import pyarrow.types as is_a
 
     tests = (is_a.is_integer, is_a.is_string, is_a.is_large_string, is_a.is_date, is_a.is_timestamp)

@@ -73,18 +73,18 @@ def _measures(context: TickContext, model: Compiled, changed: Change) -> Iterato
 
 
 def _interval(context: TickContext, model: Compiled) -> float | None:
-    """Give the seconds since the tick that the model was last part of; None where there was none, or no time passed."""
+    """Return the seconds since the model's last tick; None where there was none, or no time passed."""
     return _passed(context, model) or None
 
 
 def _passed(context: TickContext, model: Compiled) -> float | None:
-    """Give the seconds since the tick that the model was last part of, 0 where no time passed; None in its first."""
+    """Return the seconds since the tick that the model was last part of, 0 where no time passed; None in its first."""
     state = context.plan.tables[model.name].state
     return (context.plan.as_of - state.as_of).total_seconds() if state else None
 
 
 def _lateness(context: TickContext, model: Compiled, rows: pa.Table | None) -> dict[str, float]:
-    """Say how long after their events lines came; one from the future counts as negative."""
+    """Return how long after their events lines came; one from the future counts as negative."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -218,7 +218,7 @@ class _Newest:
     until: datetime = LAST
 
     def holds(self, entry: delta_table.Entry | None, as_of: datetime) -> bool:
-        """Tell whether it is true of a version at a later time: events of the future become the past."""
+        """Return whether it is true of a version at a later time: events of the future become the past."""
         return entry is not None and entry == self.entry and self.as_of <= as_of <= self.until
 
     def grown(self, came: datetime | None, later: Iterable[datetime], as_of: datetime) -> _Newest:
@@ -258,7 +258,7 @@ def _newest(context: TickContext, model: Compiled, contract: Model, change: Chan
 
 
 def _grown_from(context: TickContext, model: Compiled, change: Change) -> delta_table.Entry | None:
-    """Give the version to which this tick has only added the rows that it has; None where that isn't known."""
+    """Return the version to which this tick has only added the rows that it has; None where that isn't known."""
     table, now = context.plan.tables[model.name], context.states[model.name]
     if not change.commits:
         return delta_table.entry_of(table.spec.path, now.version)

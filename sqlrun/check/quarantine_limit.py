@@ -34,7 +34,7 @@ EVERY = "100%"
 
 
 def too_much(limit: str | None, aside: int, lines: int) -> bool:
-    """Tell whether a tick sets too much aside; `limit` is the suite's, None where it has none.
+    """Return whether a tick sets too much aside; `limit` is the suite's, None where it has none.
 
     >>> too_much(None, 9, 10), too_much(None, 10, 10), too_much(None, 51, 100), too_much(None, 50, 100)
     (False, True, True, False)

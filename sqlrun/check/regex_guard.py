@@ -27,7 +27,7 @@ JSON_SCHEMA = "expect_column_values_to_match_json_schema"
 
 
 def stoppable(kind: str, prepared: Prepared, check_timeout: float) -> Prepared:
-    """Give a check's columns as they are, or searched already where its patterns might run away.
+    """Return a check's columns as they are, or searched already where its patterns might run away.
 
     Raises: OutOfTimeError, ValueError.
     """

@@ -70,7 +70,7 @@ def _in_tick(
 
 
 def _was(context: TickContext, to: str, before: TableState | None, now: TableState) -> Relation | None:
-    """Give rows that hold every key that the other table has lost in this tick; None where it can't have lost one."""
+    """Return rows that hold every key that the other table has lost in this tick; None where it can't have lost one."""
     if before is None:
         return None
     whole = relation(context.warehouse, to, before, "was")

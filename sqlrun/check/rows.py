@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def held(context: TickContext, model: Compiled, lot: Lot, changed: pa.Table) -> Rows:
-    """Give a change that is held, and the rows that share a key with it where a check looks at keys."""
+    """Return a change that is held, and the rows that share a key with it where a check looks at keys."""
     keyed = None
     if any(scope(one) == "key" for one in lot.expectations):
         near = key_ranges.of(changed, lot.key, model.own.partition_by)
@@ -30,7 +30,7 @@ def held(context: TickContext, model: Compiled, lot: Lot, changed: pa.Table) -> 
 
 
 def large(context: TickContext, model: Compiled, lot: Lot, change: Change) -> LargeRows:
-    """Give ways to the rows of a change that is too large to be held; nothing is read yet."""
+    """Return lazy access to the rows of a change that is too large for memory; nothing is read yet."""
     rows = changed_rows.query(context, model)
     changes = feed(context, model, change.commits, context.plan.tables[model.name].where)
     keyed, table = _keyed(context, model, lot)

@@ -29,7 +29,7 @@ def sample_rows(table: pa.Table, places: Sequence[int]) -> list[dict[str, object
 
 
 def sampled_columns(model: Model, names: Sequence[str]) -> tuple[str, ...]:
-    """Name the columns that tell a row apart (its grain) and those that the check looked at."""
+    """Return the names of the columns that tell a row apart (its grain) and those that the check looked at."""
     return tuple(dict.fromkeys([*model.grain, *names]))
 
 

@@ -96,7 +96,7 @@ def _table(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:
 
 
 def _number(connection: duckdb.DuckDBPyConnection, sql: str) -> Any:
-    """Give the one value of a result; Arrow's way plans the statement twice."""
+    """Return the one value of a result; Arrow's way plans the statement twice."""
     return connection.execute(sql).fetchall()[0][0]
 
 

@@ -65,7 +65,7 @@ def _ratio(declared: Expectation, end: str) -> float | None:
 
 
 def usual(past: Iterable[Past], at: datetime, interval: float | None, weeks: int = 1) -> Usual | str:
-    """Say how many rows are usual in `interval` seconds around `at`, or why that can't be said.
+    """Return how many rows are usual in `interval` seconds around `at`, or why that can't be said.
 
     `past` are ticks of the same hour of the day; those of the same day of the week in the last `weeks` weeks count.
 
@@ -95,7 +95,7 @@ def usual(past: Iterable[Past], at: datetime, interval: float | None, weeks: int
 
 
 def breach(count: int, found: Usual, least: float | None, most: float | None) -> str:
-    """Say how a count lies outside of the shares that are allowed; "" where it doesn't.
+    """Return how a count lies outside of the shares that are allowed; "" where it doesn't.
 
     >>> breach(200, Usual(400.0, "Sunday"), 0.6, None)
     '200 rows, 0.50 of the usual 400; at least 0.6 is expected (Sunday)'

@@ -64,7 +64,7 @@ def report_errors(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _told(error: OSError) -> str:
-    """Say what the operating system refused, and that nothing is lost."""
+    """Return what the operating system refused, and that nothing is lost."""
     what = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else first_line(error)
     return f"{what}. What is published is untouched; once this is mended, run the command again."
 

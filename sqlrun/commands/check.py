@@ -83,7 +83,7 @@ def _suggest(prepared: Prepared, warehouse: str, published: Published, name: str
 
 
 def lines_of(checked: Checked, published: Published) -> list[Line | str]:
-    """Tell one table's checks, and what their reader has to know of it."""
+    """Return the lines of one table's checks, and what their reader has to know of it."""
     notes = []
     if checked.edited:
         notes.append(f"  {checked.model} was edited since: this is its table of tick {published.tick}")

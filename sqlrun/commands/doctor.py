@@ -89,14 +89,14 @@ def _whole(ledger: Ledger, name: str, path: str, version: int) -> bool:
 
 
 def _told(ledger: Ledger, found: list[Found], repair: bool, clock: datetime, console: Console) -> int:
-    """Tell all findings; set aside what may go, where that was asked for. Give how many are left."""
+    """Print all findings; set aside what may go, where that was asked for. Return how many are left."""
     console.lines(str(finding) + "." for each in found for finding in each.findings)
     others_left = sum(_taken_back(ledger.warehouse, each, repair, console) for each in found if each.foreign)
     return others_left + _set_aside(ledger, found, repair, clock, console)
 
 
 def _taken_back(warehouse: str, found: Found, repair: bool, console: Console) -> int:
-    """Tell what another writer did, and take it back where that was asked for; give 1 where it is left."""
+    """Report what another writer did, and roll it back where that was asked for; return 1 where it is left."""
     seen = foreign_writers.adopted(found)
     if seen:
         console.lines([f"{seen}."])

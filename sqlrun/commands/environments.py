@@ -42,7 +42,7 @@ def _ledger(root: Path, name: str | None) -> Ledger:
 
 
 def listed(ledger: Ledger) -> list[tuple[str, int | None, str | None, int, int]]:
-    """Tell of each environment, production first."""
+    """List the environments, production first."""
     rows: list[tuple[str, int | None, str | None, int, int]] = []
     for env in (PRODUCTION, *environments.names(ledger.warehouse)):
         one = ledger.of(env)

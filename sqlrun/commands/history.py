@@ -28,7 +28,7 @@ def parts() -> Parts:
 
 
 def _described(prepared: Prepared) -> dict[str, str]:
-    """Give the description of each check of the project by its id, as contracts and suites have them now."""
+    """Return the description of each check of the project by its id, as contracts and suites have them now."""
     return {key: each.description for key, (_, each) in declared(prepared).items()}
 
 

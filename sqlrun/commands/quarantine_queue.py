@@ -102,7 +102,7 @@ def counted(prepared: Prepared, ledger: Ledger, found: Iterable[Queue]) -> Itera
 
 
 def tick_at(entries: list[Entry], landed_at: datetime | None) -> int | None:
-    """Tell which tick has landed a line: the first one that was pinned since. None: it isn't kept, or none was.
+    """Return which tick has landed a line: the first one that was pinned since. None: it isn't kept, or none was.
 
     A tick that lands nothing new still pins; one that fails while it lands leaves its lines to the next.
     """

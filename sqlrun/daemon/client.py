@@ -78,7 +78,7 @@ def _refusal(connection: socket.socket, root: str) -> str:
 
 
 def _follow(connection: socket.socket, arguments: Sequence[str], program: str) -> int:
-    """Give the command to the server and end as it does."""
+    """Hand the command to the server and end as it does."""
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     ignored = [int(number) for number in PASSED if signal.getsignal(number) is signal.SIG_IGN]

@@ -19,7 +19,7 @@ BORN = re.compile(r"PYTHON\w*|LANG|LANGUAGE|LC_\w+|TZ|LD_\w+|MALLOC_\w+|OMP_\w+|
 
 
 def identity() -> dict[str, str]:
-    """Tell what a command's answer could depend on besides its arguments, environment and files, each part by name."""
+    """Return what a command's answer could depend on beside its arguments, environment and files, by name."""
     limits = [(name, resource.getrlimit(getattr(resource, name))) for name in dir(resource) if name[:7] == "RLIMIT_"]
     return {
         "sqlrun's code": _hash(_files(PACKAGE)),
@@ -34,7 +34,7 @@ def identity() -> dict[str, str]:
 
 
 def differing(mine: dict[str, str], theirs: dict[str, str]) -> list[str]:
-    """Name the parts in which two identities differ.
+    """Return the names of the parts in which two identities differ.
 
     >>> differing({"Python": "3.11", "user": "1"}, {"Python": "3.12", "user": "1"})
     ['Python']
@@ -43,7 +43,7 @@ def differing(mine: dict[str, str], theirs: dict[str, str]) -> list[str]:
 
 
 def _flags() -> tuple[object, ...]:
-    """Tell how Python was begun; of its UTF-8 mode, which a locale without a name turns on, what comes of it."""
+    """Return how Python was begun; of its UTF-8 mode, which a locale without a name turns on, what comes of it."""
     flags = re.sub(r"utf8_mode=\d", "", repr(sys.flags))
     encoding = io.TextIOWrapper(io.BytesIO()).encoding.lower()
     options = sorted((name, value) for name, value in sys._xoptions.items() if name != "utf8")
@@ -51,7 +51,7 @@ def _flags() -> tuple[object, ...]:
 
 
 def _files(folder: str) -> Iterator[tuple[str, int, int]]:
-    """Tell of each file below a folder when it was changed and how large it is; not of what Python compiled."""
+    """Yield each file below a folder with its change time and size; not what Python compiled."""
     with os.scandir(folder) as entries:
         for entry in sorted(entries, key=lambda entry: entry.name):
             if entry.is_dir(follow_symlinks=False):

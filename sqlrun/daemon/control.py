@@ -82,7 +82,7 @@ def _status(path: str, **more: Any) -> dict[str, Any] | None:
 
 
 def _stop(path: str, console: Console) -> bool:
-    """Tell a server to end, and wait until it has."""
+    """Ask a server to end, and wait until it has."""
     told = _status(path, stop=True)
     if told is None:
         with suppress(OSError, protocol.WireError):

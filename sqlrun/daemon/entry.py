@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def project_of(arguments: Sequence[str], refused: str = "") -> str | None:
-    """Tell the folder of the project whose server may run a command; None where none may.
+    """Return the folder of the project whose server may run a command; None where none may.
 
     >>> project_of(["build", "--profile", "duckdb"]), project_of(["--project-dir", "shops", "ls"])
     ('.', 'shops')

@@ -23,18 +23,18 @@ class WireError(Exception):
 
 
 def is_supported() -> bool:
-    """Tell whether a server can run here: it forks, passes open files on and asks the kernel who calls (Linux)."""
+    """Return whether a server can run here: it forks, passes open files on and asks the kernel who calls (Linux)."""
     return hasattr(socket, "SO_PEERCRED") and hasattr(os, "fork")
 
 
 def folder() -> str:
-    """Name the user's private folder for sockets; it needn't be there."""
+    """Return the name of the user's private folder for sockets; it needn't be there."""
     above = os.environ.get("XDG_RUNTIME_DIR") or os.environ.get("TMPDIR") or "/tmp"
     return f"{above}/sqlrun-{os.geteuid()}"
 
 
 def address(root: str) -> str:
-    """Name the socket of a project's folder, by the folder itself: whichever way it is named.
+    """Return the name of the socket of a project's folder, by the folder itself: whichever way it is named.
 
     Raises: OSError where there is no such folder.
     """

@@ -99,7 +99,7 @@ class Server:
         return None
 
     def status(self) -> dict[str, Any]:
-        """Tell how it is, for `sqlrun up`."""
+        """Return how it is, for `sqlrun up`."""
         idle = max(0.0, self.idle - (time.monotonic() - self._used))
         spark = {"state": self.spark.state, "seconds": self.spark.seconds, "trouble": self.spark.trouble}
         running = sorted(self.jobs)
@@ -115,7 +115,7 @@ class Server:
         return time.monotonic() - self._used > self.idle and self.spark.state != "starting"
 
     def is_orphan(self) -> bool:
-        """Tell whether nobody can find this server any more: its socket is gone, or the project is."""
+        """Return whether nobody can find this server any more: its socket is gone, or the project is."""
         try:
             path = self.listener.getsockname()
             return not stat.S_ISSOCK(os.lstat(path).st_mode) or protocol.address(self.root) != path

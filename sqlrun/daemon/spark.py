@@ -33,12 +33,12 @@ class KeptSpark:
         self.trouble = "the profile's engine needs none" if settings is None else ""
 
     def suits(self, settings: dict[str, str] | None) -> bool:
-        """Tell whether a profile with these settings gets its Spark here; None: it needs none."""
+        """Return whether a profile with these settings gets its Spark here; None: it needs none."""
         return settings is None or settings == self._settings
 
     @property
     def state(self) -> str:
-        """Tell where it stands: none, starting, ready or lent."""
+        """Return where it stands: none, starting, ready or lent."""
         if not self.pid:
             return "none"
         if not self._where:
@@ -110,7 +110,7 @@ class KeptSpark:
                 self.start()
 
     def is_lent_to(self, pid: int) -> bool:
-        """Tell whether a command has Spark."""
+        """Return whether a command has Spark."""
         return pid == self._borrower
 
     def drop(self) -> None:
@@ -122,7 +122,7 @@ class KeptSpark:
         self._forget()
 
     def late(self) -> bool:
-        """Tell whether a start takes too long."""
+        """Return whether a start takes too long."""
         return self.state == "starting" and time.monotonic() - self._begun > LONGEST_START
 
     def _forget(self) -> None:

@@ -70,12 +70,12 @@ class AutoEngine:
 
     @property
     def spark_is_up(self) -> bool:
-        """Tell whether Spark has started, or is about to."""
+        """Return whether Spark has started, or is about to."""
         return self.spark.is_up or self._warming is not None
 
     @cached_property
     def memory(self) -> int | None:
-        """Tell how many bytes DuckDB may use, which its start has settled; None where that can't be told."""
+        """Return how many bytes DuckDB may use, which its start has settled; None where that can't be told."""
         text = self.duckdb.query("select current_setting('memory_limit') as size", ()).to_pylist()[0]["size"]
         return size_of(text)
 
@@ -88,7 +88,7 @@ class AutoEngine:
         self.duckdb.create(table)
 
     def head(self, path: str) -> int | None:
-        """Tell the newest version of a table; None where there is no table."""
+        """Return the newest version of a table; None where there is no table."""
         return self.duckdb.head(path)
 
     def restore(self, path: str, version: int, head: int | None = None) -> None:

@@ -14,7 +14,7 @@ DIALECTS: dict[str, Dialect] = {"spark": "spark", "duckdb": "duckdb", "auto": "d
 
 
 def dialect_of(profile: Profile, model: str, spark_only_models: Mapping[str, str]) -> Dialect:
-    """Tell which SQL a model of a project runs as; `spark_only_models`: models for Spark alone."""
+    """Return which SQL a model of a project runs as; `spark_only_models`: models for Spark alone."""
     return "spark" if profile.engine == "auto" and model in spark_only_models else DIALECTS[profile.engine]
 
 
@@ -38,7 +38,7 @@ def engine_of(profile: Profile, spark_only_models: Mapping[str, str] = NOTHING) 
 
 
 def refused(profile: Profile) -> dict[str, str]:
-    """Name the settings of a profile that DuckDB doesn't take, and why; Spark takes any name.
+    """Return the settings of a profile that DuckDB doesn't take, and why; Spark takes any name.
 
     What else it says of its settings, it says when it starts.
     """

@@ -24,7 +24,7 @@ MOST_DIGITS = 400
 
 
 def mistakes(kwargs: Mapping[str, Value]) -> Iterator[tuple[str, str]]:
-    """Say of each argument that isn't of its type what it has to be, and why it isn't.
+    """Yield each argument that isn't of its type: what it has to be, and why it isn't.
 
     >>> list(mistakes({"column": "a", "strict_min": "yes"}))
     [('strict_min', 'has to be true or false')]

@@ -185,7 +185,7 @@ CATALOGUE = {kind.name: kind for kind in _ALL}
 
 
 def near(name: str, names: tuple[str, ...]) -> str:
-    """Say what was perhaps meant, or list the names where they are few; "" where nothing helps.
+    """Return what was perhaps meant, or list the names where they are few; "" where nothing helps.
 
     >>> near("statu", ("order_id", "status"))
     'Did you mean `status`?'

@@ -30,7 +30,7 @@ COUNT = "expect_table_row_count_"
 
 
 def table(engine: Dialect, path: str, version: int) -> str:
-    """Name a Delta table at a path in an engine's SQL; DuckDB shows its newest version alone.
+    """Return the name of a Delta table at a path in an engine's SQL; DuckDB shows its newest version alone.
 
     >>> table("spark", "warehouse/local/orders/ab12", 3)
     'delta.`warehouse/local/orders/ab12@v3`'

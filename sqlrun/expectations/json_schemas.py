@@ -106,7 +106,7 @@ def _walk(schemas: _Schemas, schema: Any, place: str, depth: int) -> None:
 
 
 def _within(keyword: str, value: Any, place: str) -> Iterator[tuple[Any, str]]:
-    """Give the schemas of a keyword, with their pointers."""
+    """Return the schemas of a keyword, with their pointers."""
     if keyword in MANY and isinstance(value, list):
         yield from ((each, f"{place}/{number}") for number, each in enumerate(value))
     elif keyword in NAMED and isinstance(value, Mapping):

@@ -17,7 +17,7 @@ _NEVER = 1e6  # a power of ten that no computer reaches
 
 
 def may_run_away(pattern: str, longest: int, count: int) -> bool:
-    """Tell whether a search in `count` texts of at most `longest` letters may take more than some seconds.
+    """Return whether a search in `count` texts of at most `longest` letters may take more than some seconds.
 
     >>> may_run_away("^[A-Z]{2}-[0-9]+$", 30, 1000), may_run_away("^([a-z]+)*$", 30, 1)
     (False, True)

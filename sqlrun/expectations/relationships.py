@@ -21,7 +21,7 @@ def of(model: Model) -> tuple[Expectation, ...]:
 
 
 def target(expectation: Expectation) -> str:
-    """Name the table whose keys a relationship's values have to be."""
+    """Return the name of the table whose keys a relationship's values have to be."""
     return str(expectation.kwargs["to"])
 
 

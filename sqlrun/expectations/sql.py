@@ -106,7 +106,7 @@ def _one(query: str) -> exp.Query:
 
 
 def row_predicate(tree: exp.Query) -> exp.Expr | None:
-    """Give P of `SELECT <columns> FROM batch WHERE P`, columns unqualified; None where the query is any more."""
+    """Return P of `SELECT <columns> FROM batch WHERE P`, columns unqualified; None where the query is any more."""
     if not isinstance(tree, exp.Select):
         return None
     plain = all(

@@ -26,7 +26,7 @@ _TEXT_ONLY = re.compile("regex|value_lengths|strftime|dateutil|json")
 
 
 def scope(expectation: Expectation) -> Scope:
-    """Say which rows an expectation has to see: changed rows, rows that share their keys, the table, or none."""
+    """Return which rows an expectation has to see: changed rows, rows that share their keys, the table, or none."""
     if expectation.type != QUERY:
         return CATALOGUE[expectation.type].scope
     return _query_scope(str(expectation.kwargs["unexpected_rows_query"]))

@@ -39,7 +39,7 @@ def family_of(type_text: str) -> Family:
 
 
 def families(columns: tuple[Column, ...]) -> dict[str, Family]:
-    """Give the family of each column of a contract."""
+    """Return the family of each column of a contract."""
     return {column.name: family_of(column.type) for column in columns}
 
 
@@ -130,7 +130,7 @@ def columns_of(expectation: Expectation, names: tuple[str, ...]) -> tuple[str, .
 
 
 def identity(model: str, expectation: Expectation) -> str:
-    """Tell checks apart, in all ticks: by model, type and arguments, wherever in a file they stand.
+    """Return the id of a check, the same in all ticks: by model, type and arguments, not by its place in a file.
 
     >>> from sqlrun.errors import Place
     >>> kwargs = {"column": "amount"}

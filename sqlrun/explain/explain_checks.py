@@ -50,7 +50,7 @@ def _described(check: Expectation, rows: int | None) -> dict[str, Any]:
 
 
 def _why(check: Expectation) -> str:
-    """Say why changes are not enough."""
+    """Return why changes are not enough."""
     if check.name or check.type == "unexpected_rows_expectation":
         return "its query does more than pick rows by a condition on each"
     if check.type.startswith("expect_table_row_count"):

@@ -36,7 +36,7 @@ def _lands(target: Profile) -> str:
 def of_plan(
     plan: TickPlan, names: Iterable[str], target: Profile, spark_only_models: Mapping[str, str]
 ) -> dict[str, str]:
-    """Say of models that are built anew which engine does it, as far as it is known; nothing without a choice."""
+    """Return the engine of each model that is rebuilt, where it is known; nothing without a choice."""
     if target.engine != "auto":
         return {}
     models = {m.name: m for m in plan.models}

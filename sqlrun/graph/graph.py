@@ -208,7 +208,7 @@ def _under(file: str, folder: str) -> bool:
 
 
 def reach(edges: Mapping[str, tuple[str, ...]], start: set[str], depth: int | None = None) -> set[str]:
-    """Name what lies at most `depth` steps from some nodes (None: any number), these included."""
+    """Return the names of what lies at most `depth` steps from some nodes (None: any number), these included."""
     reached, frontier, steps = set(start), set(start), 0
     while frontier and (depth is None or steps < depth):
         frontier = {n for name in frontier for n in edges[name]} - reached

@@ -94,7 +94,7 @@ class Lineage:
         self._from: dict[Value, frozenset[Item]] = {}
 
     def kind(self, node: str) -> str:
-        """Say what a node is: model, seed or source."""
+        """Return what a node is: model, seed or source."""
         if node in self.graph.sources:
             return "source"
         return "model" if node in self._walks else "seed"
@@ -105,7 +105,7 @@ class Lineage:
         return tuple(Item(node, name) for name in names)
 
     def derive(self, value: Value) -> Derivation:
-        """Tell how a column, or a field of it, is made in its own model."""
+        """Return how a column, or a field of it, is made in its own model."""
         if value not in self._done:
             item = value.item
             if item.node in self._walks:

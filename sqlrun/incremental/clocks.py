@@ -30,12 +30,12 @@ def conjuncts(condition: exp.Expr | None) -> list[exp.Expr]:
 
 
 def reads_clock(expression: exp.Expr) -> bool:
-    """Tell whether an expression asks for the tick's time."""
+    """Return whether an expression asks for the tick's time."""
     return has(expression, exp.CurrentTimestamp, exp.CurrentDate, exp.CurrentDatetime)
 
 
 def is_narrow(condition: exp.Expr) -> bool:
-    """Tell whether every part compares a bare column with a moment, so that files outside need not be opened."""
+    """Return whether every part compares a bare column with a moment, so that files outside need not be opened."""
     return all(
         isinstance(part, exp.GT | exp.GTE | exp.LT | exp.LTE | exp.EQ)
         and any(
@@ -61,7 +61,7 @@ def at_node(node: exp.Expr, time: parameters.Name) -> exp.Expr:
 
 
 def no_rule(part: exp.Expr) -> Refusal:
-    """Say that a clock stands where it has no rule."""
+    """Return the refusal of a clock that stands where it has no rule."""
     return Refusal(
         "SR521",
         f"`{part.sql('databricks')}` moves with as_of in a place that has no rule",
@@ -71,7 +71,7 @@ def no_rule(part: exp.Expr) -> Refusal:
 
 
 def may_change(expression: exp.Expr) -> Reason:
-    """Say that the clock may change an expression for any row, so that a tick has to look at all of them."""
+    """Return the reason that the clock may change an expression in any row, so that a tick reads all of them."""
     line, column = place_of(expression)
     why = f"`{expression.sql('databricks')}` may change with as_of for any row"
     advice = "Compare a bare column with current_timestamp() plus or minus a constant interval, in WHERE."

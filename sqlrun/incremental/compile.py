@@ -49,17 +49,17 @@ class Compiled(Partial):
 
     @property
     def name(self) -> str:
-        """Name the model."""
+        """Return the model's name."""
         return self.query.name
 
     @property
     def is_view(self) -> bool:
-        """Tell whether the model is written into its readers instead of kept as a table."""
+        """Return whether the model is written into its readers instead of kept as a table."""
         return not self.stages
 
     @property
     def own(self) -> Stage:
-        """Give the stage that holds the model's own table."""
+        """Return the stage that holds the model's own table."""
         return self.stages[-1]
 
 
@@ -163,7 +163,7 @@ def _stored(columns: tuple[Column, ...]) -> tuple[StoredColumn, ...]:
 
 
 def _typed(root: Node, contract: Model) -> Node:
-    """Give a view's columns the types of its contract."""
+    """Cast a view's columns to the types of its contract."""
     items, known = [], root.types()
     for name in root.columns:
         declared = contract.column(name)

@@ -15,7 +15,7 @@ def column(name: str) -> exp.Column:
 
 
 def columns_in(expression: exp.Expr) -> frozenset[str]:
-    """Name the input columns that an expression reads."""
+    """Return the names of the input columns that an expression reads."""
     return frozenset([c.name for c in every(expression, exp.Column)])
 
 

@@ -17,7 +17,7 @@ from sqlrun.incremental.expressions import columns_in
 
 
 def by(node: Node, columns: Iterable[str]) -> frozenset[str]:
-    """Name the columns of a node whose values follow from those of `columns`, these included."""
+    """Return the names of the columns of a node whose values follow from those of `columns`, these included."""
     return closed(frozenset(columns), node.dependencies()) & set(node.columns)
 
 

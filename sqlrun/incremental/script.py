@@ -82,7 +82,7 @@ class Script:
     used: set[tuple[str, str]] = field(default_factory=set)
 
     def rows(self, node: Writable, row_set: str) -> str:
-        """Name the part that holds a node's rows, `old` or `new`."""
+        """Return the name of the part that holds a node's rows, `old` or `new`."""
         key = (id(node), row_set)
         if key not in self._names:
             self._nodes.append(node)  # ids stay unique only while the nodes live
@@ -92,7 +92,7 @@ class Script:
         return name
 
     def changes(self, node: Writable) -> str | None:
-        """Name the part that holds a node's changes; None where nothing can have changed."""
+        """Return the name of the part that holds a node's changes; None where nothing can have changed."""
         key = (id(node), "changes")
         if key not in self._names:
             self._nodes.append(node)
@@ -116,7 +116,7 @@ class Script:
         return unique
 
     def table(self, table: str, row_set: str) -> str:
-        """Name a relation that the engine supplies."""
+        """Return the name of a relation that the engine supplies."""
         self.used.add((table, row_set))
         return sql.identifier(f"{table}__{row_set}", self.dialect)
 

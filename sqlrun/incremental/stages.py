@@ -70,7 +70,7 @@ class Stage(Partial):
 
     @property
     def is_hidden(self) -> bool:
-        """Tell whether the table is a state table beside the model's own."""
+        """Return whether the table is a state table beside the model's own."""
         return self.name != self.model
 
 

@@ -29,7 +29,7 @@ _cached: Recent[tuple[int, Hashable], tuple[Stage, Any]] = Recent(MOST)
 
 
 def cached(stage: Stage, kind: Hashable, make: Callable[[], T]) -> T:
-    """Give what was made of a stage before, or make it; a stage is the same only as the same object.
+    """Return what was made of a stage before, or make it; a stage is the same only as the same object.
 
     Comparing what it holds would take longer than making most things anew.
     """

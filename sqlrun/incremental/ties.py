@@ -31,7 +31,7 @@ def settled(query: Query, models: Mapping[str, Model], views: Mapping[str, Query
 
 
 def _read(query: Query, models: Mapping[str, Model], views: Mapping[str, Query]) -> Iterator[Model]:
-    """Give the models whose rows a query reads, through views."""
+    """Return the models whose rows a query reads, through views."""
     for table in query.tree.find_all(exp.Table):
         if table.db == REF and table.name in models:
             yield models[table.name]

@@ -98,7 +98,7 @@ def _word(kind: exp.DType) -> str:
 
 @lru_cache(maxsize=4096)  # types are few
 def decimal(column: Type) -> tuple[int, int] | None:
-    """Tell precision and scale of an exact number; an integer counts as a decimal of scale 0; None for others."""
+    """Return precision and scale of an exact number; an integer is a decimal of scale 0; None for others."""
     known = parse(column.text)
     if known is None:
         return None
@@ -115,12 +115,12 @@ def decimal(column: Type) -> tuple[int, int] | None:
 
 
 def is_integer(column: Type) -> bool:
-    """Tell whether a type is a whole number type."""
+    """Return whether a type is a whole number type."""
     return column.text in {"tinyint", "smallint", "int", "integer", "bigint", "long"}
 
 
 def keeps_apart(column: Type, other: Type) -> bool:
-    """Tell whether values of a column that differ still differ when `=` casts them to compare with another type.
+    """Return whether values of a column that differ still differ when `=` casts them to compare with another type.
 
     The strings 1 and 01 are both equal to the number 1.
     """
@@ -264,7 +264,7 @@ def _columns(expression: exp.Expr) -> set[str]:
 
 
 def advised(expression: exp.Expr, columns: Mapping[str, Type]) -> str:
-    """Name a type to cast a number of an unknown type to: whole numbers stay whole."""
+    """Return the name of a type to cast a number of an unknown type to: whole numbers stay whole."""
     fixed = FIXED.get(type(expression))
     if fixed is not None and fixed.name in ("tinyint", "smallint", "int", "bigint"):
         return "bigint"

@@ -32,7 +32,7 @@ def check_orders(node: Node) -> None:
 
 
 def needs_total_order(item: exp.Window) -> bool:
-    """Tell whether a window function's answer depends on which of two rows that tie comes first."""
+    """Return whether a window function's answer depends on which of two rows that tie comes first."""
     call = item.this
     while isinstance(call, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
         call = call.this

@@ -31,7 +31,7 @@ def look(reader: Engine, relation: Relation, source: Source) -> tuple[Drift, ...
 
 
 def refuses(source: Source) -> bool:
-    """Tell whether rows of a source that drifts keep what stands on them from being maintained."""
+    """Return whether rows of a source that drifts keep what stands on them from being maintained."""
     return source.on_schema_change == schema_drift.FAIL
 
 
@@ -54,12 +54,12 @@ def judged(context: TickContext, name: str, source: Source) -> str:
 
 
 def reader_of(context: TickContext) -> Engine:
-    """Give an engine that speaks DuckDB's SQL; it only reads."""
+    """Return an engine that speaks DuckDB's SQL; it only reads."""
     return speaking(context.reader)
 
 
 def speaking(reader: Engine) -> Engine:
-    """Give an engine, or another one where it doesn't speak DuckDB's SQL."""
+    """Return an engine, or another one where it doesn't speak DuckDB's SQL."""
     if reader.dialect == "duckdb":
         return reader
     from sqlrun.engines.duckdb.engine import DuckDBEngine

@@ -28,7 +28,7 @@ COMPACT_EVERY = 50
 
 
 def path_of(warehouse: str, env: str = "") -> str:
-    """Tell where the book of a warehouse's environment is."""
+    """Return where the book of a warehouse's environment is."""
     return f"{warehouse}/{system_folder(env)}/quarantine"
 
 
@@ -43,7 +43,7 @@ def relation(warehouse: str, env: str = "") -> Relation:
 
 
 def about(warehouse: str, env: str, sql: str) -> tuple[str, tuple[Relation, ...]]:
-    """Give a SELECT over `book` what it needs to run in DuckDB; nothing is written where there is no book yet."""
+    """Return a SELECT over `book` that runs in DuckDB; nothing is written where there is no book yet."""
     if has_rows(warehouse, env):
         return sql, (relation(warehouse, env),)
     columns = ", ".join(f"null::{type_name(c.type, 'duckdb')} as {c.name}" for c in BOOK)
@@ -51,7 +51,7 @@ def about(warehouse: str, env: str, sql: str) -> tuple[str, tuple[Relation, ...]
 
 
 def has_rows(warehouse: str, env: str = "") -> bool:
-    """Tell whether anything was ever asked, without opening the book."""
+    """Return whether anything was ever asked, without opening the book."""
     return bool(delta_table.head(path_of(warehouse, env)))
 
 
@@ -66,7 +66,7 @@ def entries(
 
 
 def who() -> str:
-    """Name the user and the machine."""
+    """Return the name of the user and the machine."""
     try:
         name = getpass.getuser()
     except (KeyError, OSError):

@@ -142,7 +142,7 @@ def counts(model: str) -> str:
 
 
 def exceeds(limit: str, aside: int, lines: int) -> bool:
-    """Tell whether more lines were set aside than a limit allows, exactly.
+    """Return whether more lines were set aside than a limit allows, exactly.
 
     >>> exceeds("1%", 1, 100), exceeds("1%", 2, 199), exceeds("0%", 1, 1), exceeds("3", 3, 3), exceeds("1%", 0, 0)
     (False, True, True, False, False)
@@ -164,5 +164,5 @@ def check_ids(model: Model, suite: Suite | None) -> Mapping[str, str]:
 
 
 def private(model: Model, source: Source) -> frozenset[str]:
-    """Name the columns tagged pii, of a model and of the source that it lands."""
+    """Return the names of the columns tagged pii, of a model and of the source that it lands."""
     return frozenset(c.name for c in (*model.columns, *source.columns) if "pii" in c.tags)

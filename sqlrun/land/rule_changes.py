@@ -18,7 +18,7 @@ from sqlrun.runtime.text_table import counted
 
 
 def broken(workspace: Workspace, plan: TickPlan, reader: Engine) -> dict[str, str]:
-    """Name the landing models of a plan of which landed rows break the rules of now, and say so of each.
+    """Return the landing models of a plan of which landed rows break the rules of now, and say so of each.
 
     Only rules that were edited, or rows of a tick that was never published, are looked at.
     """
@@ -49,7 +49,7 @@ def _rows(workspace: Workspace, model: Compiled, table: TablePlan, head: int, re
 
 
 def message(workspace: Workspace, model: Compiled, table: TablePlan, waiting: Callable[[], int]) -> str:
-    """Say after a landing that lines wait which were judged by other rules; "" where there is nothing to say."""
+    """Return the warning that quarantined lines were judged by other rules; "" where there are none."""
     if table.state is None or table.state.content in ("", workspace.rules_print(model)):
         return ""
     lines = waiting()

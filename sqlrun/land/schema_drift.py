@@ -79,7 +79,7 @@ def misfits() -> str:
 
 
 def _kinds(cells: str, *, texts: bool) -> str:
-    """Say of values whether they are whole numbers, dates, ...; `texts`: a text that looks like a number is one."""
+    """Return whether values are whole numbers, dates, ...; `texts`: a text that looks like a number is one."""
     numbers = "json_type(value) not in ('VARCHAR', 'BOOLEAN', 'ARRAY', 'OBJECT')" if not texts else "true"
     return f"""\
 select field, kind, count(*) as lines, min(file) as file, max(length(ltrim(split_part(said, '.', 1), '+-'))) as whole,
@@ -139,7 +139,7 @@ def _by_field(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, 
 
 
 def _misfit(column: Column | None, name: str, counts: list[Mapping[str, Any]]) -> Drift:
-    """Say whether the declared type with more room would do; of a field inside a struct only that it doesn't fit."""
+    """Return whether the declared type with more room would do; of a field inside a struct only that it doesn't fit."""
     total, file = sum(c["lines"] for c in counts), min(c["file"] for c in counts)
     if column is None:
         return Drift("changed", name, total, file)
@@ -150,12 +150,12 @@ def _misfit(column: Column | None, name: str, counts: list[Mapping[str, Any]]) -
 
 
 def _renamed(column: Column, drifts: Iterable[Drift]) -> str:
-    """Name a new field whose values fit a missing column."""
+    """Return the name of a new field whose values fit a missing column."""
     return next((d.field for d in drifts if d.kind == "new" and union(column.type, d.seen) == column.type), "")
 
 
 def _seen(counts: Sequence[Mapping[str, Any]]) -> str:
-    """Give the narrowest type that holds all the values that were counted."""
+    """Return the narrowest type that holds all the values that were counted."""
     kind, fractions = "", any(count["kind"] == "fraction" for count in counts)
     for count in counts:
         match count["kind"]:
@@ -184,7 +184,7 @@ def _decimal(whole: int, fraction: int) -> str:
 
 
 def _digits(kind: str) -> tuple[int, int] | None:
-    """Give the digits before and after the point of a number's type; None for other types."""
+    """Return the digits before and after the point of a number's type; None for other types."""
     if kind in INTEGERS:
         return INTEGERS[kind], 0
     parsed = types.parse(kind)
@@ -193,7 +193,7 @@ def _digits(kind: str) -> tuple[int, int] | None:
 
 
 def union(one: str, two: str) -> str:
-    """Give the narrowest type that holds the values of both.
+    """Return the narrowest type that holds the values of both.
 
     >>> union("int", "bigint"), union("decimal(4,2)", "int"), union("date", "timestamp"), union("int", "date")
     ('bigint', 'decimal(12,2)', 'timestamp', 'string')

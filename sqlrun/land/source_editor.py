@@ -58,7 +58,7 @@ def edited(text: str, source: Source, drifts: Sequence[Drift]) -> Edited:
 
 
 def _by_hand(source: Source, drift: Drift, wanted: bool) -> str:
-    """Say why a difference is left to the analyst; empty where it isn't."""
+    """Return why a difference is left to the analyst; empty where it isn't."""
     if not wanted:
         return f"{drift.field}: `append_new_columns` declares new fields alone"
     taken = {c.name.lower() for c in source.columns} | {c.name for c in landing_query.HIDDEN}

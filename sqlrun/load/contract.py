@@ -184,7 +184,7 @@ def config_values(reader: Reader, node: Any) -> dict[str, object]:
 
 
 def is_number(value: object) -> bool:
-    """Tell whether a setting is a number of at least 1."""
+    """Return whether a setting is a number of at least 1."""
     return isinstance(value, int | float) and not isinstance(value, bool) and value >= 1
 
 
@@ -259,7 +259,7 @@ def check_name(reader: Reader, node: Any, what: str) -> None:
 
 
 def bad_name(name: str) -> str:
-    """Say what is wrong with the name of a model, seed, source or macro; empty for a good one.
+    """Return what is wrong with the name of a model, seed, source or macro; empty for a good one.
 
     >>> bad_name("orders"), bad_name("orders-2")
     ('', 'Write letters, digits and _ only, a letter first.')

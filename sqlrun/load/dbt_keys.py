@@ -35,7 +35,7 @@ INSTEAD: Mapping[str, str] = {
 
 
 def instead(key: str) -> str:
-    """Say what stands here for a key of dbt's, with a blank before it; "" for any other.
+    """Return what stands here for a key of dbt's, with a blank before it; "" for any other.
 
     >>> instead("unique_key"), instead("pre-hook")[:24], instead("colour")
     (' Write `grain: [column]` in the contract.', ' No statement runs aroun', '')

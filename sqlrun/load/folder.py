@@ -32,7 +32,7 @@ class Folder:
     seen: set[str] = field(default_factory=set)
 
     def name(self, file: Path) -> str:
-        """Name a file as analysts do."""
+        """Return the name of a file as analysts do."""
         return str(file)[len(str(self.root)) :].replace(os.sep, "/").lstrip("/")
 
     def files(self, room: str, suffix: str = "") -> list[Path]:
@@ -54,7 +54,7 @@ class Folder:
         return other if str(other) in self.seen or other.is_file() else None
 
     def _leads_out(self, file: Path) -> bool:
-        """Tell whether a link leads out of the project, and note it: a mistake in it would print a foreign line."""
+        """Return whether a link leads out of the project, and note it: a mistake in it would print a foreign line."""
         if file.resolve().is_relative_to(self.root):
             return False
         hint = "Copy the file here, or link to one of the project; sources may lie anywhere."

@@ -21,7 +21,7 @@ PATTERNS = re.compile(r"[*?{}]")
 
 
 def column_fault(name: str) -> str:
-    """Say what of a column's name can't be; empty for a good one.
+    """Return what of a column's name can't be; empty for a good one.
 
     >>> column_fault("größe"), column_fault("a "), column_fault("a\\tb")
     ('', 'begins or ends with a blank', 'holds the character U+0009')
@@ -46,7 +46,7 @@ def is_own(name: str) -> bool:
 
 
 def path_fault(path: str, engine: str) -> str:
-    """Say what of a path an engine's libraries can't name; empty for a good one.
+    """Return what of a path an engine's libraries can't name; empty for a good one.
 
     >>> path_fault("/a [b]/c", "duckdb"), path_fault("/a*b", "spark"), path_fault("/day=1/ü ~%", "duckdb")
     ('[', '*', '')

@@ -208,7 +208,7 @@ def _written(folder: Folder, file: Path, key: str, known: Iterable[str], also: t
 
 
 def facts(value: object) -> object:
-    """Give what others can depend on as plain values: all but words and places."""
+    """Return what others can depend on as plain values: all but words and places."""
     if type(value) in PLAIN:
         return value
     kind: type = type(value)
@@ -224,7 +224,7 @@ def facts(value: object) -> object:
 
 @cache
 def _kept(kind: type) -> tuple[str, ...] | None:
-    """Name the fields of a dataclass that others can depend on; None for another type."""
+    """Return the names of the fields of a dataclass that others can depend on; None for another type."""
     if not is_dataclass(kind):
         return None
     return tuple(field.name for field in fields(kind) if field.name not in ("description", "place"))

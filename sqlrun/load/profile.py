@@ -83,7 +83,7 @@ def load(root: Path, name: str) -> Profile:
 
 
 def refusal(root: Path, name: str, refused: Mapping[str, str]) -> ProjectError:
-    """Say at each setting of a profile what its engine has against it; where it comes of the environment, not that."""
+    """Return the error at each setting that the profile's engine refuses; values of the environment aren't shown."""
     reader = _open(root, name)
     raw = reader.root["settings"]
     for key, why in refused.items():

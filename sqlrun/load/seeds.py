@@ -113,7 +113,7 @@ def _unique(found: list[tuple[Field, ...]], columns: tuple[Column, ...], grain: 
 
 
 def _value(text: str | None, column: Column) -> object:
-    """Give what a field means, so that 1 and 01 are one key; the text itself where it is no value of its type."""
+    """Return what a field means, so that 1 and 01 are one key; the text itself where it is no value of its type."""
     return typed(text, column.type) if text is not None and fits(text, column.type) else text
 
 
@@ -151,7 +151,7 @@ def records(text: str) -> Iterator[tuple[Field, ...]]:
 
 
 def _misfit(text: str | None, column: Column) -> str:
-    """Say why a field does not fit its column; empty if it does."""
+    """Return why a field does not fit its column; empty if it does."""
     if text is None:
         return "" if column.nullable else f"column `{column.name}` is empty and its contract says `nulls: false`"
     kind = column.type.partition("(")[0]
@@ -161,7 +161,7 @@ def _misfit(text: str | None, column: Column) -> str:
 
 
 def fits(text: str, kind: str) -> bool:
-    """Tell whether a field is a value of a type.
+    """Return whether a field is a value of a type.
 
     >>> fits("1.50", "decimal(3,2)"), fits("1.505", "decimal(3,2)"), fits("2026-02-30", "date")
     (True, False, False)

@@ -83,7 +83,7 @@ def problems(folder: Folder) -> None:
 
 
 def quiet(name: str) -> bool:
-    """Tell whether a file needs no word: documents, and what editors and systems leave.
+    """Return whether a file needs no word: documents, and what editors and systems leave.
 
     >>> quiet("README.md"), quiet("orders.sql~"), quiet("orders.py"), quiet("orders.json.gz")
     (True, True, False, False)
@@ -138,12 +138,12 @@ def in_sources(root: Path, sources: Iterable[Source]) -> dict[str, tuple[str, ..
 
 
 def _unfinished(name: str) -> bool:
-    """Tell whether a file is hidden or being written, or tells people what lies there."""
+    """Return whether a file is hidden or being written, or tells people what lies there."""
     return name.startswith((".", "_", "#")) or name.endswith(("~", ".tmp", ".part", ".swp", ".lock", ".md"))
 
 
 def messages(root: Path, sources: Iterable[Source]) -> tuple[str, ...]:
-    """Say what doesn't land, of each source's folder, and remember it: what was told isn't told again."""
+    """Return what doesn't land, of each source's folder, and remember it: what was told isn't told again."""
     found, file = in_sources(root, sources), root / "target" / BOOK
     before: dict[str, list[str]] = {}
     if found:

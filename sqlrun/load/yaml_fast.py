@@ -121,7 +121,7 @@ def _mapped(file: str, event: Callable[[], Any], place: Place, depth: int) -> Ma
 
 
 def _scalar(text: str) -> Any:
-    """Give an unquoted scalar its meaning."""
+    """Return the value that an unquoted scalar means."""
     if not text:  # the two place what is not there differently
         raise Unusual
     if text[0] not in MAYBE:
@@ -140,7 +140,7 @@ def _scalar(text: str) -> Any:
 
 
 def number(text: str) -> Decimal | float:
-    """Give a number exactly as it is written; YAML's `.inf` and `.nan` are floats.
+    """Return a number exactly as it is written; YAML's `.inf` and `.nan` are floats.
 
     >>> number("10.00"), number("-1_000.5"), number(".inf")
     (Decimal('10.00'), Decimal('-1000.5'), inf)

@@ -276,7 +276,7 @@ def listed(names: Iterable[str]) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Name the nearest of what exists, as a sentence to append; nothing where none is near.
+    """Return the name of the nearest of what exists, as a sentence to append; nothing where none is near.
 
     >>> did_you_mean("amout", ["amount", "id"])
     ' Did you mean `amount`?'

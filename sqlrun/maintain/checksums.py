@@ -118,7 +118,7 @@ class Found:
 
     @property
     def ok(self) -> bool:
-        """Tell whether the two are equal."""
+        """Return whether the two are equal."""
         return self.told == self.there
 
 

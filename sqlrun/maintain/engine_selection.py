@@ -70,13 +70,13 @@ def _held(context: TickContext, stage: Stage, changed: int) -> tuple[int, int]:
 
 
 def size(path: str, version: int) -> tuple[int, int]:
-    """Tell a table's rows and bytes by its files' statistics."""
+    """Return a table's rows and bytes by its files' statistics."""
     files = delta_table.files_at(delta_table.open_table(path, version))
     return sum(int(f.get("num_records") or 0) for f in files), sum(int(f.get("size_bytes") or 0) for f in files)
 
 
 def fall_back_to_spark(context: TickContext, turn: Turn, path: str, base: int, error: UnsuitedError) -> Turn:
-    """Give a table to Spark that DuckDB could not write; raise the error again where there is no other engine.
+    """Hand a table to Spark that DuckDB could not write; raise the error again where there is no other engine.
 
     Only where nothing was committed.
     """
@@ -118,7 +118,7 @@ def prestart_spark(context: TickContext) -> None:
 
 
 def _is_needed(context: TickContext, engine: AutoEngine, models: Iterable[Compiled]) -> bool:
-    """Tell whether Spark has files to land, or a table that is its own has to be made or has news to come."""
+    """Return whether Spark has files to land, or a table that is its own has to be made or has news to come."""
     waiting = {m.name for m in models if m.source is not None and _waits(context, m)}
     if any(of_landing(context, m).engine is engine.spark for m in models if m.name in waiting):
         return True
@@ -137,7 +137,7 @@ def _waits(context: TickContext, model: Compiled) -> bool:
 
 
 def _has_landed(context: TickContext, model: Compiled) -> bool:
-    """Tell whether rows that no tick has published lie in a landing table: landed ahead, or by a tick that failed."""
+    """Return whether rows that no tick has published lie in a landing table: landed ahead, or by a tick that failed."""
     table = context.plan.tables[model.name]
     head = delta_table.head(table.spec.path)
     return table.state is not None and head is not None and head > table.state.version

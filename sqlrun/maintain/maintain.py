@@ -179,7 +179,7 @@ def _write(
 
 
 def _facts(context: TickContext, stage: Stage, table: TablePlan) -> tuple[Tick, dict[str, tuple[int, ...]]]:
-    """Say what the stage sees of the tick: which inputs changed since it last read them, and through which commits."""
+    """Return what the stage sees of the tick: the inputs that changed since it read them, and their commits."""
     state = table.state
     moment = Moment(context.plan.as_of, state.as_of if state else None)
     if state is None:

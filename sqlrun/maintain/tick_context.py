@@ -53,7 +53,7 @@ class TickContext:
         return delta_table.effective_commits(path, after, until)
 
     def before(self, name: str) -> tuple[str, int]:
-        """Tell where a table is and its version before this tick, for estimates; its version now, where it is new.
+        """Return where a table is and its version before this tick, for estimates; its version now, where it is new.
 
         What the tick itself has committed would first have to be read back.
         """
@@ -61,5 +61,5 @@ class TickContext:
         return table.spec.path, (table.state or self.states[name]).version
 
     def metadata(self) -> Mapping[str, str]:
-        """Say in a commit which tick it belongs to."""
+        """Return the commit metadata that names the tick."""
         return {"sqlrun.as_of": self.plan.as_of.isoformat()}

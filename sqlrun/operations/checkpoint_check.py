@@ -106,7 +106,7 @@ class _Stream:
         return self.storage.text(file).strip() if self.storage.is_there(file) else None
 
     def _held(self, query: str, version: int) -> int | None:
-        """Tell the newest batch that the table holds at a version, -1 before its first; None: it holds others' rows."""
+        """Return the newest batch in the table at a version, -1 before its first; None: it holds others' rows."""
         if version < 1:
             return -1
         held = delta_table.open_table(f"{self.warehouse}/{self.subject.path}", version).transaction_version(query)
@@ -160,7 +160,7 @@ class _Stream:
         return fault
 
     def _reached(self, batch: int) -> int:
-        """Tell the newest number of the source's log that a batch has read."""
+        """Return the newest number of the source's log that a batch has read."""
         try:
             text = self.storage.text(f"{self.checkpoint}/{OFFSETS}/{batch}")
             return int(json.loads(text.strip().split("\n")[-1])["logOffset"])
@@ -198,7 +198,7 @@ class _Stream:
                     self.found.moves.append(f"{place}/{folder}/{name}")
 
     def _lost(self, reached: int) -> str:
-        """Say what a way back would lack: the published batches' own log, or files that would be landed again."""
+        """Return what a way back would lack: the published batches' own log, or files that would be landed again."""
         logs = stream_checkpoint.source_logs(self.names.get(LOG, ()))
         first = max((n for n, name in logs.items() if n <= reached and name.endswith(".compact")), default=0)
         for number in range(first, reached + 1):

@@ -67,7 +67,7 @@ def before_tick(ledger: Ledger, plan: TickPlan, clock: datetime, warn: Warn) -> 
 
 
 def free_number(ledger: Ledger, plan: TickPlan) -> int:
-    """Tell the lowest number that no table of a plan has seen.
+    """Return the lowest number that no table of a plan has seen.
 
     A row `pinned` that a loss of power took may have left its tick's commits behind; their transaction ids stay.
     """
@@ -81,7 +81,7 @@ def free_number(ledger: Ledger, plan: TickPlan) -> int:
 
 
 def advice(name: str, *, lands: bool) -> str:
-    """Say what to do where something of a table was published and is torn."""
+    """Return what to do where something of a table was published and is torn."""
     owner = model_of(name)
     again = f"`sqlrun build --full-refresh --select {owner}+`"
     if lands:
@@ -168,7 +168,7 @@ def heal(warehouse: str, found: Iterable[Found], clock: datetime, warn: Warn) ->
 
 
 def message(found: Found, folder: str) -> str:
-    """Say what was set aside of a table."""
+    """Return what was set aside of a table."""
     first = found.findings[0]
     more = f" and {text_table.counted(len(found.moves) - 1, 'more file')}" if len(found.moves) > 1 else ""
     return (

@@ -61,7 +61,7 @@ def maintain(ledger: Ledger, keep: int, clock: datetime, tell: Callable[[str], N
 
 
 def due(ledger: Ledger, tick: int, every: int) -> bool:
-    """Tell whether so many ticks have passed since the tables were looked after; 0 is never."""
+    """Return whether so many ticks have passed since the tables were looked after; 0 is never."""
     try:
         last = int(storage_of(ledger.warehouse).text(_mark(ledger)))
     except (OSError, ValueError):

@@ -49,14 +49,14 @@ def list_ticks(ledger: Ledger, limit: int) -> list[str]:
 
 
 def _checks(cost: receipts.Total) -> str:
-    """Say how the checks of a tick went."""
+    """Return how the checks of a tick went."""
     passed = cost.checks - cost.warned - cost.failed
     parts = ((passed, "passed"), (cost.warned, "warned"), (cost.failed, "failed"))
     return ", ".join(f"{count} {word}" for count, word in parts if count) or "none"
 
 
 def difference(ledger: Ledger, model: str, before: int | None, after: int | None) -> list[dict[str, object]]:
-    """Give the rows that left (`-`) and came (`+`) between two published ticks, as bags.
+    """Return the rows that left (`-`) and came (`+`) between two published ticks, as bags.
 
     Raises: UsageError if a tick is unknown, or the model's columns were others then.
     """
@@ -113,7 +113,7 @@ def roll_back(ledger: Ledger, to: int, clock: datetime, console: Console) -> Non
 
 
 def _gone(path: str, version: int) -> str:
-    """Say what of a table's version is missing; nothing where it is whole."""
+    """Return what of a table's version is missing; nothing where it is whole."""
     try:
         files = delta_table.files_at(delta_table.open_table(path, version))
     except EngineError:

@@ -47,7 +47,7 @@ class Verdict:
 
     @property
     def ok(self) -> bool:
-        """Tell whether table and query agree, row for row."""
+        """Return whether table and query agree, row for row."""
         return not self.wrong and not self.missing
 
 
@@ -98,7 +98,7 @@ def verify(
 
 
 def _edited(workspace: Workspace, published: Published, model: Compiled) -> str:
-    """Say that a table answers another query than today's: of a model's own, or of one that it reads."""
+    """Return the message that a table answers another query than today's: the model's own, or one that it reads."""
     own = is_edited(workspace, model, published.tables)
     what = "was edited" if own else "reads what was edited"
     if own and set(model.query.rendered.refs) & set(workspace.views):

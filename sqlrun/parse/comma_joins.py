@@ -32,7 +32,7 @@ class Text:
         return {token.start: number for number, token in enumerate(self._tokens)}
 
     def is_comma(self, join: exp.Join) -> bool:
-        """Tell whether a join is written as a comma."""
+        """Return whether a join is written as a comma."""
         if join.side or join.method or join.args.get("using") or join.kind not in ("", "CROSS"):
             return False
         first = self._first(join.this)

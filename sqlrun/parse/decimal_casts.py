@@ -87,7 +87,7 @@ def _settle(node: exp.Expr, kinds: list[Kind | None]) -> None:
 
 
 def _wanted(node: exp.Expr, kinds: list[Kind]) -> list[Kind | None]:
-    """Say to which types the operands are cast; None for one that stays as it is."""
+    """Return the types that the operands are cast to; None for one that stays as it is."""
     as_is: list[Kind | None] = [None for _ in kinds]
     decimals = any(kind.name == "decimal" for kind in kinds)
     doubles = any(kind.name in ("float", "double") for kind in kinds)

@@ -34,7 +34,7 @@ def problems(project: Project) -> Iterable[Problem]:
 
 @functools.lru_cache(maxsize=4096)
 def _field_fault(text: str) -> str:
-    """Say what of a field's name in a type can't be; empty where all are good."""
+    """Return what of a field's name in a type can't be; empty where all are good."""
     left = [spark_types.read(text)] if "struct" in text else []
     for kind in left:
         if kind is not None:
@@ -47,7 +47,7 @@ def _field_fault(text: str) -> str:
 
 @functools.lru_cache(maxsize=4096)  # a project's columns are many, their types are few
 def is_type(text: str) -> bool:
-    """Tell whether a text is one type and nothing behind it: sqlglot's own reader of types stops at the first end."""
+    """Return whether a text is one type and nothing behind it: sqlglot's own reader of types stops at the first end."""
     try:
         kind = exp.DataType.build(text, dialect=DIALECT)
         statements = sqlglot.parse(f"select cast(null as {text}\n)", read=DIALECT)

@@ -85,7 +85,7 @@ ARRAYS = frozenset({"array_except", "array_intersect", "array_union", "array_rem
 
 
 def of_array(name: str, kinds: list[Kind | None]) -> Kind | None:
-    """Tell what a function of arrays or maps gives for arguments of these types."""
+    """Return what a function of arrays or maps gives for arguments of these types."""
     first = kinds[0] if kinds else None
     match name:
         case "array_repeat":

@@ -19,7 +19,7 @@ _LISTED = function_catalogue.names()
 
 
 def refusal(function: exp.Func, admitted: Collection[str] = ()) -> tuple[str, str, str] | None:
-    """Say why a function may not stand in a model (code, message, hint); None where it may.
+    """Return why a function may not stand in a model (code, message, hint); None where it may.
 
     `admitted`: names that the project's settings add to the list.
 

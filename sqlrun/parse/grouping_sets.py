@@ -119,7 +119,7 @@ def _hides(node: exp.Expr) -> bool:
 
 
 def _is_shown(key: exp.Expr, select: exp.Select) -> bool:
-    """Tell whether a SELECT reads a key outside of its aggregates."""
+    """Return whether a SELECT reads a key outside of its aggregates."""
     for name in CLAUSES:
         value = select.args.get(name)
         for part in value if isinstance(value, list) else [value]:

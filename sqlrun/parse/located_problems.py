@@ -13,13 +13,13 @@ from sqlrun.transpile.trees import place_of
 
 
 def at(code: str, rendered: Rendered, node: exp.Expr | None, message: str, hint: str = "", word: str = "") -> Problem:
-    """Give a problem the place of a node."""
+    """Return a problem with the place of a node."""
     line, column = place_of(cast(exp.Expression | None, node))
     return problem(code, rendered, line, column, message, hint, word or word_of(node))
 
 
 def word_of(node: exp.Expr | None) -> str:
-    """Name what a node is about, to find it in the analyst's line."""
+    """Return the name of what a node is about, to find it in the analyst's line."""
     identifier = node.find(exp.Identifier) if node is not None else None
     return identifier.name if identifier is not None else ""
 

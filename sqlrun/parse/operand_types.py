@@ -119,7 +119,7 @@ def groups(node: exp.Expr) -> list[list[exp.Expr]]:
 
 
 def _fit(kinds: list[Kind], node: exp.Expr, compares: bool) -> bool:
-    """Tell whether Spark compares values of these types, or gives one of them."""
+    """Return whether Spark compares values of these types, or gives one of them."""
     families = {_family(kind) for kind in kinds}
     if "text" in families and len(families) > 1:
         return not families & {*NESTED} and not isinstance(node, _EXTREME)
@@ -131,7 +131,7 @@ def _fit(kinds: list[Kind], node: exp.Expr, compares: bool) -> bool:
 
 
 def _alike(one: Kind, other: Kind, node: exp.Expr) -> bool:
-    """Tell whether two nested types fit; comparisons don't ask for the names of fields."""
+    """Return whether two nested types fit; comparisons don't ask for the names of fields."""
     if {one.name, other.name} & {"void"}:
         return True
     if one.name not in NESTED:

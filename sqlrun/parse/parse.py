@@ -64,7 +64,7 @@ class Query(Partial):
 
     @property
     def name(self) -> str:
-        """Name the model."""
+        """Return the model's name."""
         return self.rendered.model.name
 
     @property
@@ -357,7 +357,7 @@ def _as_declared(tree: exp.Query, read: Iterable[tuple[str, str]]) -> None:
 
 
 def _unresolved(tree: exp.Expr, rendered: Rendered, message: str) -> Problem:
-    """Tell what sqlglot found: it gives no place, so that the name in its message is looked up."""
+    """Return what sqlglot found: it gives no place, so that the name in its message is looked up."""
     name = message.rpartition(":")[2].strip().split(".")[-1].strip("`\"' ")
     at = next((i for i in tree.find_all(exp.Identifier, exp.Literal) if i.name.lower() == name.lower()), None)
     return located_problems.at("SR304", rendered, at, message[0].lower() + message[1:], "", name)
@@ -400,7 +400,7 @@ def _unresolved_columns(tree: exp.Query, rendered: Rendered, schema: Schema) -> 
 
 
 def _is_beside(column: exp.Column) -> bool:
-    """Tell whether a column is of a table that a query around its own reads."""
+    """Return whether a column is of a table that a query around its own reads."""
     query: exp.Expr | None = column
     while (query := query.find_ancestor(exp.Select) if query is not None else None) is not None:
         if column.table in {table.alias_or_name for table in query.find_all(exp.Table)}:
@@ -409,7 +409,7 @@ def _is_beside(column: exp.Column) -> bool:
 
 
 def _is_output(column: exp.Column) -> bool:
-    """Tell whether ORDER BY names an output column of its own query."""
+    """Return whether ORDER BY names an output column of its own query."""
     order = column.find_ancestor(exp.Order, exp.Sort, exp.Cluster, exp.Distribute, exp.Query)
     above = order.parent if not isinstance(order, exp.Query) and order is not None else None
     return not column.table and isinstance(above, exp.Query) and column.name in above.named_selects

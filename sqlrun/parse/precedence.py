@@ -35,7 +35,7 @@ def found(tree: exp.Expr) -> Iterator[tuple[exp.Expr, str, str]]:
 
 
 def _is_operator(node: exp.Expr) -> bool:
-    """Tell whether a node was written as an operator: a call needs no brackets."""
+    """Return whether a node was written as an operator: a call needs no brackets."""
     if isinstance(node, exp.Exists):
         return node.args.get("expression") is None
     return not node.meta.get(SPELLED)

@@ -76,6 +76,6 @@ def written(node: exp.Expr) -> str:
 
 
 def lateral_columns(lateral: exp.Lateral) -> list[str]:
-    """Name the columns that a lateral view adds."""
+    """Return the names of the columns that a lateral view adds."""
     alias = lateral.args.get("alias")
     return [column.name for column in alias.columns] if alias is not None else []

@@ -42,7 +42,7 @@ def problems(rendered: Rendered, columns: tuple[str, ...], tree: exp.Query) -> I
 
 
 def _is_nameless(item: exp.Expr | None) -> bool:
-    """Tell whether a column of the select list was given its name by sqlglot: such a name has no place."""
+    """Return whether a column of the select list was given its name by sqlglot: such a name has no place."""
     if not isinstance(item, exp.Alias) or isinstance(item.this, exp.Column | exp.Dot):
         return False
     return "line" not in item.args["alias"].meta

@@ -16,7 +16,7 @@ TIMES = {"date", "timestamp", "timestamp_ntz"}
 
 
 def settle(walk: Walk) -> None:
-    """Give the branches of set operations the names of their first branch, and name no column of a query twice.
+    """Rename the branches' columns as in the first branch, and make the names of a query unique.
 
     The query is qualified, and nothing asks for a column that has a twin. The names that the whole query gives stay.
     Raises: `Refusal` (SR550) for branches with different numbers of columns, or with types that don't fit.
@@ -39,7 +39,7 @@ def _check_types(walk: Walk) -> None:
 
 
 def _one_type(family: str, other: str) -> bool:
-    """Tell whether two families are one; a NULL that nobody cast is of every type."""
+    """Return whether two families are one; a NULL that nobody cast is of every type."""
     return family == other or "void" in family or "void" in other
 
 
@@ -103,7 +103,7 @@ def _identifier(item: exp.Expr) -> exp.Identifier:
 
 
 def _apart(select: exp.Select) -> Sequence[exp.Identifier]:
-    """Give each column a name of its own; () where they are apart already."""
+    """Return unique names of the columns; () where they are unique already."""
     names = [item.output_name for item in select.expressions]
     if len(set(names)) == len(names):
         return ()

@@ -16,7 +16,7 @@ from sqlrun.transpile.dialect import MISCOUNTED
 
 
 def wrong(rendered: Rendered, error: Mapping[str, object]) -> Problem:
-    """Tell one of the parser's errors (SR301), and a call with a wrong number of arguments (SR554)."""
+    """Return one of the parser's errors (SR301), or a call with a wrong number of arguments (SR554)."""
     line, column = restrictions.found(rendered.sql, unsupported_syntax.WINDOW_CALL)
     if line:
         # Under GROUP BY sqlglot takes it for the clause WINDOW.

@@ -126,7 +126,7 @@ def _unranked(node: exp.Expr, walk: Walk) -> Iterator[tuple[exp.Expr, str, str]]
 
 
 def _is_listed(node: exp.Ordered) -> bool:
-    """Tell whether ORDER BY sorts what nobody numbers or cuts off: the rows of a table have no order."""
+    """Return whether ORDER BY sorts what nobody numbers or cuts off: the rows of a table have no order."""
     query = node.parent.parent if node.parent is not None else None
     return isinstance(query, exp.Query) and not (query.args.get("limit") or query.args.get("offset"))
 
@@ -142,13 +142,13 @@ def _hidden(value: exp.Expr, walk: Walk, node: exp.Expr) -> Kind | None:
 
 
 def _by_keys(value: exp.Expr, kind: Kind) -> bool:
-    """Tell whether elements are the entries of one map: no two have one key, and no key is NULL."""
+    """Return whether elements are the entries of one map: no two have one key, and no key is NULL."""
     is_map = isinstance(value, exp.Anonymous) and value.name.lower() == "map_entries"
     return is_map and kind.parts[0].parts[0].name not in NESTED
 
 
 def _written_out(node: exp.Expr, value: exp.Expr, kind: Kind) -> str:
-    """Say how to write the fields of a struct out, so that they are ranked one by one."""
+    """Return how to write the fields of a struct out, so that they are ranked one by one."""
     text = written(node.this if isinstance(node, exp.ArraySort | exp.ArrayMax | exp.ArrayMin) else value)
     if isinstance(value, exp.Column) and value.table.startswith("_"):  # a subquery that nobody named
         text = value.name
@@ -183,7 +183,7 @@ def _groups(node: exp.Expr) -> list[list[exp.Expr]]:
 
 
 def _other(parts: list[tuple[exp.Expr, Kind | None]]) -> Kind | None:
-    """Tell the type beside which a text stands; None where there is none, or the text is read alike by both."""
+    """Return the type beside which a text stands; None where there is none, or the text is read alike by both."""
     others = [kind for _, kind in parts if kind is not None and kind not in (spark.STRING, spark.VOID)]
     texts = [part for part, kind in parts if kind == spark.STRING]
     if not others or all(_is_alike(text, others[0]) for text in texts):

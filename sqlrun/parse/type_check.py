@@ -116,7 +116,7 @@ class Walk:
         return self._done[key]
 
     def column(self, scope: Scope, column: exp.Column) -> Kind | None:
-        """Tell the type of a column of a table, of another query, or of a lateral view."""
+        """Return the type of a column of a table, of another query, or of a lateral view."""
         own = scope.expression.named_selects if isinstance(scope.expression, exp.Query) and not column.table else []
         if column.name in own:  # ORDER BY names what the query gives
             return self.outputs(scope)[own.index(column.name)]
@@ -217,7 +217,7 @@ class Walk:
                 return self._function(node, scope, bound)
 
     def _named(self, name: str, kinds: list[Kind | None]) -> Kind | None:
-        """Tell the type of a call that is read as it was written."""
+        """Return the type of a call that is read as it was written."""
         if name in BY_UNIT:
             return BY_UNIT[name][len(kinds) == 3]
         if name in TEXTS:
@@ -276,12 +276,12 @@ class Walk:
                 return None
 
     def _joined(self, node: exp.Expr, scope: Scope, bound: Bound) -> Kind | None:
-        """Tell the type of concat(), which joins arrays too."""
+        """Return the type of concat(), which joins arrays too."""
         joined = spark.widest(self.of(part, scope, bound) for part in node.expressions)
         return joined if joined is not None and joined.name in ("string", "array") else None
 
     def _text(self, node: exp.Expr, scope: Scope, bound: Bound) -> Kind | None:
-        """Tell the type of functions that take texts, but arrays and bytes too."""
+        """Return the type of functions that take texts, but arrays and bytes too."""
         parts = node.expressions or [p for p in (node.this, node.args.get("expression")) if p is not None]
         kinds = [self.of(part, scope, bound) for part in parts]
         return spark.STRING if all(kind == spark.STRING for kind in kinds) else None
@@ -306,7 +306,7 @@ class Walk:
         return spark.remainder(one, other) if operator is exp.Mod else spark.add(one, other)
 
     def _lambda(self, node: exp.Expr, scope: Scope, bound: Bound) -> Kind | None:
-        """Tell the type of transform(), filter() and aggregate(), whose bodies name an array's elements."""
+        """Return the type of transform(), filter() and aggregate(), whose bodies name an array's elements."""
         array = self.of(node.this, scope, bound)
         if isinstance(node, exp.ArrayFilter):
             return array
@@ -344,7 +344,7 @@ def _values(node: exp.Expr) -> list[exp.Expr]:
 
 
 def _counted(node: exp.Expr, walk: Walk, scope: Scope, bound: Bound) -> Kind | None:
-    """Tell the type of what an aggregate takes, DISTINCT or not."""
+    """Return the type of what an aggregate takes, DISTINCT or not."""
     value = node.this
     if isinstance(value, exp.Distinct):
         value = value.expressions[0] if len(value.expressions) == 1 else None
@@ -360,7 +360,7 @@ def _literal(node: exp.Literal) -> Kind | None:
 
 
 def _sized(value: int | None) -> Kind | None:
-    """Tell the type of a constant whole number: the least that holds it, from int up."""
+    """Return the type of a constant whole number: the least that holds it, from int up."""
     if value is None:
         return None
     if -(2**31) <= value < 2**31:
@@ -390,7 +390,7 @@ def _whole(node: exp.Expr | None) -> int | None:
 
 
 def _moved(kind: Kind | None, interval: exp.Interval) -> Kind | None:
-    """Tell the type of a time plus or minus an interval."""
+    """Return the type of a time plus or minus an interval."""
     if kind == spark.TIMESTAMP:
         return kind
     unit = interval.args.get("unit")
@@ -398,7 +398,7 @@ def _moved(kind: Kind | None, interval: exp.Interval) -> Kind | None:
 
 
 def _field(kind: Kind | None, name: str) -> Kind | None:
-    """Tell the type of a struct's field; the field of an array of structs is an array."""
+    """Return the type of a struct's field; the field of an array of structs is an array."""
     if kind is not None and kind.name == "array":
         return spark.array(_field(kind.parts[0], name))
     if kind is None or kind.name != "struct":

@@ -87,7 +87,7 @@ class _Reader:
     columns: Columns
 
     def source(self, node: exp.Expr, scope: Scope) -> _Relation:
-        """Give the columns of what stands in FROM."""
+        """Return the columns of what stands in FROM."""
         alias = node.alias_or_name
         if node.args.get("joins") or node.args.get("pivots") or not alias:
             raise Refusal("SR552", "USING or NATURAL beside this in FROM", "Write the join's condition in ON.", node)
@@ -116,7 +116,7 @@ class _Reader:
                 raise _Unknown
 
     def outputs(self, query: exp.Expr) -> Iterator[str]:
-        """Name the columns that a query gives."""
+        """Return the names of the columns that a query gives."""
         while not isinstance(query, exp.Select):
             if not isinstance(query, exp.SetOperation | exp.Subquery):
                 raise _Unknown
@@ -128,7 +128,7 @@ class _Reader:
                 yield item.output_name or f"_col_{position}"
 
     def relation(self, select: exp.Select) -> _Relation:
-        """Give the columns of a FROM whose joins have ON."""
+        """Return the columns of a FROM whose joins have ON."""
         scope = self.scopes.get(id(select))
         clause = select.args.get("from_")
         if scope is None or clause is None:
@@ -239,7 +239,7 @@ class _Rewrite:
             yield item
 
     def _resolve(self, part: exp.Expr, found: _Relation, outputs: set[str]) -> None:
-        """Give the columns that were joined on, and that are named without a table, their values."""
+        """Replace the columns that were joined on, and are named without a table, by their values."""
         for column in list(part.find_all(exp.Column)):
             if column.table or column.name not in self.keys or column.name in outputs or self._is_inner(column, part):
                 continue
@@ -250,7 +250,7 @@ class _Rewrite:
                 column.replace(slot.value.copy())
 
     def _is_inner(self, column: exp.Column, part: exp.Expr) -> bool:
-        """Tell whether a query inside this one has a column of that name."""
+        """Return whether a query inside this one has a column of that name."""
         node: exp.Expr | None = column.parent
         while node is not None and node is not part.parent:
             if isinstance(node, exp.Select) and node is not self.select:

@@ -55,7 +55,7 @@ def found(tree: exp.Expr) -> Iterator[Found]:
 
 
 def _sorts(call: exp.Expr) -> bool:
-    """Tell whether an aggregate sorts the whole window itself."""
+    """Return whether an aggregate sorts the whole window itself."""
     named = isinstance(call, exp.AnonymousAggFunc) and call.name.lower() in ("percentile_cont", "percentile_disc")
     return named or isinstance(call, exp.Median) or isinstance(call.parent, exp.WithinGroup)
 

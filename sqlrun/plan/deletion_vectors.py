@@ -12,15 +12,15 @@ UNMARKED = {"land", "append", "partitions"}
 
 
 def has_vectors(model: Compiled, stage: Stage) -> bool:
-    """Tell whether a table is made so that a MERGE marks the rows which it replaces, instead of copying their files."""
+    """Return whether a MERGE into the table marks the replaced rows, instead of copying their files."""
     return marks(stage) and (stage.is_hidden or not is_plain(model))
 
 
 def marks(stage: Stage) -> bool:
-    """Tell whether a table is kept by a MERGE."""
+    """Return whether a table is kept by a MERGE."""
     return stage.method not in UNMARKED and bool(stage.key or stage.method != "full")
 
 
 def is_plain(model: Compiled) -> bool:
-    """Tell whether a contract names a reader that knows no deletion vectors."""
+    """Return whether a contract names a reader that knows no deletion vectors."""
     return model.query.rendered.config.readable_by in PLAIN

@@ -114,7 +114,7 @@ def _left_out(workspace: Workspace, model: Compiled, known: Mapping[str, TableSt
 
 
 def _why(workspace: Workspace, plan: TickPlan, model: Compiled, known: Mapping[str, TableState]) -> str:
-    """Tell a model's own edit from one that it only reads."""
+    """Return whether an edit is a model's own, not one of what it reads."""
     if plan.env and model.name in plan.notes:
         return plan.notes[model.name]
     return "; ".join(filter(None, [_edited(workspace, plan, model, known), plan.notes.get(model.name)]))
@@ -147,7 +147,7 @@ def _edited(workspace: Workspace, plan: TickPlan, model: Compiled, known: Mappin
 
 
 def is_edited(workspace: Workspace, model: Compiled, known: Mapping[str, TableState]) -> bool:
-    """Tell whether a model itself means something else than when its table was made, whatever became of its inputs."""
+    """Return whether the model itself changed since its table was made, whatever became of its inputs."""
     then = {n: fingerprint_of(known[n].path) if n in known else workspace.prints[n] for n in model.query.rendered.refs}
     return fingerprint.of_model(model, then) != fingerprint_of(known[model.name].path)
 
@@ -175,7 +175,7 @@ def _columns(before: TableState, after: TablePlan) -> tuple[str, ...]:
 
 
 def compared(published: Published | None, other_environments: OtherEnvironments) -> str:
-    """Name the ticks that the edits are compared with; those of an environment and of production."""
+    """Return the name of the ticks that the edits are compared with; those of an environment and of production."""
     ticks = [
         (other_environments.env and f"{other_environments.env}'s ", published),
         ("production's ", other_environments.production),

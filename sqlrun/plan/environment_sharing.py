@@ -49,7 +49,7 @@ def shared(workspace: Workspace, other_environments: OtherEnvironments) -> dict[
 
 
 def _same_rules(workspace: Workspace, model: Compiled, states: Mapping[str, TableState]) -> bool:
-    """Tell whether the lines of a landing table were judged as they would be now."""
+    """Return whether the lines of a landing table were judged as they would be now."""
     return model.source is None or states[model.name].content in ("", workspace.rules_print(model))
 
 
@@ -82,7 +82,7 @@ def seen(
     other_environments: OtherEnvironments,
     taken: Mapping[str, TableState],
 ) -> Published | None:
-    """Give what the readers of an environment see before its tick, brought up to what production publishes now.
+    """Return what the readers of an environment see before its tick, brought up to what production publishes now.
 
     A model of which the environment has no table of its own is production's, in whatever meaning that has it.
     """
@@ -150,7 +150,7 @@ def _unfit(
     as_of: datetime,
     other_environments: OtherEnvironments,
 ) -> str:
-    """Say why a tick can't go on from a table; nothing where it can."""
+    """Return why a tick can't go on from a table; nothing where it can."""
     if state.as_of > as_of:
         return f"its table there is of {state.as_of:%Y-%m-%d %H:%M}, later than this tick"
     if not other_environments.is_ancestor(state.path, state.version, state.version):
@@ -167,7 +167,7 @@ def _unfit(
 def is_lost(
     stage: Stage, known: TableState | None, taken: Mapping[str, TableState], other_environments: OtherEnvironments
 ) -> str:
-    """Name a shared table which has gone back to before what a table of one's own has read of it."""
+    """Return the name of a shared table which has gone back to before what a table of one's own has read of it."""
     if known is None:
         return ""
     for name in stage.inputs:
@@ -189,7 +189,7 @@ def counted(tables: Iterable[str], mine: Collection[str]) -> tuple[int, int]:
 
 
 def messages(plan: TickPlan) -> Iterator[str]:
-    """Say which tables a tick shares, takes over, or builds anew although they are elsewhere."""
+    """Return which tables a tick shares, takes over, or builds anew although they are elsewhere."""
     if plan.env:
         shared = sum(table.shared for name, table in plan.tables.items() if not is_state_table(name))
         yield f"Environment {plan.env}: {shared} {'table' if shared == 1 else 'tables'} shared with production"

@@ -198,7 +198,7 @@ class _Places:
         return offered.states
 
     def _moved(self, stage: Stage) -> bool:
-        """Tell whether an input lies elsewhere, or went back to another past, than when the stage last read it."""
+        """Return whether an input lies elsewhere, or went back to another past, than when the stage last read it."""
         known = self.own.get(stage.name)
         if known is None:
             return False

@@ -48,7 +48,7 @@ class Choice:
 
 
 def has_choice(stage: Stage) -> bool:
-    """Tell whether a table may be computed whole for one tick instead."""
+    """Return whether a table may be computed whole for one tick instead."""
     return stage.method not in FIXED
 
 
@@ -69,7 +69,7 @@ def choose(stage: Stage, facts: Facts) -> Choice:
 
 
 def amplification(receipts: Iterable[tuple[int | None, int | None]]) -> float | None:
-    """Tell how many rows were read for each changed one, as a median over (read, changed) of past ticks.
+    """Return how many rows were read for each changed one, as a median over (read, changed) of past ticks.
 
     What can't be true counts for nothing.
 
@@ -85,7 +85,7 @@ def _is_count(value: object) -> TypeGuard[int]:
 
 
 def message(name: str, choice: Choice) -> str:
-    """Say in words why a table is computed whole in this tick."""
+    """Return the text why a table is computed whole in this tick."""
     return (
         f"{name} is computed whole in this tick (SR548): keeping it by its changes would read about "
         f"{choice.change:,} rows, the whole query reads about {choice.whole:,}"

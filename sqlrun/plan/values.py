@@ -43,7 +43,7 @@ class Workspace:
 
     @property
     def views(self) -> tuple[str, ...]:
-        """Name the models that are written into their readers."""
+        """Return the names of the models that are written into their readers."""
         return tuple(m.name for m in self.models if m.is_view)
 
     def stage(self, name: str) -> Stage | None:
@@ -51,7 +51,7 @@ class Workspace:
         return next((s for m in self.models for s in m.stages if s.name == name), None)
 
     def has(self, table: str) -> bool:
-        """Tell whether a table is one of the project's, hidden ones included."""
+        """Return whether a table is one of the project's, hidden ones included."""
         return self.stage(table) is not None or self.seed(table) is not None
 
     def seed(self, name: str) -> Seed | None:
@@ -76,7 +76,7 @@ class TablePlan:
 
     @property
     def lands(self) -> bool:
-        """Tell whether it is a landing table, selected or only read."""
+        """Return whether it is a landing table, selected or only read."""
         return bool(self.where)
 
 
@@ -115,7 +115,7 @@ class TickPlan:
 
 
 def reason_of(expectation: Expectation) -> str:
-    """Say why a row is set aside that breaks an expectation."""
+    """Return why a row is set aside that breaks an expectation."""
     column = expectation.kwargs.get("column") if isinstance(expectation.kwargs, dict) else None
     subject = f"{column}: " if column else ""
     return f"{subject}{expectation.description or expectation.type}"

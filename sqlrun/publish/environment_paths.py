@@ -35,7 +35,7 @@ def environment(text: str | None) -> str:
 
 
 def system_folder(env: str) -> str:
-    """Tell where an environment's ledger, receipts and checks are, from the warehouse.
+    """Return where an environment's ledger, receipts and checks are, from the warehouse.
 
     >>> system_folder(""), system_folder("dev")
     ('_sqlrun', '_sqlrun/environments/dev')
@@ -54,13 +54,13 @@ def fingerprint_of(path: str) -> str:
 
 
 def has_fingerprint(path: str, meaning: str) -> bool:
-    """Tell whether a table holds a meaning, `model/hash`, whoever built it and when."""
+    """Return whether a table holds a meaning, `model/hash`, whoever built it and when."""
     found = PLACE.fullmatch(path)
     return found is not None and found["meaning"] == meaning
 
 
 def owner(path: str) -> str:
-    """Name the environment that built a table.
+    """Return the name of the environment that built a table.
 
     >>> owner("orders/0a1b2c3d4e5f-12.dev"), owner("orders/0a1b2c3d4e5f")
     ('dev', '')
@@ -70,7 +70,7 @@ def owner(path: str) -> str:
 
 
 def always(path: str, after: int, until: int) -> bool:
-    """Say that one version of a table was made from another; for a warehouse where nobody else is."""
+    """Return True: in a warehouse with one environment, each version was made from the one before."""
     del path, after, until
     return True
 

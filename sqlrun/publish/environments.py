@@ -21,12 +21,12 @@ def names(warehouse: str) -> list[str]:
 
 
 def all_of(ledger: Ledger) -> list[Ledger]:
-    """Give the ledgers of all environments of a warehouse, production's first."""
+    """Return the ledgers of all environments of a warehouse, production's first."""
     return [ledger.of(name) for name in (PRODUCTION, *names(ledger.warehouse))]
 
 
 def other_environments(ledger: Ledger) -> OtherEnvironments:
-    """Tell a tick's plan of the other environments; ledgers are read when they are asked for."""
+    """Return a tick's plan of the other environments; ledgers are read when they are asked for."""
     is_ancestor = environment_paths.absolute(_reaches, ledger.warehouse)
     if ledger.env:
         return OtherEnvironments(ledger.env, ledger.of(PRODUCTION).read().published, is_ancestor=is_ancestor)
@@ -41,7 +41,7 @@ def other_environments(ledger: Ledger) -> OtherEnvironments:
 
 
 def _reaches(path: str, after: int, until: int) -> bool:
-    """Tell whether a version of a table was made from an earlier one, and the log of what lies between is there."""
+    """Return whether a version of a table was made from an earlier one, and the log of what lies between is there."""
     try:
         head = delta_table.head(path)
         if head is None or head < until:
@@ -63,7 +63,7 @@ def mine(ledger: Ledger, newest: Published) -> dict[str, str]:
 
 
 def unknown(ledger: Ledger) -> UsageError:
-    """Say which environments there are."""
+    """Return which environments there are."""
     there = ", ".join([PRODUCTION, *names(ledger.warehouse)])
     return UsageError(
         f"there is no environment `{ledger.env}` in {ledger.warehouse}; there are: {there}. "

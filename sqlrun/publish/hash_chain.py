@@ -34,7 +34,7 @@ def order(row: Mapping[str, Any]) -> tuple[int, bool]:
 
 
 def broken(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Say which row doesn't fit its seal, or the row before it; nothing where all do."""
+    """Return which row doesn't fit its seal, or the row before it; nothing where all do."""
     before: Mapping[str, Any] | None = None
     for row in sorted(rows, key=order):
         name = f"the row of tick {row['tick']}, {row['kind']},"

@@ -75,7 +75,7 @@ class Ledger:
         self._sealed: tuple[delta_table.Entry, str] | None = None
 
     def of(self, env: str) -> Ledger:
-        """Give the ledger of another environment of the warehouse."""
+        """Return the ledger of another environment of the warehouse."""
         return Ledger(self.warehouse, self.project, env)
 
     def read(self) -> History:
@@ -88,7 +88,7 @@ class Ledger:
         return History(self.published(max(done)) if done else None, last)
 
     def _dropped(self) -> int:
-        """Give the highest number that a dropped environment of this name had used: tables may remember it."""
+        """Return the highest number that a dropped environment of this name had used: tables may remember it."""
         try:
             return int(self._storage.text(f"{self._folder}/last_tick"))
         except FileNotFoundError:
@@ -222,7 +222,7 @@ class Ledger:
         return known
 
     def _known(self, *, whole: bool) -> list[dict[str, Any]] | None:
-        """Give the newest rows, if they were read and the log is as it was then."""
+        """Return the newest rows, if they were read and the log is as it was then."""
         entry = delta_table.entry_of_head(self.path)
         for each in {True, whole}:
             found = self._held.get(each)
@@ -309,7 +309,7 @@ class Ledger:
         return table.version(), row
 
     def _last_seal(self) -> str:
-        """Give the seal of the row that was written last, "" where there is none."""
+        """Return the seal of the row that was written last, "" where there is none."""
         if self._sealed is not None and self._sealed[0] == delta_table.entry_of_head(self.path):
             return self._sealed[1]
         before = max(self._newest_rows(bool), key=hash_chain.order, default=None)
@@ -317,5 +317,5 @@ class Ledger:
 
 
 def _as_read(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Give a row as it is read back: times in UTC."""
+    """Return a row as it is read back: times in UTC."""
     return {n: v.astimezone(timezone.utc) if isinstance(v, datetime) else v for n, v in row.items()}

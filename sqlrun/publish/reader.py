@@ -38,7 +38,7 @@ def relation(warehouse: str, name: str, state: TableState, label: str = "") -> R
 
 
 def nothing_published(ledger: Ledger) -> UsageError:
-    """Say that there is nothing to read yet."""
+    """Return the error that there is nothing to read yet."""
     if ledger.env and ledger.env not in environments.names(ledger.warehouse):
         return environments.unknown(ledger)
     if ledger.env:

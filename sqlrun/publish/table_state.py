@@ -30,7 +30,7 @@ class TableState:
     checksum: str = ""
 
     def with_checksum(self, text: str) -> TableState:
-        """Give the same state with what its rows add up to."""
+        """Return the same state with what its rows add up to."""
         return replace(self, checksum=text)
 
 

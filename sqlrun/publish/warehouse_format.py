@@ -15,7 +15,7 @@ FORMAT = 1
 
 
 def file_of(warehouse: str) -> str:
-    """Tell where a warehouse's mark is."""
+    """Return where a warehouse's mark is."""
     return f"{warehouse}/_sqlrun/format"
 
 

@@ -58,7 +58,7 @@ class Calls:
         self._steps = 0
 
     def functions(self) -> dict[str, Any]:
-        """Name what templates see."""
+        """Return what templates see."""
         return {
             "ref": self._ref,
             "source": self._source,
@@ -121,7 +121,7 @@ class Calls:
         return ""
 
     def _misfit(self, key: str, value: Any) -> tuple[str, str] | None:
-        """Say what is wrong with a setting, and what to do."""
+        """Return what is wrong with a setting, and what to do."""
         if key not in CONFIG_KEYS:
             return f"unknown config `{key}`", _known(key, CONFIG_KEYS)
         if key in CHOICES:
@@ -166,7 +166,7 @@ def _known(key: str, known: Iterable[str]) -> str:
 
 
 def _check_misfit(known: Mapping[str, tuple[str, ...]], key: str, value: object) -> tuple[str, str] | None:
-    """Say what is wrong with a setting of a check, and what to do."""
+    """Return what is wrong with a setting of a check, and what to do."""
     if key not in known:
         return f"unknown config `{key}` of a check", _known(key, known)
     if not isinstance(value, str):

@@ -52,7 +52,7 @@ def mark(line: int) -> str:
 
 
 def _assigns(tokens: Sequence[Token], index: int) -> bool:
-    """Tell `{% set x = 1 %}` from `{% set x %}...{% endset %}`."""
+    """Return whether a tag is `{% set x = 1 %}`, not `{% set x %}...{% endset %}`."""
     for token in tokens[index:]:
         if token.type in ("assign", "block_end"):
             return token.type == "assign"

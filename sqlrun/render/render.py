@@ -44,7 +44,7 @@ def attempt(project: Project) -> tuple[tuple[Rendered, ...], tuple[Problem, ...]
 
 
 def later(project: Project) -> Callable[[Model], Rendered | None]:
-    """Give what renders one model; None where anything is wrong. Nothing is done before it is first called."""
+    """Return what renders one model; None where anything is wrong. Nothing is done before it is first called."""
     made: list[_Engine] = []
 
     def one(model: Model) -> Rendered | None:
@@ -57,7 +57,7 @@ def later(project: Project) -> Callable[[Model], Rendered | None]:
 
 
 def macros_are_right(project: Project) -> bool:
-    """Tell whether Jinja can read every macro."""
+    """Return whether Jinja can read every macro."""
     engine = _Engine(project, project.vars)
     engine.start()
     return not engine.problems
@@ -66,7 +66,7 @@ def macros_are_right(project: Project) -> bool:
 def overridden(
     project: Project, values: Mapping[str, object], macros: Mapping[str, object]
 ) -> Callable[[Model], Rendered]:
-    """Give what renders models with other vars, and with macros whose calls give a value each, for a unit test.
+    """Return what renders models with other vars, and with macros whose calls give a value each, for a unit test.
 
     It raises: ProjectError.
     """
@@ -217,7 +217,7 @@ class _Engine:
         return self._at(mistake.code, mistake.chain, mistake.call, mistake.message, mistake.hint)
 
     def _problem(self, error: Exception, file: str) -> Problem:
-        """Tell an error of a template, with its place in the project's own files."""
+        """Return an error of a template, with its place in the project's own files."""
         from jinja2 import TemplateSyntaxError
         from jinja2.exceptions import SecurityError, UndefinedError
 

@@ -262,7 +262,7 @@ def weight(value: Any) -> int:
 
 
 def explodes(operator: str, left: Any, right: Any) -> bool:
-    """Tell whether an operation would give a value that is too long.
+    """Return whether an operation would give a value that is too long.
 
     >>> explodes("*", "a", 10**9), explodes("**", 9, 999999), explodes("*", 60, 60)
     (True, True, False)
@@ -284,7 +284,7 @@ def explodes(operator: str, left: Any, right: Any) -> bool:
 
 
 def _wide(text: str) -> bool:
-    """Tell whether a format asks for a width of five digits or one that is not written in it."""
+    """Return whether a format asks for a width of five digits or one that is not written in it."""
     return bool(re.search(r"%[^%a-zA-Z]*(?:[0-9]{5}|\*)|\{[^{}]*[0-9]{5}|\{[^{}]*:[^{}]*\{", text))
 
 

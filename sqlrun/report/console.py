@@ -39,7 +39,7 @@ def _utc_now() -> datetime:
 
 
 def is_lively(out: TextIO, environ: Mapping[str, str]) -> bool:
-    """Tell whether colours and progress are welcome: a terminal that can, and nobody who says no."""
+    """Return whether colours and progress are welcome: a terminal that can, and nobody who says no."""
     if environ.get("NO_COLOR") or environ.get("CI", "false") != "false" or environ.get("TERM", "dumb") == "dumb":
         return False
     return out.isatty()
@@ -200,7 +200,7 @@ class Console:
             streams.give_up(self._out, error)
 
     def _dots(self, besides: int) -> int:
-        """Tell how far dots may run: as in dbt, but a line doesn't wrap for its dots."""
+        """Return how far dots may run: as in dbt, but a line doesn't wrap for its dots."""
         if not self._out.isatty():
             return DOTS
         return min(DOTS, self._size()[0] - besides)

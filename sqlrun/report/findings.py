@@ -97,12 +97,12 @@ class Finding:
 
     @property
     def css(self) -> str:
-        """Give its class on a page."""
+        """Return its class on a page."""
         return self.kind.level.css if isinstance(self.kind, Outcome) else Level.BLOCKS.css
 
     @property
     def choice(self) -> str:
-        """Name the outcome by which readers may choose it, "" where it is no check's."""
+        """Return the name of the outcome by which readers may choose it, "" where it is no check's."""
         return self.kind.stored if isinstance(self.kind, Outcome) else ""
 
 
@@ -125,7 +125,7 @@ def message(text: str, most: int = LONGEST_MESSAGE) -> str:
 
 
 def amount(check: CheckResult) -> str:
-    """Say how many of how many rows, and what share that is.
+    """Return how many of how many rows, and what share that is.
 
     >>> share(3, 1234)
     '0.24 %'
@@ -149,7 +149,7 @@ def share(part: int, whole: int) -> str:
 
 
 def headline(result: TickResult, about: About) -> str:
-    """Say in one sentence what became of the tick."""
+    """Return one sentence on the result of the tick."""
     name = f"Tick {result.tick}" if result.tick else "The tick"
     name += f" of environment {clean(about.env)}" if about.env else ""
     if not result.published:
@@ -212,7 +212,7 @@ def _rooms(findings: int) -> list[int]:
 
 
 def held_back(name: str, result: TickResult, about: About) -> tuple[str, ...]:
-    """Name the tables below one that failed which were skipped, or not begun."""
+    """Return the names of the tables below one that failed which were skipped, or not begun."""
     done = {node.name for node in result.nodes if node.status not in ("skipped", "error")}
     below = {name}
     waiting = True

@@ -93,7 +93,7 @@ class Books:
         return int(rows[0]["n"]) if rows else 0
 
     def _moments(self, entries: Sequence[Entry]) -> Iterator[Moment]:
-        """Tell of each tick whether it was published, and why not."""
+        """Yield for each tick whether it was published, and why not."""
         bad = f"status <> {Outcome.PASS.sql}"
         sql = f"select tick, model, status, count(*) as n from book where {bad} group by all order by model"
         said: dict[int, list[tuple[str, Outcome]]] = {}

@@ -56,7 +56,7 @@ class Subject:
     described: Mapping[str, str] | None = None
 
     def gone(self, check: CheckPast) -> bool:
-        """Tell whether the project has the check no more: it was taken out or edited since.
+        """Return whether the project has the check no more: it was taken out or edited since.
 
         What a measure is compared with was written by nobody, and goes with its table alone.
         """
@@ -158,7 +158,7 @@ def html(
 
 
 def headline(grid: Grid, failing: Sequence[CheckPast]) -> str:
-    """Say in one sentence what readers see, how many ticks weren't published, and what fails now."""
+    """Return one sentence: what readers see, how many ticks weren't published, what fails now."""
     if not grid.moments:
         return "There has been no tick yet."
     shown = next((moment for moment in reversed(grid.moments) if moment.published), None)

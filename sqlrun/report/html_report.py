@@ -123,7 +123,7 @@ def _environment() -> Any:
 
 
 def digest(script: str) -> str:
-    """Name a script by its hash, as a page's policy does."""
+    """Return the name of a script by its hash, as a page's policy does."""
     return "sha256-" + b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
@@ -156,7 +156,7 @@ def facts(result: TickResult, about: About) -> list[tuple[str, str]]:
 
 
 def _parted(found: Sequence[Finding]) -> dict[str, object]:
-    """Give each finding its number; list the first ones above where there are many, fold the last ones."""
+    """Number the findings; list the first ones above where there are many, fold the last ones."""
     numbered = list(enumerate(found, 1))
     few = len(found) < 3
     return {

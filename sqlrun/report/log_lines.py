@@ -48,7 +48,7 @@ class Line:
     spans: tuple[Span, ...] = ()
 
     def head(self, columns: int = DOTS) -> str:
-        """Give all but the tag, with dots up to a column."""
+        """Return all but the tag, with dots up to a column."""
         return f"{self.text} ".ljust(columns, ".") + " " if self.tag else self.text
 
     def __str__(self) -> str:
@@ -56,7 +56,7 @@ class Line:
 
 
 def opening(prepared: Prepared, profile: Profile) -> list[Line]:
-    """Say what was found and with what it will run."""
+    """Return what was found and with what it will run."""
     suites, tables = prepared.workspace.suites, prepared.workspace.tables
     declared = sum(len(suites[m.name].expectations) for m in tables if m.name in suites)
     found = {
@@ -122,7 +122,7 @@ def _named(node: NodeResult) -> str:
 
 
 def subject(check: CheckResult) -> str:
-    """Name what a check looked at: a table, a column, or some columns together."""
+    """Return the name of what a check looked at: a table, a column, or some columns together."""
     if len(check.columns) == 1:
         return f"{check.model}.{check.columns[0]}"
     return f"{check.model}({', '.join(check.columns)})" if check.columns else check.model
@@ -256,7 +256,7 @@ def _check_details(check: CheckResult) -> Iterator[Line]:
 
 
 def receipts_table(result: TickResult) -> list[str]:
-    """Tell what each table cost: what changed, what was read and written, commits, jobs, seconds; `-` is unknown."""
+    """Return what each table cost: what changed, what was read and written, commits, jobs, seconds; `-` is unknown."""
     header = (
         "table", "strategy", "reason", "rows changed", "rows read", "bytes read", "files read",
         "rows written", "bytes written", "files written", "commits", "jobs", "seconds",

@@ -35,7 +35,7 @@ class Measured:
 
 
 def named(measure: str) -> tuple[str, Unit]:
-    """Say what a measure is called, and its unit.
+    """Return what a measure is called, and its unit.
 
     >>> named("null_share:note")
     ('share of NULL in note', 'share')

@@ -15,7 +15,7 @@ WAITING = (
 
 
 def advice(check: CheckResult) -> str:
-    """Say what to do about a check, by what came of it."""
+    """Return what to do about a check, by what came of it."""
     match check.status:
         case Outcome.PASS:
             return ""
@@ -48,7 +48,7 @@ def _failed(check: CheckResult) -> str:
 
 
 def _milder(check: CheckResult) -> str:
-    """Say how such rows would pass and be told, in the words of the file in which the rule stands."""
+    """Return how such rows would pass and be told, in the words of the file in which the rule stands."""
     such = " If such rows should pass and be told: write"
     if not in_contract(check):
         return f"{such} `on_fail: warn` there."
@@ -87,5 +87,5 @@ def _noted(check: CheckResult) -> str:
 
 
 def in_contract(check: CheckResult) -> bool:
-    """Tell whether a rule stands in a model's contract, whose words are dbt's, and not among the expectations."""
+    """Return whether a rule stands in a model's contract, whose words are dbt's, and not among the expectations."""
     return check.place.file.startswith("models/")

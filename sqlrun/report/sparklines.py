@@ -14,7 +14,7 @@ BARS = 20
 
 
 def strip(ranks: Sequence[int | None]) -> tuple[str, ...]:
-    """Give one path for each rank, "" where it isn't there; a run of equal outcomes is one box.
+    """Return one path for each rank, "" where it isn't there; a run of equal outcomes is one box.
 
     >>> strip([0, 0, None, 3])
     ('M0 7h2v5h-2z', '', '', 'M3 0h1v12h-1z', '')
@@ -31,7 +31,7 @@ def strip(ranks: Sequence[int | None]) -> tuple[str, ...]:
 
 
 def bars(values: Sequence[float | None]) -> str:
-    """Give the path of one bar a column, the highest as tall as the picture; what is there is at least a line.
+    """Return the path of one bar a column, the highest as tall as the picture; what is there is at least a line.
 
     >>> bars([0.0, 0.5, None, 1.0])
     'M1 10h1v10h-1zM3 0h1v20h-1z'

@@ -35,7 +35,7 @@ class Moment:
 
     @property
     def rank(self) -> int:
-        """Say how bad it was, as the outcome of a check is."""
+        """Return its severity on the scale of check outcomes."""
         like = Outcome.FAIL if not self.published else Outcome.WARN if self.warned else Outcome.PASS
         return like.rank or 0
 
@@ -48,7 +48,7 @@ class Grid:
     columns: tuple[tuple[int, int], ...]
 
     def placed(self) -> dict[int, int]:
-        """Give each tick's column."""
+        """Return each tick's column."""
         return {
             self.moments[place].tick: column
             for column, (first, last) in enumerate(self.columns)
@@ -56,13 +56,13 @@ class Grid:
         }
 
     def label(self, column: int) -> str:
-        """Name a column's ticks and their time."""
+        """Return the name of a column's ticks and their time."""
         first, last = (self.moments[place] for place in self.columns[column])
         at = f"{last.as_of:%Y-%m-%d %H:%M}"
         return f"tick {last.tick}, {at}" if first == last else f"ticks {first.tick}–{last.tick}, until {at}"
 
     def ranks(self) -> list[int]:
-        """Say for each column how bad its worst tick was."""
+        """Return the rank of the worst tick of each column."""
         return [max(moment.rank for moment in self.moments[first : last + 1]) for first, last in self.columns]
 
 
@@ -106,11 +106,11 @@ class CheckPast:
 
     @property
     def subject(self) -> str:
-        """Name what it looks at, as a report does."""
+        """Return the name of what it looks at, as a report does."""
         return f"{self.model}.{', '.join(self.columns)}" if self.columns else self.model
 
     def summary(self) -> str:
-        """Say how often it failed, when last, and in how many rows then."""
+        """Return how often it failed, when last, and in how many rows then."""
         ticks = sum(self.said.values())
         if not self.bad:
             return f"passed in {'the one tick' if ticks == 1 else f'all {ticks:,} ticks'} in which it ran"
@@ -135,7 +135,7 @@ def filled(columns: int, cells: Iterable[tuple[int, int, float | None]]) -> tupl
 
 
 def streak(first: int, ranks: Sequence[int | None]) -> str:
-    """Say since which tick a check hasn't passed, and how often it didn't before; `first` is the tick of the first.
+    """Return since which tick a check hasn't passed, and how often before; `first` is the tick of the first.
 
     >>> streak(7, [0, None, 0, 2, 3])
     'It has not passed since tick 10; it passed in 2 of the 4 ticks since tick 7 in which it ran.'
@@ -154,7 +154,7 @@ def streak(first: int, ranks: Sequence[int | None]) -> str:
 
 
 def why(failed: Iterable[tuple[str, Outcome]], ran: bool) -> str:
-    """Say why a tick wasn't published, by (model, outcome) of its checks; `ran`: its end was written down.
+    """Return why a tick wasn't published, by (model, outcome) of its checks; `ran`: its end was written down.
 
     >>> why([("orders", Outcome.FAIL), ("orders", Outcome.FAIL), ("slots", Outcome.ERROR)], True)
     '2 checks failed and 1 check could not be evaluated in orders and slots'
@@ -198,11 +198,11 @@ class Line:
 
     @property
     def loud(self) -> bool:
-        """Tell whether it was ever anything but nothing."""
+        """Return whether it was ever anything but nothing."""
         return bool(any(self.known) or self.places)
 
     def summary(self, grid: Grid) -> str:
-        """Say the last, middle and highest number, and how often it was unusual."""
+        """Return the last, middle and highest number, and how often it was unusual."""
         known = self.known
         if not known:
             return "no number yet"

@@ -32,7 +32,7 @@ LONGEST_TRY = 10.0
 
 
 def path_of(warehouse: str, env: str = "") -> str:
-    """Tell where a warehouse's environment keeps who was told what."""
+    """Return where a warehouse's environment keeps who was told what."""
     return f"{warehouse}/{system_folder(env)}/{NAME}"
 
 
@@ -45,7 +45,7 @@ def send(
     tables: tuple[str, ...],
     say: Callable[[str], None],
 ) -> None:
-    """Tell whom the profile names that a tick broke or healed the project; `tables` are all that there are.
+    """Alert the profile's receivers that a tick broke or healed the project; `tables` are all that there are.
 
     The caller holds the warehouse: two builds at once would tell the same. `say` takes what went wrong, in a line each.
     """
@@ -80,7 +80,7 @@ def send(
 
 
 def _name(way: str, to: Alerts) -> str:
-    """Name a way of telling by what is no secret of it: a webhook's path, a command's arguments are."""
+    """Return the name of a way of telling by what is no secret of it: a webhook's path, a command's arguments are."""
     if way == "webhook":
         parts = urlsplit(to.webhook)
         return f"webhook at {parts.scheme}://{parts.hostname}/…"

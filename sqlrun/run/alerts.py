@@ -38,7 +38,7 @@ class Broken:
 
 
 def change(result: TickResult, told: Broken | None, there: Sequence[str]) -> State | None:
-    """Say whether a tick breaks or heals a project; `told` is what was said to be broken, None for nothing.
+    """Return whether a tick breaks or heals a project; `told` is what was said to be broken, None for nothing.
 
     `there` are the models, seeds and landings of the project: one that is gone can't stay broken.
     """

@@ -195,14 +195,14 @@ class Steps:
         self._settle()
 
     def _may_begin(self, node: _Node) -> bool:
-        """Tell whether everything above is maintained; below what is known to have failed nothing begins."""
+        """Return whether everything above is maintained; below what is known to have failed nothing begins."""
         if node.above & self.failed:
             return False
         above = [self._nodes[name].maintained for name in node.above if name in self._nodes]
         return all(kept is not None and kept.done() and kept.result().message is None for kept in above)
 
     def _may_be_checked(self, node: _Node) -> bool:
-        """Tell whether the tables that relationships lead to are kept, or never will be; none waits for this one."""
+        """Return whether the tables that relationships lead to are kept, or never will be; none waits for this one."""
         others = [self._nodes[name] for name in node.related if name in self._nodes]
         return all(other.reported or (other.maintained is not None and other.maintained.done()) for other in others)
 
@@ -221,7 +221,7 @@ class Steps:
             node.checked.set_result((_result(kept, node.model.name), NOTHING))
 
     def _settle(self) -> None:
-        """Tell the steps whose checks are done and above which all is told."""
+        """Emit the steps whose checks are done and above which all is emitted."""
         moved = True
         while moved:
             moved = False
@@ -304,7 +304,7 @@ def _checked(
 
 
 def _drifted(context: TickContext, model: Compiled) -> str:
-    """Tell how what has landed differs from what its source declares; a source that refuses that was asked before."""
+    """Return how what has landed differs from what its source declares; a source that refuses that was asked before."""
     return "" if model.source is None or refuses(model.source) else judged(context, model.name, model.source)
 
 

@@ -250,7 +250,7 @@ class Session:
         self._progress = context
 
     def _alert(self, result: TickResult, about: About, assert_lock_held: Callable[[], None]) -> None:
-        """Tell whom the profile names, once; the tick is what it is, whatever comes of it."""
+        """Send the tick's alerts once; a failure to send doesn't change the tick."""
         tables = tuple(model.name for model in self.prepared.workspace.tables) + tuple(
             s.name for s in self.prepared.project.seeds
         )
@@ -284,7 +284,7 @@ class Session:
 
     @property
     def _writer(self) -> str:
-        """Name the engine of what nobody chose one for: with `auto` that is DuckDB."""
+        """Return the name of the engine of what nobody chose one for: with `auto` that is DuckDB."""
         return "duckdb" if self.target.engine == "auto" else self.target.engine
 
     def _about(self, ledger: Ledger) -> About:

@@ -33,7 +33,7 @@ def table_of(lent: Any) -> pa.Table:
 
 
 def plain(lent: Any) -> list[dict[str, Any]]:
-    """Give the rows of a table, or of what lends itself as one; times with a zone are in UTC."""
+    """Return the rows of a table, or of what lends itself as one; times with a zone are in UTC."""
     held = lent.read_all() if hasattr(lent, "read_all") else lent
     columns = _own_columns(held)
     if columns is None:
@@ -43,7 +43,7 @@ def plain(lent: Any) -> list[dict[str, Any]]:
 
 
 def _own_columns(held: Any) -> list[list[Any]] | None:
-    """Give a table's columns by delta-rs' own Arrow; None for another's, and where a type isn't one of the usual."""
+    """Return a table's columns by delta-rs' own Arrow; None for another's, and where a type isn't one of the usual."""
     from arro3.core import DataType, Table
 
     if not isinstance(held, Table):
@@ -92,7 +92,7 @@ def _array(values: list[Any], kind: Any) -> Any:
 
 
 def values(column: Any) -> list[Any]:
-    """Give the values of a column; times with a zone are in UTC, those that Python can't make are `far_times`."""
+    """Return the values of a column; times with a zone are in UTC, those that Python can't make are `far_times`."""
     import pyarrow as pa
 
     kind = column.type
@@ -107,7 +107,7 @@ def values(column: Any) -> list[Any]:
 
 
 def value(scalar: Any) -> Any:
-    """Give one value, as `values` does; a time or a day that Python can't make may be inside of another value."""
+    """Return one value, as `values` does; a time or a day that Python can't make may be inside of another value."""
     import pyarrow.types as is_a
 
     kind = scalar.type

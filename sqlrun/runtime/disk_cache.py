@@ -50,13 +50,13 @@ class Cache:
         return cls(root / FILE) if WANTED.get() else None
 
     def again(self) -> Cache:
-        """Give a cache for the next look at the project: it knows what this one knows, and reads no file."""
+        """Return a cache for the next look at the project: it knows what this one knows, and reads no file."""
         following = Cache(None)
         following._file, following._known = self._file, self._known
         return following
 
     def get_or_make(self, kind: str, source: object, hint: Any, make: Callable[[], Any], ask: Ask = nothing) -> Any:
-        """Give what was made from `source` before, or make it; None is not kept: it says that something is wrong."""
+        """Return what was made from `source` before, or make it; None is not kept: it says that something is wrong."""
         key = _key(kind, source)
         shape: Form = form(hint)  # type: ignore[assignment]
         if key in self._known:
@@ -75,16 +75,16 @@ class Cache:
         return value
 
     def knows(self, kind: str, source: object) -> bool:
-        """Tell whether something was made from `source` before."""
+        """Return whether something was made from `source` before."""
         return _key(kind, source) in self._known
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether nothing is known from before."""
+        """Return whether nothing is known from before."""
         return not self._known
 
     def mark(self) -> int:
-        """Give a number that `since` takes."""
+        """Return a number that `since` takes."""
         return len(self._used)
 
     def since(self, mark: int) -> bytes:
@@ -153,7 +153,7 @@ def _entries(lines: bytes) -> dict[bytes, bytes]:
 
 
 def _head(body: bytes) -> bytes:
-    """Say what wrote a file, and that it was written whole."""
+    """Return what wrote a file, and that it was written whole."""
     return f"{_stamp()} {hashlib.blake2b(body, digest_size=16).hexdigest()}\n".encode()
 
 

@@ -94,6 +94,6 @@ def _carry_out(work: Callable[[BinaryIO], None], target: int) -> NoReturn:
 
 
 def may_fork() -> bool:
-    """Tell whether a fork of this process would be whole, and has a core to run on."""
+    """Return whether a fork of this process would be whole, and has a core to run on."""
     alone = threading.active_count() == 1 and not any(name in sys.modules for name in THREADED)
     return alone and sys.platform == "linux" and len(os.sched_getaffinity(0)) > 1

@@ -25,7 +25,7 @@ class Recent(Generic[Key, Value]):
         self._lock = Lock()
 
     def get(self, key: Key, make: Callable[[], Value]) -> Value:
-        """Give what is kept, or make and keep it; two threads may both make it."""
+        """Return what is kept, or make and keep it; two threads may both make it."""
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
@@ -35,7 +35,7 @@ class Recent(Generic[Key, Value]):
         return made
 
     def known(self, key: Key) -> Value | None:
-        """Give what is kept; None where nothing is."""
+        """Return what is kept; None where nothing is."""
         with self._lock:
             return self._kept.get(key)
 

@@ -44,7 +44,7 @@ def nothing() -> Any:
 
 @functools.cache
 def form(hint: Any) -> Form | None:
-    """Give the form of a type; None where it has none."""
+    """Return the form of a type; None where it has none."""
     if hint in (str, int, bool, type(None)):
         return Form(_same, functools.partial(_exactly, (hint,)), json=hint)
     if hint is float:  # Python takes a whole number for one too
@@ -178,7 +178,7 @@ def _mapping(inner: Form | None) -> Form | None:
 
 
 def _record(kind: type) -> Form | None:
-    """Give a dataclass's form: its fields in order."""
+    """Return a dataclass's form: its fields in order."""
     try:
         hints = typing.get_type_hints(kind)
     except NameError:
@@ -210,7 +210,7 @@ def _whole_record(kind: type, parts: list[tuple[str, Form]]) -> Form:
 
 
 def _partial_record(kind: type, names: list[str], forms: Mapping[str, Form | None]) -> Form | None:
-    """Give the form of a dataclass of which some fields are asked for; what it keeps of its properties is there too."""
+    """Return the form of a dataclass with fields that are computed on demand; kept properties are stored, too."""
     if not issubclass(kind, Partial):
         return None
     kept = {name: part for name, part in forms.items() if part is not None}

@@ -193,7 +193,7 @@ def limit_statements(statement_timeout: float) -> None:
 
 
 def out_of_time(one: Limited) -> str:
-    """Say that a statement's time was over."""
+    """Return the message that a statement ran into its time limit."""
     return f"SR745 the statement ran longer than {one.seconds:g} s, the profile's `statement_timeout`, and was stopped"
 
 

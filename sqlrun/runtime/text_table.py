@@ -32,7 +32,7 @@ def _obeyed(character: str) -> bool:
 
 
 def width(text: str) -> int:
-    """Tell how many cells of a terminal a text takes.
+    """Return how many cells of a terminal a text takes.
 
     >>> width("寿司")
     4

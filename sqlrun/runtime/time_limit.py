@@ -64,7 +64,7 @@ def within(seconds: float, work: Callable[[], T]) -> T:
 
 
 def searched(patterns: Sequence[str], texts: Sequence[str], seconds: float) -> list[list[bool]]:
-    """Tell for each pattern which texts it is found in, as `re.search` does, by a process that can be killed.
+    """Return for each pattern the texts in which `re.search` finds it, by a process that can be killed.
 
     Raises: OutOfTimeError, ValueError.
     """

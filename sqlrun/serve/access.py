@@ -38,7 +38,7 @@ class Caller:
     until: float = float("inf")
 
     def may_see(self, owner: str) -> bool:
-        """Tell whether a row of this owner may be seen."""
+        """Return whether a row of this owner may be seen."""
         return self.operator or owner in self.owns
 
 
@@ -62,7 +62,7 @@ class Gatekeeper:
         self._keys, self._known = keys, OrderedDict()
 
     def caller(self, token: str, now: float) -> Caller:
-        """Tell who a token stands for.
+        """Return who a token stands for.
 
         Raises: Refused.
         """

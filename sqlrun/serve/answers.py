@@ -34,7 +34,7 @@ class Answer:
     headers: Headers = NEVER
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Say it; to HEAD without the body."""
+        """Send it; without the body for HEAD."""
         length = str(len(self.body)).encode()
         headers = [*self.headers, (b"content-type", self.kind), (b"content-length", length)]
         if self.status == 304:
@@ -50,7 +50,7 @@ def as_json(value: object) -> bytes:
 
 
 def problem(status: int, detail: str, headers: Headers = ()) -> Answer:
-    """Say what is wrong, in the form of RFC 9457."""
+    """Return what is wrong, in the form of RFC 9457."""
     told = {"title": HTTPStatus(status).phrase, "status": status, "detail": detail}
     return Answer(status, as_json(told), PROBLEM, (*NEVER, *headers))
 
@@ -60,12 +60,12 @@ NOT_FOUND = problem(404, "there is nothing here that you may see")
 
 
 def mark_of(body: bytes) -> str:
-    """Give the mark of an answer that depends on who asks: of its own bytes."""
+    """Return the mark of an answer that depends on who asks: of its own bytes."""
     return sha256(body).hexdigest()[:20]
 
 
 def matches(asked: bytes | None, tag: bytes) -> bool:
-    """Tell whether a caller has an answer of this mark already (RFC 9110: weak comparison).
+    """Return whether a caller has an answer of this mark already (RFC 9110: weak comparison).
 
     >>> matches(b'W/"1", "2"', b'W/"2"'), matches(b"*", b'"2"'), matches(None, b'"2"')
     (True, True, False)

@@ -64,7 +64,7 @@ def _call(loop: asyncio.AbstractEventLoop, site: Site) -> None:
 
 
 def _tell(site: Site) -> None:
-    """Tell those who listen that there is a new tick."""
+    """Notify the listeners of a new tick."""
     if site.live.snapshot is not None:
         site.remember(site.live.snapshot)
     site.wake()
@@ -109,7 +109,7 @@ async def _refused(_: Request, error: Exception) -> Answer:
 
 
 def _broken(error: Exception) -> Answer:
-    """Tell the server's log where it broke, and the caller nothing of it."""
+    """Log where the server broke, and tell the caller nothing of it."""
     frames = traceback.extract_tb(error.__traceback__)
     where = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
     sys.stderr.write(f"sqlrun serve: {type(error).__name__} at {where}\n")

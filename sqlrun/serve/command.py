@@ -44,7 +44,7 @@ def require_libraries() -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether nobody but this machine reaches an address.
+    """Return whether nobody but this machine reaches an address.
 
     >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
     (True, True, False)

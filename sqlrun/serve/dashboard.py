@@ -54,7 +54,7 @@ def spans(as_of: datetime, widths: Sequence[int]) -> tuple[Span, ...]:
 
 
 def hour_of(moment: datetime) -> datetime:
-    """Give the start of a time's hour."""
+    """Return the start of a time's hour."""
     return moment.replace(minute=0, second=0, microsecond=0)
 
 
@@ -64,7 +64,7 @@ def iso(moment: datetime) -> str:
 
 
 def hour_range(as_of: datetime, widths: Sequence[int]) -> tuple[datetime, datetime]:
-    """Tell which hours' facts are read: the oldest and the newest."""
+    """Return which hours' facts are read: the oldest and the newest."""
     starts = [span.start for span in spans(as_of, widths)]
     return hour_of(min(*starts, trend_start(as_of))), as_of
 
@@ -186,7 +186,7 @@ def _share(column: str, before: str) -> str:
 
 
 def trend_start(as_of: datetime) -> datetime:
-    """Tell which hour the trend begins with."""
+    """Return which hour the trend begins with."""
     return hour_of(as_of - timedelta(hours=TREND_HOURS))
 
 

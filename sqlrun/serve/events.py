@@ -44,7 +44,7 @@ class Events:
         return Events(ask)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Tell of the shown tick at once, then of each new one."""
+        """Send the shown tick at once, then each new one."""
         await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
         if scope["method"] == "HEAD":
             await send({"type": "http.response.body", "body": b""})

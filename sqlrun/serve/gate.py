@@ -73,7 +73,7 @@ class Gate:
             self._note(scope, status, length, time.perf_counter() - started)
 
     def _refusal(self, scope: Scope) -> Answer | None:
-        """Say why a request isn't passed on; whatever breaks on the way is the request's fault, and told to nobody."""
+        """Return why a request is refused, or None; whatever breaks on the way is the request's fault."""
         try:
             return self.refusal(scope)
         except Exception as error:
@@ -81,7 +81,7 @@ class Gate:
             return problem(400, "this request can't be read", CLOSE)
 
     def refusal(self, scope: Scope) -> Answer | None:
-        """Say why a request isn't passed on; None for one that is, which then knows its caller."""
+        """Return why a request isn't passed on; None for one that is, which then knows its caller."""
         headers = scope["headers"]
         if len(scope["raw_path"]) + len(scope["query_string"]) > LONGEST_TARGET:
             return problem(414, "the address is too long", CLOSE)
@@ -104,7 +104,7 @@ class Gate:
         return None if is_page else self._limited(scope[CALLER].id or address)
 
     def _address(self, scope: Scope, given: Mapping[bytes, bytes]) -> str:
-        """Tell where a request comes from; a proxy that nobody declared is told of once."""
+        """Return where a request comes from; a proxy that nobody declared is told of once."""
         peer = str((scope.get("client") or ("",))[0])
         if FORWARDED in given and not self.site.proxies.trusts(peer) and not self._told:
             self._told = True

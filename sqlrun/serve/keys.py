@@ -64,7 +64,7 @@ class Keys:
         return True
 
     def signing(self) -> Key:
-        """Give the first key that can sign.
+        """Return the first key that can sign.
 
         Raises: UsageError if there is none.
         """

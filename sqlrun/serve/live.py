@@ -31,11 +31,11 @@ class Live:
     listeners: list[Callable[[], None]] = field(default_factory=list)
 
     def age(self, snapshot: Snapshot) -> int:
-        """Tell how many seconds ago a tick's `as_of` was; 0 for one of the future."""
+        """Return how many seconds ago a tick's `as_of` was; 0 for one of the future."""
         return max(0, int((self.clock() - snapshot.published.as_of).total_seconds()))
 
     def stale(self, snapshot: Snapshot) -> bool:
-        """Tell whether a tick is older than it should be, or a newer one could not be read."""
+        """Return whether a tick is older than it should be, or a newer one could not be read."""
         return bool(self.problem) or self.age(snapshot) > self.stale_after.total_seconds()
 
     def show(self, snapshot: Snapshot) -> None:

@@ -54,7 +54,7 @@ class Operations:
         }
 
     async def read(self, view: str) -> Rows:
-        """Give the rows of a view, beside the loop.
+        """Return the rows of a view, beside the loop.
 
         Raises: SqlrunError if the books can't be read.
         """
@@ -100,7 +100,7 @@ class Operations:
         return found
 
     def _sources(self) -> Rows:
-        """Tell each source's newest measures; its watermark is the time of its newest row."""
+        """Return each source's newest measures; its watermark is the time of its newest row."""
         sql = """
             with latest as (
                 select subject, source, measure, arg_max(value, tick) as value, arg_max(as_of, tick) as as_of,
@@ -120,7 +120,7 @@ class Operations:
         return self._rows("measures", sql)
 
     def _models(self) -> Rows:
-        """Give each model's newest receipt, its hidden tables included."""
+        """Return each model's newest receipt, its hidden tables included."""
         sql = """
             select model, tick, max(as_of) as as_of, max(engine) as engine,
                 max(strategy) filter ("table" = model) as strategy, max(reason) filter ("table" = model) as reason,
@@ -133,7 +133,7 @@ class Operations:
         return self._rows("receipts", sql)
 
     def _checks(self) -> Rows:
-        """Give what each check said last, the failed ones first; and how many there are of each state."""
+        """Return what each check said last, the failed ones first; and how many there are of each state."""
         sql = f"""
             with one as (
                 select check_id, max(model) as model, max(expectation) as expectation,
@@ -193,7 +193,7 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _scalar(value: object) -> object:
-    """Give a value that holds no others: nobody declares what stands inside of those."""
+    """Return a value that holds no others: nobody declares what stands inside of those."""
     return MASK if isinstance(value, dict | list) else value
 
 

@@ -47,7 +47,7 @@ async def restaurants(ask: Ask) -> Answer:
 
 
 async def windows(ask: Ask) -> Answer:
-    """Give one window of one restaurant."""
+    """Return one window of one restaurant."""
     snapshot = ask.snapshot
     if snapshot is None or not _has_dashboard(ask):
         return _no_dashboard(ask)
@@ -56,7 +56,7 @@ async def windows(ask: Ask) -> Answer:
 
 
 async def hours(ask: Ask) -> Answer:
-    """Give the hours of one restaurant."""
+    """Return the hours of one restaurant."""
     snapshot = ask.snapshot
     if snapshot is None or not _has_dashboard(ask):
         return _no_dashboard(ask)
@@ -86,7 +86,7 @@ _reading = CapacityLimiter(READING)
 
 
 async def mart(ask: Ask) -> Answer:
-    """Give rows of a mart, page by page in one tick."""
+    """Return rows of a mart, page by page in one tick."""
     found = ask.site.offered.marts.get(ask.path["mart"])
     if found is None or (not found.owned_by and not ask.caller.operator):
         return NOT_FOUND
@@ -122,7 +122,7 @@ def _page(ask: Ask, found: Mart, snapshot: Snapshot, offset: int) -> Answer:
 
 
 async def health(ask: Ask) -> Answer:
-    """Tell whether there is a tick to show; to who has a token also which, and to operators what is wrong."""
+    """Return whether there is a tick to show; to who has a token also which, and to operators what is wrong."""
     live, snapshot = ask.site.live, ask.snapshot
     stale = snapshot is not None and live.stale(snapshot)
     told: dict[str, Any] = {"status": "unavailable" if snapshot is None else "stale" if stale else "ok"}
@@ -135,7 +135,7 @@ async def health(ask: Ask) -> Answer:
 
 
 async def freshness(ask: Ask) -> Answer:
-    """Tell which tick is shown, since when, and how old it is."""
+    """Return which tick is shown, since when, and how old it is."""
     if ask.snapshot is None:
         return nothing_yet(ask.site)
     return ask.made(as_json(_fresh(ask, ask.snapshot)))
@@ -154,12 +154,12 @@ def _fresh(ask: Ask, snapshot: Snapshot | None) -> dict[str, Any]:
 
 
 async def events(ask: Ask) -> Any:
-    """Tell of each new tick as it comes."""
+    """Stream each new tick."""
     return Events.open(ask)
 
 
 async def operations(ask: Ask) -> Answer:
-    """Give what the books say: one of the views of operators."""
+    """Return what the books say: one of the views of operators."""
     view = ask.path["view"]
     if view not in ask.site.operations.views:
         return NOT_FOUND
@@ -170,7 +170,7 @@ async def operations(ask: Ask) -> Answer:
 
 
 async def metrics(ask: Ask) -> Answer:
-    """Give the server's own counts."""
+    """Return the server's own counts."""
     site, snapshot = ask.site, ask.snapshot
     if snapshot is not None:
         site.metrics.tick.set(snapshot.published.tick)

@@ -57,7 +57,7 @@ class Site:
 
     @property
     def open_here(self) -> bool:
-        """Tell whether everybody is an operator: without a key, which is for loopback alone."""
+        """Return whether everybody is an operator: without a key, which is for loopback alone."""
         return not self.keys.by_id
 
     def wake(self) -> None:
@@ -91,7 +91,7 @@ class Ask:
     has: bytes | None
 
     def of_tick(self, snapshot: Snapshot) -> Headers:
-        """Give the headers that tell which tick an answer is of, and how old it is."""
+        """Return the headers that tell which tick an answer is of, and how old it is."""
         live = self.site.live
         return (
             *OF_TICK,
@@ -131,6 +131,6 @@ class Ask:
 
 
 def nothing_yet(site: Site) -> Answer:
-    """Say that no tick is published yet, or why none could be read."""
+    """Return the answer that no tick is published yet, or why none could be read."""
     why = "no tick could be read yet" if site.live.problem else "no tick is published yet; run `sqlrun build`"
     return problem(503, why, ((b"retry-after", b"5"),))

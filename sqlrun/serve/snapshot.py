@@ -33,12 +33,12 @@ class Snapshot:
     packed: dict[tuple[str, int, str], bytes] = field(default_factory=dict)
 
     def body(self, column: str, row: int) -> bytes:
-        """Give the bytes of an answer: `known`, or `window_<hours>`."""
+        """Return the bytes of an answer: `known`, or `window_<hours>`."""
         found: bytes = self.columns[column][row].as_buffer().to_pybytes()
         return found
 
     def trend(self, row: int) -> bytes:
-        """Give the bytes of a restaurant's hours; they are written when they are asked for first."""
+        """Return the bytes of a restaurant's hours; they are written when they are asked for first."""
         key = ("hours", row, "")
         if key not in self.packed:
             lists = {name: self.columns[name][row].as_py() for name in ("hour", "n_orders", "total_sales")}
@@ -118,7 +118,7 @@ def require(published: Published, table: Relation, columns: Sequence[str], who: 
 
 
 def _begin(hours: Relation) -> str:
-    """Tell when the facts begin, by their files' statistics; "" where those don't say."""
+    """Return when the facts begin, by their files' statistics; "" where those don't say."""
     files = delta_table.files_at(delta_table.open_table(hours.path, hours.version), ("hour_at",))
     starts = [file.get("min.hour_at") for file in files]
     if not starts or any(start is None for start in starts):

@@ -41,7 +41,7 @@ class Files:
         return Files(found)
 
     def answer(self, name: str, accepts: bytes | None, has: bytes | None) -> Answer:
-        """Give a file, packed as the caller likes it; 404 for what isn't one of them."""
+        """Return a file, packed as the caller likes it; 404 for what isn't one of them."""
         found = self.bodies.get(name)
         if found is None:
             return NOT_FOUND

@@ -97,12 +97,12 @@ class MenuEntry:
 
 
 def dish_catalogue() -> tuple[Dish, ...]:
-    """Give the 40 dishes in order of their ids, d001 to d040."""
+    """Return the 40 dishes in order of their ids, d001 to d040."""
     return tuple(Dish(f"d{number:03d}", *dish) for number, dish in enumerate(_DISHES, start=1))
 
 
 def restaurant_names() -> tuple[Restaurant, ...]:
-    """Give the 50 restaurants that have a name, r0001 to r0050, the one with most orders first."""
+    """Return the 50 restaurants that have a name, r0001 to r0050, the one with most orders first."""
     return tuple(
         Restaurant(
             restaurant_id(index),
@@ -115,12 +115,12 @@ def restaurant_names() -> tuple[Restaurant, ...]:
 
 
 def restaurant_id(index: int) -> str:
-    """Name a restaurant by its place in the order of popularity, counted from 0."""
+    """Return the name of a restaurant by its place in the order of popularity, counted from 0."""
     return f"r{index + 1:04d}"
 
 
 def menu(restaurant: str) -> tuple[MenuEntry, ...]:
-    """Give a restaurant's own menu, its most popular dish first.
+    """Return a restaurant's own menu, its most popular dish first.
 
     It depends on the restaurant's id alone: a menu that changed with the seed would not fit the seed tables.
     """

@@ -83,7 +83,7 @@ class _Events:
     breakage: Floats
 
     def rows(self, rows: Ints) -> _Events:
-        """Give these rows, in this order."""
+        """Return these rows, in this order."""
         return _Events(
             self.order[rows],
             self.version[rows],
@@ -95,7 +95,7 @@ class _Events:
 
 
 def events(settings: Settings, start: int, end: int) -> list[str]:
-    """Give the lines, newline included, that arrive after minute `start` and up to minute `end` (from 1970)."""
+    """Return the lines, newline included, that arrive after minute `start` and up to minute `end` (from 1970)."""
     return [line for _, lines in minutes(settings, start, end) for line in lines]
 
 
@@ -116,7 +116,7 @@ def minutes(settings: Settings, start: int, end: int | None) -> Iterator[tuple[i
 
 
 def start_for(settings: Settings, end: int, orders: int) -> int:
-    """Say at which minute (from 1970) a history must begin to have about this many orders before `end`."""
+    """Return the minute (from 1970) at which a history begins that has about this many orders before `end`."""
     world = _world(settings.restaurants, settings.zipf)
     days, rest = divmod(orders, settings.orders_per_day)
     start = end - int(days) * MINUTES_PER_DAY
@@ -148,7 +148,7 @@ def _add_hour(settings: Settings, hour: int, start: int, end: int | None, waitin
 
 
 def _draws(seed: int, hour: int) -> Draw:
-    """Give a source of numbers from 0 up to 1, the same for every caller with this seed and hour.
+    """Return a source of numbers from 0 up to 1, the same for every caller with this seed and hour.
 
     Raw bits only: numpy keeps these for ever, but not the way its Generator turns them into other things.
     """
@@ -179,7 +179,7 @@ def _world(restaurants: int, zipf: float) -> _World:
 
 
 def _zipf(count: int, exponent: float) -> Floats:
-    """Give the running sum of shares that fall with the rank to the power of `exponent`."""
+    """Return the running sum of shares that fall with the rank to the power of `exponent`."""
     weights = np.arange(1, count + 1, dtype=np.float64) ** -exponent
     return np.cumsum(weights / weights.sum())
 

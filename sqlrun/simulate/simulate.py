@@ -116,7 +116,7 @@ def live(
 
 
 def folder_end(folder: Path) -> datetime | None:
-    """Say up to when a folder holds what arrived, read from its newest file's name; None for no such file."""
+    """Return the time up to which a folder holds arrivals, from its newest file's name; None for no such file."""
     names = (_NAME.fullmatch(path.name) for path in folder.glob("orders-*.jsonl"))
     stamps = [name[1] for name in names if name]
     return datetime.strptime(max(stamps), _STAMP).replace(tzinfo=timezone.utc) if stamps else None

@@ -42,7 +42,7 @@ def identity(checkpoint: str) -> str:
 
 
 def identify(checkpoint: str, name: str) -> bool:
-    """Give a checkpoint its id; return False where another build has given it one."""
+    """Write a checkpoint's id; return False where another build has written one."""
     storage = storage_of(checkpoint)
     storage.make_folder(f"{checkpoint}/{FOLDER}")
     return storage.put_if_absent(f"{checkpoint}/{IDENTITY}", name.encode(), synced=True)

@@ -219,7 +219,7 @@ def unread(folder: str) -> list[str]:
 
 
 def some(names: Iterable[str]) -> str:
-    """Name the first few of some files.
+    """Return the name of the first few of some files.
 
     >>> some(["a", "b", "c", "d"])
     'a, b, c and 1 more'

@@ -78,7 +78,7 @@ def _explained(file: str) -> Iterator[None]:
 
 
 def _named(text: str) -> str:
-    """Name the holder, as far as the file tells."""
+    """Return the name of the holder, as far as the file tells."""
     try:
         by, _ = json.JSONDecoder().raw_decode(text)
         return f": pid {by['pid']} on {by['host']}, since {by['since']}"

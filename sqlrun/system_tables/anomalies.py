@@ -65,20 +65,20 @@ class Kind:
 
 
 def _of_count(value: float, rows: float) -> float:
-    """Give how far a count strays by chance (Poisson)."""
+    """Return how far a count strays by chance (Poisson)."""
     del rows
     return DEVIATIONS * math.sqrt(max(value, 1.0))
 
 
 def _of_share(value: float, rows: float) -> float:
-    """Give how far a share of so many rows strays by chance; two in a hundred is never much."""
+    """Return how far a share of so many rows strays by chance; two in a hundred is never much."""
     rows = max(rows, 1.0)
     near = min(max(value, 1 / rows), 1 - 1 / rows) if rows > 2 else 0.5
     return max(0.02, DEVIATIONS * math.sqrt(near * (1 - near) / rows))
 
 
 def _of_seconds(value: float, rows: float) -> float:
-    """Give how far a lateness strays that is no worse for anybody: a minute."""
+    """Return how far a lateness strays that is no worse for anybody: a minute."""
     del value, rows
     return 60.0
 
@@ -92,7 +92,7 @@ KINDS: Mapping[str, Kind] = {
 
 
 def kind_of(measure: str) -> Kind | None:
-    """Tell how a measure is compared; None where it isn't.
+    """Return how a measure is compared; None where it isn't.
 
     >>> kind_of("null_share:amount").check
     'null_share'
@@ -189,7 +189,7 @@ def _band(kind: Kind, groups: Sequence[Sequence[float]], share: float, like: str
 
 
 def message(measure: Measure, band: Band) -> str:
-    """Say what was measured and what was expected.
+    """Return what was measured and what was expected.
 
     >>> message(Measure("m", "rows", 11.0), Band(239.6, 410.2, "Sundays 11:00 to 12:00 UTC, 6 weeks"))
     '11 rows, 239 to 411 expected (Sundays 11:00 to 12:00 UTC, 6 weeks)'

@@ -39,7 +39,7 @@ NEEDED = ("tick", "check_id", "status", "evaluated", "unexpected")
 
 
 def path_of(warehouse: str, env: str = "") -> str:
-    """Tell where the history of checks of a warehouse's environment is."""
+    """Return where the history of checks of a warehouse's environment is."""
     return f"{warehouse}/{system_folder(env)}/checks"
 
 

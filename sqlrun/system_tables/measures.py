@@ -41,7 +41,7 @@ KEPT = timedelta(weeks=10)
 
 
 def path_of(warehouse: str, env: str = "") -> str:
-    """Tell where the measures of a warehouse's environment are."""
+    """Return where the measures of a warehouse's environment are."""
     return f"{warehouse}/{system_folder(env)}/measures"
 
 
@@ -83,7 +83,7 @@ def rows_of(result: TickResult, at: datetime) -> list[dict[str, Any]]:
 
 
 def middle(as_of: datetime, interval_seconds: float | None) -> datetime:
-    """Give the middle of the time that a tick covers: what happened from 11:00 to 12:00 is measured at 12:00.
+    """Return the middle of the time that a tick covers: what happened from 11:00 to 12:00 is measured at 12:00.
 
     >>> middle(datetime(2026, 1, 10, 12, 0), 3600.0)
     datetime.datetime(2026, 1, 10, 11, 30)

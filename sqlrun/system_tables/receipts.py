@@ -51,7 +51,7 @@ LONGEST, MOST_ROWS = 7 * 86_400.0, 1e13
 
 
 def path_of(warehouse: str, env: str = "") -> str:
-    """Tell where the receipts of a warehouse's environment are."""
+    """Return where the receipts of a warehouse's environment are."""
     return f"{warehouse}/{system_folder(env)}/receipts"
 
 

@@ -54,7 +54,7 @@ def enabled(reader: Reader, item: Any) -> bool:
 
 
 def config(reader: Reader, item: Any) -> Any:
-    """Give what stands under `config`."""
+    """Return what stands under `config`."""
     node = item.get("config")
     return node if isinstance(node, Mapping) else {}
 

@@ -66,7 +66,7 @@ def read(folder: Folder, project: Project, files: Iterable[Written]) -> tuple[Un
 
 
 def inputs(project: Project) -> Iterator[tuple[str, Input]]:
-    """Name all that a test can give rows of, as it does."""
+    """Return the names of all that a test can give rows of, as it does."""
     for model in project.models:
         yield f"ref('{model.name}')", Input("model", model.columns, () if model.repeats else model.grain)
     for seed in project.seeds:
@@ -78,7 +78,7 @@ def inputs(project: Project) -> Iterator[tuple[str, Input]]:
 
 
 def _vars(project: Project) -> set[str]:
-    """Name the vars that the project sets or any template asks for."""
+    """Return the names of the vars that the project sets or any template asks for."""
     texts = [*(model.sql for model in project.models), *(macro.text for macro in project.macros)]
     return {*project.vars, *(name for text in texts for name in re.findall(r"\bvar\(\s*['\"](\w+)['\"]", text))}
 

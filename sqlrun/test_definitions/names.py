@@ -49,7 +49,7 @@ class Known:
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Name the models."""
+        """Return the names of the models."""
         return tuple(inner(text) for text, one in self.inputs.items() if one.kind == "model")
 
 

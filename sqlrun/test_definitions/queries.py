@@ -35,7 +35,7 @@ class Queries:
         self._rendering: dict[str, Callable[[Model], Rendered]] = {}
 
     def of(self, test: UnitTest) -> Mapping[str, Query]:
-        """Give the queries of the project by name, those that the test sees otherwise in place of their own.
+        """Return the queries of the project by name, those that the test sees otherwise in place of their own.
 
         A macro's test has a query of the macro's name, which reads no table.
         Raises: ProjectError where a template or a query can't be read so, or there is no such CTE.
@@ -60,7 +60,7 @@ class Queries:
         return self._made[key]
 
     def _between(self, test: UnitTest) -> Iterable[str]:
-        """Name the tested model and the models between it and what is given."""
+        """Return the names of the tested model and the models between it and what is given."""
         given = {inner(one.input) for one in test.given}
         left, seen = [test.model], {test.model}
         while left:
@@ -71,7 +71,7 @@ class Queries:
             seen.update(new)
 
     def _otherwise(self, name: str, test: UnitTest) -> Query:
-        """Give a model's query with the test's vars and macros; its own, where they change nothing."""
+        """Return a model's query with the test's vars and macros; its own, where they change nothing."""
         return self._kept(["model", name, _said(test)], lambda: self._rendered(name, test))
 
     def _rendered(self, name: str, test: UnitTest) -> Query:
@@ -129,7 +129,7 @@ class Queries:
         return self._typed(rendered, tree, test)
 
     def _typed(self, rendered: Rendered, tree: exp.Query, test: UnitTest) -> Query:
-        """Give a query a contract of the types that it gives, or that the test says."""
+        """Return a query with a contract of the types that it gives, or that the test says."""
         names = tuple(tree.named_selects)
         kinds = dict(zip(names, infer(tree, self._types()), strict=True))
         columns = []
@@ -199,7 +199,7 @@ def _said(test: UnitTest) -> object:
 
 
 def _read(tree: exp.Expr, before: list[str], ctes: Mapping[str, exp.CTE]) -> set[str]:
-    """Name the CTEs that a query reads, directly or through others."""
+    """Return the names of the CTEs that a query reads, directly or through others."""
     found: set[str] = set()
     left = [tree]
     while left:

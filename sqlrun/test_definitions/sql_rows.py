@@ -58,7 +58,7 @@ def pseudo(passage: Passage, text: str, name: str = "rows") -> Rendered:
 
 
 def shown(passage: Passage, problem: Problem) -> Problem:
-    """Give a problem the line of the file that it stands in."""
+    """Return a problem with the line of the file that it stands in."""
     if not passage.exact or problem.place.file != passage.place.file:
         place = passage.place
         return replace(problem, place=place, excerpt=passage.lines[place.line - 1])

@@ -15,7 +15,7 @@ _LISTS = (exp.ArrayAgg, exp.ArrayUniqueAgg)
 
 
 def aggregate(node: exp.Expr) -> exp.Expr:
-    """Mend an aggregate with what stands around it (WITHIN GROUP, FILTER); leave the others as they are."""
+    """Translate an aggregate with what stands around it (WITHIN GROUP, FILTER); leave the others as they are."""
     match node:
         case exp.Window() | exp.Filter() | exp.Avg() if not _is_wrapped(node) and _is_mean(_inner(node)):
             return duckdb_decimals.mean(node, cast(exp.Avg, _inner(node)))

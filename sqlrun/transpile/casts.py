@@ -19,7 +19,7 @@ _SIZE = "abs(try_cast(cast(arg_x as varchar) as double))"
 
 
 def cast(node: exp.Cast) -> exp.Expr:
-    """Mend a cast: it cuts off to whole numbers, rounds what is shown to decimals, writes as Spark does."""
+    """Translate a cast: it cuts off to whole numbers, rounds what is shown to decimals, writes as Spark does."""
     value = node.this
     if isinstance(value, exp.Null) or is_whole(value):
         return node
@@ -64,7 +64,7 @@ def _template(node: exp.Cast, is_text: bool) -> str:
 
 
 def is_whole(node: exp.Expr) -> bool:
-    """Tell whether an expression surely gives a whole number."""
+    """Return whether an expression surely gives a whole number."""
     match node:
         case exp.Literal():
             return not node.is_string and node.name.isdigit()
@@ -83,7 +83,7 @@ def is_whole(node: exp.Expr) -> bool:
 
 
 def is_double(node: exp.Expr) -> bool:
-    """Tell whether an expression surely gives a double in DuckDB."""
+    """Return whether an expression surely gives a double in DuckDB."""
     match node:
         case exp.Paren() | exp.Neg() | exp.Filter() | exp.Window():
             return is_double(node.this)
@@ -102,7 +102,7 @@ def is_double(node: exp.Expr) -> bool:
 
 
 def is_date(node: exp.Expr) -> bool:
-    """Tell whether an expression surely gives a date."""
+    """Return whether an expression surely gives a date."""
     match node:
         case exp.Paren():
             return is_date(node.this)
@@ -115,7 +115,7 @@ def is_date(node: exp.Expr) -> bool:
 
 
 def rounded(node: exp.Round) -> exp.Expr:
-    """Mend round: Spark rounds a double as it is shown, DuckDB the binary number."""
+    """Translate round: Spark rounds a double as it is shown, DuckDB the binary number."""
     if not is_double(node.this):
         return node
     shown = "round(cast(cast(arg_x as varchar) as decimal(38, 20)), arg_n)"
@@ -124,7 +124,7 @@ def rounded(node: exp.Round) -> exp.Expr:
 
 
 def moved(node: exp.Add | exp.Sub) -> exp.Expr:
-    """Mend a date plus an interval: it stays a date where the interval is one of days or longer."""
+    """Translate a date plus an interval: it stays a date where the interval is one of days or longer."""
     step = node.expression
     unit = step.text("unit").upper() if isinstance(step, exp.Interval) else ""
     if not unit or not is_date(node.this):
@@ -134,7 +134,7 @@ def moved(node: exp.Add | exp.Sub) -> exp.Expr:
 
 
 def whole_part(node: exp.IntDiv) -> exp.Expr:
-    """Mend div: DuckDB's gives a fraction for decimals."""
+    """Translate div: DuckDB's gives a fraction for decimals."""
     if is_whole(node.this) and is_whole(node.expression) and number(node.expression):
         return node
     template = (
@@ -154,7 +154,7 @@ def _safe_element(node: exp.Bracket, key: exp.Expr) -> exp.Expr:
 
 
 def element(node: exp.Bracket) -> exp.Expr:
-    """Mend x[i] and element_at: an index outside an array is an error, a key that a map lacks is not."""
+    """Translate x[i] and element_at: an index outside an array is an error, a key that a map lacks is not."""
     if (
         len(node.expressions) != 1
         or isinstance(node.expressions[0], exp.Slice)

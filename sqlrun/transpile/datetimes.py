@@ -132,7 +132,7 @@ def _read(kind: str, *, strict: bool = True) -> Mend:
 
 
 def _seconds(arguments: list[exp.Expr]) -> exp.Expr:
-    """Mend unix_timestamp: of a text by a pattern, or of a time; before 1970 it cuts off, unlike unix_seconds."""
+    """Translate unix_timestamp: of a text by a pattern, or of a time; before 1970 it cuts off, unlike unix_seconds."""
     value = arguments[0]
     pattern = arguments[1] if len(arguments) == 2 else exp.Literal.string("yyyy-MM-dd HH:mm:ss")
     if len(arguments) == 2 or text(value) is not None:
@@ -156,7 +156,7 @@ def _unit(node: exp.Expr) -> str:
 
 
 def _add(arguments: list[exp.Expr]) -> exp.Expr:
-    """Mend date_add(date, days) and dateadd(unit, number, time)."""
+    """Translate date_add(date, days) and dateadd(unit, number, time)."""
     if len(arguments) == 2:
         return piece("cast(arg_d as date) + cast(arg_n as int)", d=arguments[0], n=arguments[1])
     unit = _unit(arguments[0])
@@ -167,7 +167,7 @@ def _add(arguments: list[exp.Expr]) -> exp.Expr:
 
 
 def _difference(arguments: list[exp.Expr]) -> exp.Expr:
-    """Mend datediff(end, start), in days, and datediff(unit, start, end), in whole units."""
+    """Translate datediff(end, start), in days, and datediff(unit, start, end), in whole units."""
     if len(arguments) == 2:
         return piece("cast(arg_e as date) - cast(arg_s as date)", e=arguments[0], s=arguments[1])
     unit = _unit(arguments[0])
@@ -200,7 +200,7 @@ def _months_between(arguments: list[exp.Expr]) -> exp.Expr:
 
 
 def field(name: str, value: exp.Expr) -> exp.Expr:
-    """Mend extract(name from value)."""
+    """Translate extract(name from value)."""
     name = name.lower()
     if name in ("dow", "dayofweek"):
         return piece("cast(dayofweek(cast(arg_x as timestamptz)) + 1 as int)", x=value)
@@ -220,7 +220,7 @@ def _date_part(arguments: list[exp.Expr]) -> exp.Expr:
 
 
 def truncated(node: exp.TimestampTrunc) -> exp.Expr:
-    """Mend date_trunc: always a time, and NULL for a unit that there isn't."""
+    """Translate date_trunc: always a time, and NULL for a unit that there isn't."""
     unit = node.args.get("unit")
     if unit is None or unit.find(exp.Column):
         raise UnlikeSparkError("the unit has to be written out")
@@ -231,7 +231,7 @@ def truncated(node: exp.TimestampTrunc) -> exp.Expr:
 
 
 def truncated_date(node: exp.DateTrunc) -> exp.Expr:
-    """Mend trunc: always a date, and NULL for a unit that is shorter than a week or that there isn't."""
+    """Translate trunc: always a date, and NULL for a unit that is shorter than a week or that there isn't."""
     unit = node.args.get("unit")
     if unit is None or unit.find(exp.Column):
         raise UnlikeSparkError("the unit has to be written out")
@@ -260,7 +260,7 @@ def _next_day(arguments: list[exp.Expr]) -> exp.Expr:
 
 
 def interval(node: exp.MakeInterval) -> exp.Expr:
-    """Mend make_interval: DuckDB reads an interval's text, which no column can be part of."""
+    """Translate make_interval: DuckDB reads an interval's text, which no column can be part of."""
     parts = [part for key, part in node.args.items() if isinstance(part, exp.Expr)]
     if any(number(part) is None for part in parts):
         raise UnlikeSparkError("it makes intervals of constants alone", "Write dateadd(day, n, x), a unit at a time.")

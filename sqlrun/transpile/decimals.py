@@ -76,7 +76,7 @@ def computed(node: exp.Expr, left: exp.Expr, right: exp.Expr) -> exp.Expr | None
 
 
 def positive(node: exp.Expr, value: exp.Expr) -> exp.Expr:
-    """Give pmod of decimals its type on Spark."""
+    """Cast pmod of decimals to its type on Spark."""
     return piece(f"cast(arg_x as {spark.remainder(*operands(node))})", x=value)
 
 

@@ -151,7 +151,7 @@ def _count(tokens: Sequence[Token]) -> int | None:
 
 
 def _name(call: exp.Expr, token: Token) -> None:
-    """Give a call its name and place; what sqlglot put around and into it has none of its own."""
+    """Set a call's name and place; what sqlglot put around and into it has none of its own."""
     while isinstance(call, _AROUND) and isinstance(call.this, exp.Expr):
         call.meta.setdefault(SPELLED, "")
         call = call.this

@@ -96,7 +96,7 @@ COUNTS: Mapping[str, str] = {name: counts for counts, names in _TAKEN.items() fo
 
 
 def takes(name: str, count: int) -> bool:
-    """Tell whether a function takes a number of arguments; of one that isn't known, nothing is said.
+    """Return whether a function takes a number of arguments; of one that isn't known, nothing is said.
 
     >>> takes("upper", 1), takes("upper", 2), takes("coalesce", 5), takes("map", 3)
     (True, False, True, False)
@@ -112,7 +112,7 @@ def takes(name: str, count: int) -> bool:
 
 
 def counts(name: str) -> str:
-    """Say how many arguments a function takes.
+    """Return how many arguments a function takes.
 
     >>> counts("substring"), counts("coalesce"), counts("pi")
     ('2 or 3 arguments', '1 or more arguments', 'no arguments')

@@ -44,15 +44,15 @@ _WORDS = (
 
 
 def upper(node: exp.Upper) -> exp.Expr:
-    """Mend upper and ucase."""
+    """Translate upper and ucase."""
     return piece(_UP, s=node.this)
 
 
 def lower(node: exp.Lower) -> exp.Expr:
-    """Mend lower and lcase."""
+    """Translate lower and lcase."""
     return piece(_LOW, s=node.this)
 
 
 def initcap(node: exp.Initcap) -> exp.Expr:
-    """Mend initcap: words are parted by spaces alone."""
+    """Translate initcap: words are parted by spaces alone."""
     return piece(_WORDS, s=piece(_LOW, s=node.this))

@@ -107,7 +107,7 @@ def _kind(node: exp.Expr) -> type[exp.Expr] | str:
 
 
 def is_moment(node: exp.Expr) -> bool:
-    """Tell whether an aggregate is one of these."""
+    """Return whether an aggregate is one of these."""
     return _kind(node) in _OF_ONE or type(node) in _OF_TWO
 
 

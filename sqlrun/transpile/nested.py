@@ -32,7 +32,7 @@ _OPERATORS: Mapping[str, str] = {
 
 
 def quantified(array: exp.Expr, condition: exp.Expr, *, every: bool) -> exp.Expr:
-    """Mend exists and forall, with Spark's logic of three values."""
+    """Translate exists and forall, with Spark's logic of three values."""
     met = call("list_transform", array, condition)
     decisive = "false" if every else "true"
     other = "true" if every else "false"
@@ -44,7 +44,7 @@ def quantified(array: exp.Expr, condition: exp.Expr, *, every: bool) -> exp.Expr
 
 
 def contains(node: exp.ArrayContains) -> exp.Expr:
-    """Mend array_contains: not known where a NULL might be the value."""
+    """Translate array_contains: not known where a NULL might be the value."""
     template = (
         "case when arg_a is null or arg_v is null then null when list_contains(arg_a, arg_v) then true "
         "when len(arg_a) <> list_count(arg_a) then null else false end"
@@ -53,7 +53,7 @@ def contains(node: exp.ArrayContains) -> exp.Expr:
 
 
 def indexed(node: exp.Expr) -> exp.Expr:
-    """Mend transform and filter: an index counts from 0 in Spark, from 1 in DuckDB."""
+    """Translate transform and filter: an index counts from 0 in Spark, from 1 in DuckDB."""
     function = node.expression
     if not isinstance(function, exp.Lambda) or len(function.expressions) != 2:
         return node
@@ -109,7 +109,7 @@ def _zip_with(arguments: list[exp.Expr]) -> exp.Expr:
 
 
 def reduced(node: exp.Reduce) -> exp.Expr:
-    """Mend aggregate: a last step is taken on the result."""
+    """Translate aggregate: a last step is taken on the result."""
     done = call("list_reduce", node.this, node.args["merge"], node.args["initial"])
     finish = node.args.get("finish")
     if finish is None:
@@ -119,7 +119,7 @@ def reduced(node: exp.Reduce) -> exp.Expr:
 
 
 def sliced(node: exp.ArraySlice) -> exp.Expr:
-    """Mend slice: a start of 0 and a negative length are errors."""
+    """Translate slice: a start of 0 and a negative length are errors."""
     start, length = node.args["start"], node.args["end"]
     template = (
         "case when arg_s = 0 or arg_n < 0 then error('slice: it starts at 1, and its length is not negative') "
@@ -131,7 +131,7 @@ def sliced(node: exp.ArraySlice) -> exp.Expr:
 
 
 def sequence(node: exp.GenerateSeries) -> exp.Expr:
-    """Mend sequence: downwards too, and a step that leads away is an error."""
+    """Translate sequence: downwards too, and a step that leads away is an error."""
     start, end, step = node.args["start"], node.args["end"], node.args.get("step")
     if step is None:
         return piece("generate_series(arg_a, arg_b, case when arg_a <= arg_b then 1 else -1 end)", a=start, b=end)
@@ -145,7 +145,7 @@ def sequence(node: exp.GenerateSeries) -> exp.Expr:
 
 
 def json_value(node: exp.JSONExtractScalar) -> exp.Expr:
-    """Mend get_json_object: a path with a star gives other texts."""
+    """Translate get_json_object: a path with a star gives other texts."""
     if "*" in node.expression.sql("spark"):
         raise UnlikeSparkError("a path with `*` gives a list", "Write the index out, or use from_json() on Spark.")
     return node

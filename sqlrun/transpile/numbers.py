@@ -12,7 +12,7 @@ from sqlrun.transpile.templates import Mend, UnlikeSparkError, call, number, of,
 
 
 def remainder(node: exp.Mod) -> exp.Expr:
-    """Mend %: DuckDB's remainder of a double by zero is no error."""
+    """Translate %: DuckDB's remainder of a double by zero is no error."""
     if number(node.expression):
         return node
     template = "case when arg_b = 0 and arg_a is not null then error('%: division by zero') else arg_a % arg_b end"
@@ -20,7 +20,7 @@ def remainder(node: exp.Mod) -> exp.Expr:
 
 
 def divided(node: exp.Div) -> exp.Expr:
-    """Mend /: division by zero is an error."""
+    """Translate /: division by zero is an error."""
     if number(node.expression):
         return node
     template = "case when arg_b = 0 and arg_a is not null then error('/: division by zero') else arg_a / arg_b end"
@@ -51,7 +51,7 @@ _HYPOT = (
 
 
 def whole(node: exp.Ceil | exp.Floor) -> exp.Expr:
-    """Mend ceil and floor: Spark's give whole numbers; of a double the nearest bigint, and 0 for NaN."""
+    """Translate ceil and floor: Spark's give whole numbers; of a double the nearest bigint, and 0 for NaN."""
     if node.args.get("decimals") is not None:
         digits = number(node.args["decimals"])
         if digits is None or not duckdb_decimals.operands(node):
@@ -64,7 +64,7 @@ def whole(node: exp.Ceil | exp.Floor) -> exp.Expr:
 
 
 def asinh(node: exp.Asinh) -> exp.Expr:
-    """Mend asinh: Spark computes it by its definition, so that it has few digits, or none, far below zero."""
+    """Translate asinh: Spark computes it by its definition, so that it has few digits, or none, far below zero."""
     template = (
         "case when abs(cast(arg_x as double)) > 1e150 then asinh(cast(arg_x as double)) "
         "else ln(cast(arg_x as double) + sqrt(cast(arg_x as double) * cast(arg_x as double) + 1)) end"
@@ -73,7 +73,7 @@ def asinh(node: exp.Asinh) -> exp.Expr:
 
 
 def shifted(node: exp.BitwiseLeftShift | exp.BitwiseRightShift) -> exp.Expr:
-    """Mend << and >>: Java counts modulo 32 or 64, and what is shifted out is lost."""
+    """Translate << and >>: Java counts modulo 32 or 64, and what is shifted out is lost."""
     value, count = node.this.unnest(), node.expression.unnest()
     if isinstance(node, exp.BitwiseRightShift):
         template = "case when typeof(arg_x) = 'BIGINT' then arg_x >> (arg_n & 63) else arg_x >> (arg_n & 31) end"

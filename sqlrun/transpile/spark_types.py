@@ -111,22 +111,22 @@ def decimal(precision: int, scale: int) -> Kind:
 
 
 def equal(one: Kind, other: Kind) -> bool:
-    """Tell whether two types are one to Spark, which doesn't tell upper from lower case in names of fields."""
+    """Return whether two types are one to Spark, which doesn't tell upper from lower case in names of fields."""
     return str(one).lower() == str(other).lower()
 
 
 def is_number(kind: Kind | None) -> bool:
-    """Tell whether a type is a number's."""
+    """Return whether a type is a number's."""
     return kind is not None and kind.name in {*INTEGERS, "decimal", "float", "double"}
 
 
 def is_integer(kind: Kind | None) -> bool:
-    """Tell whether a type is a whole number type."""
+    """Return whether a type is a whole number type."""
     return kind is not None and kind.name in INTEGERS
 
 
 def as_decimal(kind: Kind | None) -> tuple[int, int] | None:
-    """Tell precision and scale of an exact number; None for other types."""
+    """Return precision and scale of an exact number; None for other types."""
     if kind is not None and kind.name == "decimal":
         return kind.size
     return (INTEGERS[kind.name], 0) if kind is not None and kind.name in INTEGERS else None
@@ -169,22 +169,22 @@ def _wider_number(one: Kind, other: Kind) -> Kind | None:
 
 
 def add(one: Kind, other: Kind) -> Kind | None:
-    """Tell the type of a sum or a difference of two numbers."""
+    """Return the type of a sum or a difference of two numbers."""
     return _computed(one, other, lambda p, s, q, t: (max(p - s, q - t) + max(s, t) + 1, max(s, t)))
 
 
 def multiply(one: Kind, other: Kind) -> Kind | None:
-    """Tell the type of a product."""
+    """Return the type of a product."""
     return _computed(one, other, lambda p, s, q, t: (p + q + 1, s + t))
 
 
 def remainder(one: Kind, other: Kind) -> Kind | None:
-    """Tell the type of what a division leaves."""
+    """Return the type of what a division leaves."""
     return _computed(one, other, lambda p, s, q, t: (min(p - s, q - t) + max(s, t), max(s, t)))
 
 
 def divide(one: Kind, other: Kind) -> Kind | None:
-    """Tell the type of `/`: whole numbers give a double."""
+    """Return the type of `/`: whole numbers give a double."""
     if is_integer(one) and is_integer(other):
         return DOUBLE
 
@@ -215,7 +215,7 @@ def _fitted(precision: int, scale: int) -> Kind:
 
 
 def summed(kind: Kind | None) -> Kind | None:
-    """Tell the type of sum()."""
+    """Return the type of sum()."""
     if kind is not None and kind.name == "decimal":
         return decimal(kind.size[0] + 10, kind.size[1])
     if is_integer(kind):
@@ -224,14 +224,14 @@ def summed(kind: Kind | None) -> Kind | None:
 
 
 def averaged(kind: Kind | None) -> Kind | None:
-    """Tell the type of avg()."""
+    """Return the type of avg()."""
     if kind is not None and kind.name == "decimal":
         return decimal(kind.size[0] + 4, kind.size[1] + 4)
     return DOUBLE if is_integer(kind) or kind in (FLOAT, DOUBLE) else None
 
 
 def rounded(kind: Kind | None, digits: int) -> Kind | None:
-    """Tell the type of round() to a constant number of digits."""
+    """Return the type of round() to a constant number of digits."""
     if kind is None or kind.name != "decimal":
         return kind if is_integer(kind) or kind in (FLOAT, DOUBLE) else None
     precision, scale = kind.size
@@ -241,7 +241,7 @@ def rounded(kind: Kind | None, digits: int) -> Kind | None:
 
 
 def floored(kind: Kind | None) -> Kind | None:
-    """Tell the type of floor() and ceil() without a number of digits."""
+    """Return the type of floor() and ceil() without a number of digits."""
     if kind is not None and kind.name == "decimal":
         return decimal(kind.size[0] - kind.size[1] + 1, 0)
     return BIGINT if is_integer(kind) or kind in (FLOAT, DOUBLE) else None

@@ -77,7 +77,7 @@ def call(name: str, *arguments: exp.Expr) -> exp.Expr:
 
 
 def of(template: str, names: str) -> Mend:
-    """Mend by a template over the arguments, which are called one letter each."""
+    """Translate by a template over the arguments, which are called one letter each."""
 
     def build(arguments: list[exp.Expr]) -> exp.Expr:
         if len(arguments) != len(names):

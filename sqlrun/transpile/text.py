@@ -93,7 +93,7 @@ def replacement(node: exp.Expr) -> exp.Expr:
 
 
 def extract(node: exp.RegexpExtract | exp.RegexpExtractAll) -> exp.Expr:
-    """Mend regexp_extract and regexp_extract_all."""
+    """Translate regexp_extract and regexp_extract_all."""
     group = node.args.get("group")
     index = 1 if group is None else number(group)
     pattern = text(node.expression)
@@ -112,17 +112,17 @@ def extract(node: exp.RegexpExtract | exp.RegexpExtractAll) -> exp.Expr:
 
 
 def matched(node: exp.RegexpLike) -> exp.Expr:
-    """Mend rlike."""
+    """Translate rlike."""
     return call("regexp_matches", node.this, regex(node.expression, boolean=True))
 
 
 def counted(node: exp.RegexpCount) -> exp.Expr:
-    """Mend regexp_count."""
+    """Translate regexp_count."""
     return call("len", call("regexp_extract_all", node.this, regex(node.expression)))
 
 
 def found_at(node: exp.RegexpInstr) -> exp.Expr:
-    """Mend regexp_instr: Java counts letters beyond 16 bits twice, and the group's number changes nothing."""
+    """Translate regexp_instr: Java counts letters beyond 16 bits twice, and the group's number changes nothing."""
     if any(node.args.get(key) is not None for key in ("occurrence", "option", "parameters", "group")):
         raise UnlikeSparkError("it has no such form of it")
     if node.args.get("position") is not None and number(node.args["position"]) is None:
@@ -138,7 +138,7 @@ def found_at(node: exp.RegexpInstr) -> exp.Expr:
 
 
 def replaced(node: exp.RegexpReplace) -> exp.Expr:
-    """Mend regexp_replace: all matches."""
+    """Translate regexp_replace: all matches."""
     if node.args.get("position") is not None:
         raise UnlikeSparkError("it has no position to begin at")
     new = replacement(node.args.get("replacement") or exp.Literal.string(""))
@@ -146,7 +146,7 @@ def replaced(node: exp.RegexpReplace) -> exp.Expr:
 
 
 def split(node: exp.RegexpSplit) -> exp.Expr:
-    """Mend split: its separator is a pattern."""
+    """Translate split: its separator is a pattern."""
     limit = node.args.get("limit")
     if limit is not None and (number(limit) is None or (number(limit) or 0) > 0):
         raise UnlikeSparkError("it has no limit", "Take slice(split(x, y), 1, n).")
@@ -159,7 +159,7 @@ def split(node: exp.RegexpSplit) -> exp.Expr:
 
 
 def like(node: exp.Like | exp.ILike) -> exp.Expr:
-    """Mend LIKE: Spark's escape is the backslash."""
+    """Translate LIKE: Spark's escape is the backslash."""
     pattern = text(node.expression)
     if isinstance(node.parent, exp.Escape) or (pattern is not None and "\\" not in pattern):
         return node
@@ -169,7 +169,7 @@ def like(node: exp.Like | exp.ILike) -> exp.Expr:
 
 
 def substring(node: exp.Substring) -> exp.Expr:
-    """Mend substring: 0 counts as 1, and a negative length is none."""
+    """Translate substring: 0 counts as 1, and a negative length is none."""
     start, length = node.args.get("start"), node.args.get("length")
     if start is None:
         raise UnlikeSparkError("it needs a start")
@@ -187,7 +187,7 @@ def substring(node: exp.Substring) -> exp.Expr:
 
 
 def position(node: exp.StrPosition) -> exp.Expr:
-    """Mend instr, locate and position."""
+    """Translate instr, locate and position."""
     start = node.args.get("position")
     if start is None:
         return call("strpos", node.this, node.args["substr"])
@@ -219,7 +219,7 @@ def _decode(arguments: list[exp.Expr]) -> exp.Expr:
 
 
 def encode(node: exp.Encode) -> exp.Expr:
-    """Mend encode."""
+    """Translate encode."""
     charset = node.args.get("charset")
     return _charset([node.this, *([charset] if charset is not None else [])], "encode")
 
@@ -234,7 +234,7 @@ def _pad(name: str) -> Mend:
 
 
 def space(node: exp.Space) -> exp.Expr:
-    """Mend space."""
+    """Translate space."""
     return piece("repeat(' ', arg_n)", n=to_whole(node.this, "int"))
 
 
@@ -267,12 +267,12 @@ _DECODED = (
 
 
 def decoded(node: exp.FromBase64) -> exp.Expr:
-    """Mend unbase64."""
+    """Translate unbase64."""
     return piece(_DECODED, s=node.this)
 
 
 def binary(node: exp.ToBinary) -> exp.Expr:
-    """Mend to_binary: hexadecimal unless the form is given."""
+    """Translate to_binary: hexadecimal unless the form is given."""
     form = node.args.get("format")
     match "hex" if form is None else (text(form) or "").lower():
         case "hex":

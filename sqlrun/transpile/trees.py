@@ -37,7 +37,7 @@ def every(tree: exp.Expr, *kinds: type[E]) -> list[E]:
 
 
 def has(tree: exp.Expr, *kinds: type[exp.Expr]) -> bool:
-    """Tell whether a node of some kind is in a tree."""
+    """Return whether a node of some kind is in a tree."""
     if isinstance(tree, exp.Column):  # most are, and below it are names alone
         return isinstance(tree, kinds)
     return any(isinstance(node, kinds) for node in nodes(tree))
@@ -102,5 +102,5 @@ def place_of(expression: exp.Expr | None) -> tuple[int, int]:
 
 
 def is_aggregate(node: exp.Expr) -> bool:
-    """Tell whether a node is a call of an aggregate function."""
+    """Return whether a node is a call of an aggregate function."""
     return isinstance(node, exp.AggFunc) or (isinstance(node, exp.Anonymous) and node.name.lower() in AGGREGATES)

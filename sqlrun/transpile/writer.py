@@ -98,12 +98,12 @@ def cast(text: str, spark_type: str, dialect: Dialect) -> str:
 
 
 def _for_duckdb(tree: exp.Expr) -> exp.Expr:
-    """Mend what sqlglot leaves: first the calls, then the clauses."""
+    """Translate what sqlglot leaves: first the calls, then the clauses."""
     return duckdb_calls.mended(_own_variables(tree.copy())).transform(_mend, copy=False)
 
 
 def _own_variables(tree: exp.Expr) -> exp.Expr:
-    """Give a lambda's variables names that no column has: DuckDB would take the column."""
+    """Rename a lambda's variables as no column is named: DuckDB would take the column."""
     for function in reversed(list(tree.find_all(exp.Lambda, bfs=False))):
         names = {variable.name for variable in function.expressions}
         for identifier in [*function.expressions, *function.this.find_all(exp.Identifier)]:

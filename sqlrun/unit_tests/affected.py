@@ -45,13 +45,13 @@ def _reads(query: Query) -> tuple[str, ...]:
 
 
 def shape(query: Query) -> object:
-    """Tell what others can see of a model: its query, config and contract, but no words."""
+    """Return what others can see of a model: its query, config and contract, but no words."""
     model, config = query.rendered.model, facts(query.rendered.config)
     return [query.canonical, config, model.grain, model.repeats, model.event_time, facts(model.columns)]
 
 
 def touched(before: Seen, after: Seen) -> frozenset[str]:
-    """Name the tests that see something else than before, new ones among them.
+    """Return the names of the tests that see something else than before, new ones among them.
 
     >>> sorted(touched({"a": 1, "b": 1, "c": 1}, {"a": 1, "b": 2, "d": 1}))
     ['b', 'd']
@@ -68,7 +68,7 @@ def _run_by(test: UnitTest, prepared: Prepared) -> Iterator[str]:
     above: dict[str, bool] = {}
 
     def leads_to_given(name: str) -> bool:
-        """Tell whether a model that isn't given reads, however far above, something that is."""
+        """Return whether a model that isn't given reads, however far above, something that is."""
         if name not in above:
             above[name] = False
             item = models.get(name)

@@ -19,7 +19,7 @@ WRONG = ("fail", "error")
 
 
 def key(model: str, name: str) -> str:
-    """Name a test as it is printed and selected.
+    """Return the name of a test as it is printed and selected.
 
     >>> key("orders", "totals")
     'orders::totals'
@@ -28,7 +28,7 @@ def key(model: str, name: str) -> str:
 
 
 def key_of(test: UnitTest) -> str:
-    """Name a test by what it tests; of a macro's that is the macro."""
+    """Return the name of a test by what it tests; of a macro's that is the macro."""
     return key(test.model or test.macro, test.name)
 
 

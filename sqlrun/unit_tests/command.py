@@ -52,7 +52,7 @@ def run_unit_tests(root: Path, options: Mapping[str, Any]) -> int:
 def _covered(
     root: Path, prepared: Prepared, tests: Sequence[UnitTest], options: Mapping[str, Any], console: Console
 ) -> bool:
-    """Tell what the tests leave out; False where that is more than may be."""
+    """Print what the tests leave out; return False where that is more than may be."""
     from sqlrun.unit_tests.output import coverage, covered
 
     chosen = options["select"] or options["exclude"] or options["failed"]

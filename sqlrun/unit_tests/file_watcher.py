@@ -35,7 +35,7 @@ class Saved:
 
 
 def look(root: Path) -> Mapping[str, State]:
-    """Give the state of every file that a unit test could depend on."""
+    """Return the state of every file that a unit test could depend on."""
     found: dict[str, State] = {}
     waiting = [str(root / room) for room in ROOMS]
     for name in FILES:
@@ -87,7 +87,7 @@ def _saves(root: Path, before: Mapping[str, State]) -> Iterator[Saved]:
 
 
 def changed(before: Mapping[str, State], now: Mapping[str, State]) -> tuple[str, ...]:
-    """Name what differs between two looks.
+    """Return the names of what differs between two looks.
 
     >>> changed({"a": (1, 1, 1), "b": (1, 1, 1)}, {"a": (2, 1, 1), "c": (1, 1, 1)})
     ('a', 'b', 'c')

@@ -30,7 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def is_asked(config: pytest.Config) -> bool:
-    """Tell whether the run asks for the models' tests, by option or by setting."""
+    """Return whether the run asks for the models' tests, by option or by setting."""
     return bool(config.getoption("--sqlrun") or config.getoption("--sqlrun-coverage") or config.getini(ASKED))
 
 
@@ -56,7 +56,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Tell the coverage by all of the project's tests, whichever of them ran here or in other processes."""
+    """Print the coverage by all of the project's tests, whichever of them ran here or in other processes."""
     if not config.getoption("--sqlrun-coverage"):
         return
     terminalreporter.section("coverage of models")
@@ -83,7 +83,7 @@ class ModelFile(pytest.File):
                 yield item
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *more: Any, **how: Any) -> Any:
-        """Tell what is wrong with the project, as the command does."""
+        """Return what is wrong with the project, as the command does."""
         if isinstance(excinfo.value, Wrong):
             return str(excinfo.value)
         return super().repr_failure(excinfo, *more, **how)
@@ -109,7 +109,7 @@ class ModelTest(pytest.Item):
         return super().repr_failure(excinfo, *more, **how)
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Give the test's place in its YAML."""
+        """Return the test's place in its YAML."""
         return self.path, self._test.place.line - 1, f"{self._test.model}::{self._test.name}"
 
 
@@ -137,7 +137,7 @@ class Ran:
             self.tests = tests_of(self._prepared)
 
     def tags(self, test: UnitTest) -> tuple[str, ...]:
-        """Give the tags of the model that a test is of."""
+        """Return the tags of the model that a test is of."""
         assert self._prepared is not None
         return tuple(self._prepared.graph.tags.get(test.model, ()))
 
@@ -155,7 +155,7 @@ class Ran:
         return "\n".join(line.text for line in failures(results, known_of(self._prepared))).strip()
 
     def coverage(self) -> str:
-        """Say what no test reaches."""
+        """Return what no test reaches."""
         from sqlrun.unit_tests.output import coverage, covered
 
         assert self._prepared is not None

@@ -28,17 +28,17 @@ def tests_of(prepared: Prepared) -> tuple[UnitTest, ...]:
 
 
 def by_name(prepared: Prepared) -> dict[str, Query]:
-    """Give the project's queries by name."""
+    """Return the project's queries by name."""
     return {query.name: query for query in prepared.queries}
 
 
 def known_of(prepared: Prepared) -> Callable[[str], Facts]:
-    """Give what tells of a model that failed."""
+    """Return what tells of a model that failed."""
     return column_origin.tested(prepared.project, prepared.graph, prepared.queries)
 
 
 def passed(results: Iterable[TestResult]) -> bool:
-    """Tell whether all passed; a test that is an error didn't."""
+    """Return whether all passed; a test that is an error didn't."""
     return all(result.status == "pass" for result in results)
 
 

@@ -77,7 +77,7 @@ class Change:
 
 
 def ours(table: Any, write: Write) -> bool:
-    """Tell whether a table is one that sqlrun has made, with nothing that a writer of it would have to heed.
+    """Return whether a table is one that sqlrun has made, with nothing that a writer of it would have to heed.
 
     Constraints, generated columns, renamed columns, append-only tables, tables that are not on a disk: all of those
     are left to the engine's library, and so is every table where the profile says `delta_writer: library`.
@@ -124,13 +124,13 @@ def _known_table(
 
 
 def marks(table: Any) -> bool:
-    """Tell whether rows may be deleted by vectors: the table must say so, and one of before that came doesn't."""
+    """Return whether rows may be deleted by vectors: the table must say so, and one of before that came doesn't."""
     settings = table.metadata().configuration
     return deletion_vectors.allowed(table) and delta_table.VECTORS.items() <= settings.items()
 
 
 def _known(kind: Any) -> bool:
-    """Tell whether DuckDB and all readers write and read a type of Delta's schema alike."""
+    """Return whether DuckDB and all readers write and read a type of Delta's schema alike."""
     if isinstance(kind, str):
         return PRIMITIVE.fullmatch(kind) is not None
     match kind["type"]:

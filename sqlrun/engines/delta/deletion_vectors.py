@@ -45,7 +45,7 @@ def descriptor(rows: Iterable[int]) -> dict[str, Any]:
 
 
 def allowed(table: DeltaTable) -> bool:
-    """Tell whether files of an open table may have deletion vectors."""
+    """Return whether files of an open table may have deletion vectors."""
     return FEATURE in (table.protocol().reader_features or [])
 
 
@@ -62,7 +62,7 @@ def keep(table: DeltaTable, found: Deleted, version: int) -> None:
 
 
 def hand_on(table: DeltaTable, other: DeltaTable) -> None:
-    """Tell another object of a table's version the deleted rows, where they are known."""
+    """Hand the deleted rows to another object of a table's version, where they are known."""
     table_facts.handed_on(table, other, FEATURE)
 
 

@@ -14,7 +14,7 @@ OLDER = {5: ("columnMapping",), 6: ("columnMapping", "identityColumns")}
 
 
 def foreign(table: Any) -> tuple[str, ...]:
-    """Name the features of an open table that delta-rs can't write, in order; none of most tables."""
+    """Return the names of the features of an open table that delta-rs can't write, in order; none of most tables."""
     protocol = table.protocol()
     if protocol.min_writer_version >= NAMED:
         return tuple(sorted(set(protocol.writer_features or ()) - WRITTEN))

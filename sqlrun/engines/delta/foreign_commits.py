@@ -56,13 +56,13 @@ def summary(found: Iterable[Foreign]) -> str:
 
 
 def info_of(actions: Actions) -> Mapping[str, Any]:
-    """Give what a commit tells of itself; nothing where it tells nothing."""
+    """Return what a commit tells of itself; nothing where it tells nothing."""
     found = next((action["commitInfo"] for action in actions if "commitInfo" in action), None)
     return found if isinstance(found, dict) else {}
 
 
 def is_marked(actions: Actions) -> bool:
-    """Tell whether a commit says that it is sqlrun's."""
+    """Return whether a commit says that it is sqlrun's."""
     info = info_of(actions)
     return (
         any(key.startswith(MARK) for key in info)
@@ -82,7 +82,7 @@ class Whose:
     streams: frozenset[str] | None = frozenset()
 
     def wrote(self, actions: Actions) -> bool:
-        """Tell whether a commit is sqlrun's: by its mark, or by the transaction id of a tick or of the stream."""
+        """Return whether a commit is sqlrun's: by its mark, or by the transaction id of a tick or of the stream."""
         ids = {str(action["txn"].get("appId")) for action in actions if isinstance(action.get("txn"), dict)}
         if info_of(actions).get("operation") == STREAM and (self.streams is None or not ids):
             return True  # no stream's commit is without an id: it is cut off
@@ -91,7 +91,7 @@ class Whose:
 
 
 def is_harmless(actions: Actions) -> bool:
-    """Tell whether a table has the same rows, columns and properties after a commit as before."""
+    """Return whether a table has the same rows, columns and properties after a commit as before."""
     if reshapes(actions):
         return False
     moved = [a[kind] for a in actions for kind in ("add", "remove") if kind in a]
@@ -100,7 +100,7 @@ def is_harmless(actions: Actions) -> bool:
 
 
 def reshapes(actions: Actions) -> bool:
-    """Tell whether a commit has changed a table's columns, properties or features."""
+    """Return whether a commit has changed a table's columns, properties or features."""
     return any("metaData" in action or "protocol" in action for action in actions)
 
 
@@ -111,7 +111,7 @@ def undone(actions: Actions) -> frozenset[int]:
 
 
 def restored(actions: Actions) -> int | None:
-    """Tell which version a RESTORE goes back to; None for any other commit."""
+    """Return which version a RESTORE goes back to; None for any other commit."""
     info = info_of(actions)
     if info.get("operation") != "RESTORE":
         return None
@@ -161,7 +161,7 @@ def _time(stamp: Any) -> datetime | None:
 
 
 def _did(actions: Actions, info: Mapping[str, Any]) -> str:
-    """Say how many rows a commit tells of, or how many files it names."""
+    """Return how many rows a commit tells of, or how many files it names."""
     metrics = info.get("operationMetrics")
     metrics = metrics if isinstance(metrics, dict) else {}
     rows = [(what, next((metrics[n] for n in names if n in metrics), None)) for what, names in COUNTS.items()]

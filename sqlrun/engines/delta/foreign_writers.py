@@ -21,19 +21,19 @@ DECIDE = ("ledger", "quarantine")
 
 
 def refusals(found: Iterable[Found]) -> list[str]:
-    """Say which tables a build can't go on with, and what to do."""
+    """Return which tables a build can't go on with, and what to do."""
     return [refusal(each.subject, each.foreign) for each in found if each.foreign and is_refused(each.subject)]
 
 
 def is_refused(subject: Subject) -> bool:
-    """Tell whether a build refuses another writer's commits of a table, instead of taking them back."""
+    """Return whether a build refuses another writer's commits of a table, instead of rolling them back."""
     if subject.path.startswith("_sqlrun/"):
         return subject.name in DECIDE
     return subject.stays
 
 
 def refusal(subject: Subject, found: list[Foreign]) -> str:
-    """Say what another writer did to a table that a build doesn't touch then."""
+    """Return what another writer did to a table that a build doesn't touch then."""
     said = f"SR740 {_changed(subject, found)}"
     if not is_refused(subject):
         return f"SR741 {_changed(subject, found)}. The next build, or `--repair`, takes that back"
@@ -71,7 +71,7 @@ def take_back(warehouse: str, found: Found) -> str:
 
 
 def adopted(found: Found) -> str:
-    """Say that readers see what another writer did; "" where they don't."""
+    """Return the text that readers see what another writer did; "" where they don't."""
     seen = [one for one in found.foreign if one.version <= found.subject.shown]
     if not seen:
         return ""

@@ -58,7 +58,7 @@ def _texts(values: set[str], kind: Any) -> Any:
 
 
 def plain(entry: dict[str, Any]) -> dict[str, Any]:
-    """Give an entry as JSON has it: maps as objects, nothing that is null, nothing that only checkpoints have."""
+    """Return an entry as JSON has it: maps as objects, nothing that is null, nothing that only checkpoints have."""
     vector = entry.get("deletionVector")
     found = {name: value for name, value in entry.items() if name in ADD and value is not None}
     found["partitionValues"] = dict(entry["partitionValues"] or ())

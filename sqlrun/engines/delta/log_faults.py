@@ -55,7 +55,7 @@ class Log:
 
     @property
     def head(self) -> int:
-        """Tell the newest commit; -1 where there is none."""
+        """Return the newest commit; -1 where there is none."""
         return self.commits[-1] if self.commits else -1
 
 
@@ -74,7 +74,7 @@ def listed(names: Collection[str]) -> Log:
 
 
 def commit_name(version: int) -> str:
-    """Name a version's commit."""
+    """Return the name of a version's commit."""
     return f"{version:020d}.json"
 
 
@@ -89,7 +89,7 @@ def gap(log: Log, whole: Collection[int]) -> int | None:
 
 
 def since(log: Log, version: int) -> tuple[str, ...]:
-    """Name all files of a version and of those after it, the newest first."""
+    """Return the names of all files of a version and of those after it, the newest first."""
     numbered = [(int(m[1]), name) for name in log.names if (m := VERSION.match(name)) and int(m[1]) >= version]
     return tuple(name for _, name in sorted(numbered, key=lambda item: (-item[0], item[1])))
 
@@ -103,7 +103,7 @@ def orphans(log: Log) -> tuple[str, ...]:
 
 
 def orphan_checksums(names: Collection[str]) -> list[str]:
-    """Name Hadoop's checksums of files that are not there."""
+    """Return the names of Hadoop's checksums of files that are not there."""
     return [name for name in names if name.startswith(".") and name.endswith(".crc") and name[1:-4] not in names]
 
 
@@ -120,7 +120,7 @@ _kept = functools.lru_cache(256)(_parsed)
 
 
 def commit_fault(text: str, *, transaction: bool, known: Callable[[list[Any]], bool] = lambda _: True) -> str:
-    """Say what is wrong with a commit; nothing where it is whole. `transaction`: writes must have an id.
+    """Return what is wrong with a commit; nothing where it is whole. `transaction`: writes must have an id.
 
     `known` tells whether a commit is sqlrun's: what others write is no fault of a disk's for being otherwise.
     """
@@ -150,7 +150,7 @@ def commit_fault(text: str, *, transaction: bool, known: Callable[[list[Any]], b
 
 
 def _missing(actions: Sequence[Mapping[str, Any]], metrics: Mapping[str, Any]) -> str:
-    """Say what a commit tells of and doesn't name."""
+    """Return what a commit tells of and doesn't name."""
     for kind, keys in (("add", ADDED), ("remove", REMOVED)):
         told = next((int(metrics[key]) for key in keys if key in metrics), None)
         if told is not None and told != sum(kind in action for action in actions):
@@ -172,7 +172,7 @@ def transactions(text: str) -> dict[str, int]:
 
 
 def files_added(texts: Sequence[str]) -> dict[str, int]:
-    """Give the files, with their sizes, that commits have added and not removed again."""
+    """Return the files, with their sizes, that commits have added and not removed again."""
     found: dict[str, int] = {}
     for text in texts:
         actions = actions_of(text)
@@ -186,7 +186,7 @@ def files_added(texts: Sequence[str]) -> dict[str, int]:
 
 
 def parquet_fault(size: int, told: int | None, ends: tuple[bytes, bytes]) -> str:
-    """Say what is wrong with a Parquet file, by its size, the size that the log tells, and its first and last bytes."""
+    """Return what is wrong with a Parquet file, by its size, the log's size, and its first and last bytes."""
     if size == 0:
         return "is of zero length"
     if told is not None and size != told:

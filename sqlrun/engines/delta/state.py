@@ -41,7 +41,7 @@ class State:
 
 
 def vector_of(entry: Entry) -> str:
-    """Tell which deletion vector a file has, "" for none (Delta protocol, "Deletion Vectors": its unique id)."""
+    """Return which deletion vector a file has, "" for none (Delta protocol, "Deletion Vectors": its unique id)."""
     held = entry.get("deletionVector")
     return "" if not held else f"{held['storageType']}{held['pathOrInlineDv']}@{held.get('offset')}"
 

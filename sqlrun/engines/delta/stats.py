@@ -53,7 +53,7 @@ def stats(rows: int, found: Mapping[str, Mapping[str, str]], columns: Sequence[S
 
 
 def loosened(stats: str) -> str:
-    """Say of statistics that some of the rows behind them are deleted: the bounds hold, but may be wide.
+    """Return statistics marked as wide: some of their rows are deleted, the bounds hold but aren't tight.
 
     >>> loosened('{"numRecords":2,"minValues":{"a":1.10}}')
     '{"numRecords":2,"minValues":{"a":1.10},"tightBounds":false}'
@@ -138,12 +138,12 @@ def require_days(table: TableSpec, partitions: Iterable[Iterable[str | None]]) -
 
 
 def no_day(table: str, column: str, text: str) -> EngineError:
-    """Say that a table can't have a partition of a day."""
+    """Return the error that a table can't have a partition of a day."""
     return EngineError(f"SR736 {told_of_day(table, column)}: {text}", model=table)
 
 
 def told_of_day(table: str, column: str) -> str:
-    """Say which days can be a partition's.
+    """Return which days can be a partition's.
 
     >>> print(told_of_day("by_day", "day"))
     by_day is partitioned by `day`, which has to lie in years 1 to 9999. Leave such rows out, or bound it by least() \
@@ -156,7 +156,7 @@ and greatest(); nothing was written. There is
 
 
 def is_spelled_alike(kind: str, text: str | None) -> bool:
-    """Tell whether everyone names a partition's value in one way: a whole number, or a day.
+    """Return whether everyone names a partition's value in one way: a whole number, or a day.
 
     >>> [is_spelled_alike("date", text) for text in ("2026-01-02", "0044-03-15 (BC)", None)]
     [True, False, False]
@@ -166,7 +166,7 @@ def is_spelled_alike(kind: str, text: str | None) -> bool:
 
 
 def folder(values: Mapping[str, str | None]) -> str:
-    """Name the folder of a partition below its table's; "" where the table has none.
+    """Return the name of the folder of a partition below its table's; "" where the table has none.
 
     Letters beyond ASCII stay: Spark reads an escape as a letter, not as a byte of UTF-8.
 

@@ -68,7 +68,7 @@ _read: Recent[Entry, list[dict[str, Any]]] = Recent(OPEN)
 
 
 def entry_of(path: str, version: int) -> Entry | None:
-    """Tell a version by its entry in the log: one that was set aside and written anew is another."""
+    """Return a version by its entry in the log: one that was set aside and written anew is another."""
     try:
         found = storage_of(path).stamp(entry_path(path, version))
     except OSError:
@@ -105,7 +105,7 @@ def follow(path: str, table: DeltaTable) -> None:
 
 
 def newest(path: str, table: DeltaTable) -> int:
-    """Tell a table's newest version by its log, from the one on that an open table has."""
+    """Return a table's newest version by its log, from the one on that an open table has."""
     version = table.version()
     while entry_of(path, version + 1) is not None:
         version += 1
@@ -113,12 +113,12 @@ def newest(path: str, table: DeltaTable) -> int:
 
 
 def version_of(entry: Entry) -> int:
-    """Tell the version that an entry is of."""
+    """Return the version that an entry is of."""
     return entry[1]
 
 
 def entry_of_head(path: str) -> Entry | None:
-    """Tell the newest version of a table by its entry in the log; None where there is no table."""
+    """Return the newest version of a table by its entry in the log; None where there is no table."""
     newest = head(path)
     return None if newest is None else entry_of(path, newest)
 
@@ -134,7 +134,7 @@ def opened(path: str, version: int | None) -> DeltaTable:
 
 
 def head(path: str) -> int | None:
-    """Tell the newest version of a table; None where there is no table. The log's names say it, none is opened."""
+    """Return the newest version of a table; None where there is no table. The log's names say it, none is opened."""
     names = storage_of(path).names(f"{path}/_delta_log")
     return max((int(found[1]) for name in names if (found := COMMIT.fullmatch(name))), default=None)
 
@@ -217,7 +217,7 @@ def hooks() -> PostCommitHookProperties:
 
 
 def ours(how: str) -> CommitProperties:
-    """Say in a commit without a tick's number that it is sqlrun's, and what it is for."""
+    """Return the properties that mark a commit without a tick's number as sqlrun's, and what it is for."""
     from deltalake import CommitProperties
 
     return CommitProperties(custom_metadata={foreign_commits.BY: how})
@@ -296,7 +296,7 @@ def files_at(table: DeltaTable, columns: Iterable[str] = ()) -> list[dict[str, A
 
 
 def entries(table: DeltaTable) -> Any:
-    """Give the log's entries of an open table's files, as delta-rs flattens them into an Arrow table."""
+    """Return the log's entries of an open table's files, as delta-rs flattens them into an Arrow table."""
     return table_facts.once(table, "adds", lambda: table.get_add_actions(flatten=True))
 
 
@@ -316,7 +316,7 @@ def _files(table: DeltaTable, columns: frozenset[str]) -> list[dict[str, Any]]:
 
 
 def local_path(table: DeltaTable) -> str:
-    """Tell an open table's folder."""
+    """Return an open table's folder."""
     return str(unquote(table.table_uri.removeprefix("file://"))).rstrip("/")
 
 
@@ -456,7 +456,7 @@ def compact(path: str, head: int | None = None) -> tuple[int, int]:
 
 
 def committed_at(path: str, version: int) -> datetime | None:
-    """Tell when a version was committed, as the commit itself says; None where its log entry is gone."""
+    """Return when a version was committed, as the commit itself says; None where its log entry is gone."""
     try:
         info: dict[str, Any] = next((a["commitInfo"] for a in actions(path, version) if "commitInfo" in a), {})
     except EngineError:

@@ -49,7 +49,7 @@ class Subject:
 
     @property
     def seen(self) -> int:
-        """Tell the newest version that readers see or ever saw."""
+        """Return the newest version that readers see or ever saw."""
         return max(self.shown, self.kept)
 
 
@@ -129,7 +129,7 @@ class Table:
 
     @cached_property
     def _whose(self) -> Whose:
-        """Tell whose commits are the table's own, as it and its checkpoint remember their stream."""
+        """Return whose commits are the table's own, as it and its checkpoint remember their stream."""
         place = f"{self.warehouse}/_sqlrun/checkpoints/{self.subject.path}/metadata"
         found = set[str]()
         with suppress(OSError, ValueError, KeyError, TypeError):
@@ -191,7 +191,7 @@ class Table:
         return torn
 
     def _bad_checksum(self, name: str) -> bool:
-        """Tell whether a version's checksum, newer than what was published, can't be read."""
+        """Return whether a version's checksum, newer than what was published, can't be read."""
         match = log_faults.CHECKSUM.fullmatch(name)
         if not match or int(match[1]) <= self.subject.kept:
             return False
@@ -219,7 +219,7 @@ class Table:
         return []
 
     def _fits(self, name: str, data: bytes) -> bool:
-        """Tell whether a file is what Hadoop's checksum beside it says, where there is one."""
+        """Return whether a file is what Hadoop's checksum beside it says, where there is one."""
         checksum = f".{name}.crc"
         if checksum not in self.found.log.names:
             return True
@@ -249,7 +249,7 @@ class Table:
 
 
 def parquet_fault(file: str, size: int | None) -> str:
-    """Say what is wrong with a Parquet file, by its size and its ends; it is opened once while it is the same."""
+    """Return what is wrong with a Parquet file, by its size and its ends; it is opened once while it is the same."""
     stamp = storage_of(file).stamp(file)
     if stamp is None:
         return "is missing"

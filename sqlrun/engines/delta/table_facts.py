@@ -17,7 +17,7 @@ _keeping = threading.Lock()
 
 
 def once(table: DeltaTable, what: Hashable, find: Callable[[], Found]) -> Found:
-    """Give what was found for an open table at the version that it has; find it where nobody has.
+    """Return what was found for an open table at the version that it has; find it where nobody has.
 
     Two threads may both find it; it must not be changed by those who get it.
     """

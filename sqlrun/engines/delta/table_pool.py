@@ -65,23 +65,23 @@ class AsWritten:
         self.table_uri = uri
 
     def version(self) -> int:
-        """Tell the version."""
+        """Return the version."""
         return self._version
 
     def schema(self) -> Any:
-        """Give the schema."""
+        """Return the schema."""
         return self._noted.schema
 
     def metadata(self) -> Any:
-        """Give the metadata."""
+        """Return the metadata."""
         return self._noted.metadata
 
     def protocol(self) -> Any:
-        """Give the protocol."""
+        """Return the protocol."""
         return self._noted.protocol
 
     def get_add_actions(self, flatten: bool = False) -> Any:
-        """Give the log's entries of the files."""
+        """Return the log's entries of the files."""
         return self._noted.files if flatten else self._opened.get_add_actions()
 
     def __getattr__(self, name: str) -> Any:

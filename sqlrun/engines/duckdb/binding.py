@@ -41,7 +41,7 @@ class Fit:
         self._shapes: dict[str, str] = {}
 
     def fits(self, name: str) -> bool:
-        """Tell whether DuckDB would answer a model as Spark does, and can keep it."""
+        """Return whether DuckDB would answer a model as Spark does, and can keep it."""
         model, functions = self._models[name], self._project.functions
         source = [model.query.canonical, functions, [self._shape(n) for n in (name, *_read(model.query))]]
         return bool(self._cache.get_or_make("duckdb", source, bool, lambda: None if self.problems(name) else True))
@@ -164,7 +164,7 @@ class _Bench:
         self._held.add(name)
 
     def _refused(self, text: str) -> tuple[str, tuple[str, int]] | None:
-        """Give a text that DuckDB doesn't take, what it says and at which character."""
+        """Return a text that DuckDB doesn't take, what it says and at which character."""
         asked = f"explain {text}"
         try:
             self._connection.execute(asked).fetchall()

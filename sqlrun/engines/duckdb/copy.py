@@ -28,12 +28,12 @@ MOST_AT_ONCE = 100_000
 
 
 def old(name: str) -> str:
-    """Name the column of `_hits` that holds what a column was before."""
+    """Return the name of the column of `_hits` that holds what a column was before."""
     return identifier(f"_sqlrun.old.{name}", "duckdb")
 
 
 def at_once(write: Write, partitions: Collection[tuple[str | None, ...]], count: int) -> bool:
-    """Tell whether so many rows of several partitions can be written by one statement."""
+    """Return whether so many rows of several partitions can be written by one statement."""
     types = {column.name: column.type for column in write.table.columns}
     kinds = [types[name] for name in write.table.partition_by]
     alike = all(

@@ -54,7 +54,7 @@ SESSIONS = 2000
 
 
 def refusal(settings: dict[str, str]) -> str:
-    """Say what DuckDB has against settings; "" where it takes them."""
+    """Return what DuckDB has against settings; "" where it takes them."""
     import duckdb
 
     try:
@@ -139,7 +139,7 @@ class DuckDBEngine:
         delta_create.create(table)
 
     def head(self, path: str) -> int | None:
-        """Tell the newest version of a table; None where there is no table."""
+        """Return the newest version of a table; None where there is no table."""
         return delta_table.head(path)
 
     def restore(self, path: str, version: int, head: int | None = None) -> None:
@@ -286,7 +286,7 @@ class DuckDBEngine:
 
 
 def _over(session: Any, write: Write, reads: duckdb_scan.Reads) -> Write:
-    """Give a write's statement what it reads."""
+    """Bind what a write's statement reads."""
     match write.statement:
         case Merge(delta=sql) as merge:
             delta = duckdb_scan.over(session, write.relations, reads, sql)

@@ -173,5 +173,5 @@ class Memory:
 
 
 def relation(name: str, row_set: str) -> str:
-    """Name one of a relation's tables."""
+    """Return the name of one of a relation's tables."""
     return identifier(f"{name}__{row_set}", "duckdb")

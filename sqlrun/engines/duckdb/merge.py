@@ -79,12 +79,12 @@ class Held:
 
     @property
     def partition(self) -> Partition:
-        """Give the partition's values alone."""
+        """Return the partition's values alone."""
         return tuple(self.values.values())
 
     @property
     def vector(self) -> Mapping[str, Any] | None:
-        """Give the vector of its deleted rows."""
+        """Return the vector of its deleted rows."""
         return self.entry.get("deletionVector") if self.entry else None
 
 
@@ -222,7 +222,7 @@ def _found(session: Any, table: Any, write: Write, held: Mapping[str, Held], mos
 def _laid_out(
     table: Any, write: Write, held: Mapping[str, Held], hits: Mapping[str, int], news: Mapping[Partition, int]
 ) -> tuple[tuple[Held, ...], tuple[Held, ...], bool]:
-    """Say which files are written anew, in which rows are marked, and whether the log tells what that takes."""
+    """Return which files are written anew, in which rows are marked, and whether the log tells what that takes."""
     anew = set(hits)
     if delta_commit.marks(table):
         # One of which nobody has counted the rows can't be marked.
@@ -371,7 +371,7 @@ def _told(
     dead: Mapping[str, Any],
     started: float,
 ) -> Change:
-    """Say what a commit does, in the words that delta-rs has for it."""
+    """Return what a commit does, in the words that delta-rs has for it."""
     counts, added = plan.counts, tuple(added)
     rows = sum(file.rows for file in added)
     spent = {"execution_time_ms": int((time.perf_counter() - started) * 1000)}

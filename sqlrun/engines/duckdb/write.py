@@ -142,7 +142,7 @@ def _ranges(session: Any, statement: Merge) -> Ranges:
 
 
 def _values(session: Any, sql: str) -> list[tuple[Any, ...]]:
-    """Give the rows of a query; DuckDB itself gives a text for a time that Python can't make."""
+    """Return the rows of a query; DuckDB itself gives a text for a time that Python can't make."""
     held = session.sql(sql).to_arrow_table()
     return list(zip(*(arrow_rows.values(column) for column in held.columns), strict=True))
 
@@ -157,7 +157,7 @@ def _partitions(session: Any, statement: Merge) -> dict[str, set[Any]]:
 
 
 def _keeper(partitions: dict[str, set[Any]], ranges: Ranges) -> Any:
-    """Tell by partition values and statistics whether a file can hold a touched row."""
+    """Return by partition values and statistics whether a file can hold a touched row."""
     near = duckdb_scan.overlapping(ranges) if ranges else None
 
     def keep(row: dict[str, Any]) -> bool:

@@ -31,7 +31,7 @@ def offer(ask: Ask) -> None:
 
 
 def join(key: str) -> SparkSession | None:
-    """Give a session of a JVM that is lent for this key; None: start one."""
+    """Return a session of a JVM that is lent for this key; None: start one."""
     if _Loan.session is not None:
         return None  # one borrower, one engine: a second engine has settings of its own
     found = _Loan.ask(key) if _Loan.ask is not None else None
@@ -53,12 +53,12 @@ def join(key: str) -> SparkSession | None:
 
 
 def is_lent(session: SparkSession) -> bool:
-    """Tell whether a session's JVM belongs to somebody else."""
+    """Return whether a session's JVM belongs to somebody else."""
     return _Loan.session is not None and session.sparkContext is _Loan.session.sparkContext
 
 
 def is_idle() -> bool:
-    """Tell whether a JVM was borrowed and nothing of this process runs there any more."""
+    """Return whether a JVM was borrowed and nothing of this process runs there any more."""
     if _Loan.session is None:
         return False
     try:
@@ -69,7 +69,7 @@ def is_idle() -> bool:
 
 @contextmanager
 def _named(port: int, secret: str) -> Iterator[None]:
-    """Tell PySpark which JVM to join, in the only way that it listens to."""
+    """Set the environment variables by which PySpark joins a JVM: it reads nothing else."""
     os.environ.update(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=secret)
     try:
         yield

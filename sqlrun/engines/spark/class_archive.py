@@ -22,7 +22,7 @@ RECORDING = "-XX:+RecordDynamicDumpInfo"
 
 
 def folder(environment: Mapping[str, str]) -> Path:
-    """Tell where files of the user's lie that can be made anew (XDG Base Directory Specification).
+    """Return where files of the user's lie that can be made anew (XDG Base Directory Specification).
 
     >>> folder({"HOME": "/home/ann", "XDG_CACHE_HOME": "not/absolute"})
     PosixPath('/home/ann/.cache/sqlrun')
@@ -32,7 +32,7 @@ def folder(environment: Mapping[str, str]) -> Path:
 
 
 def file_of(java: str, jars: Path, options: str, environment: Mapping[str, str]) -> Path:
-    """Tell where the classes lie that a Java has loaded from a folder of jars with some options."""
+    """Return where the classes lie that a Java has loaded from a folder of jars with some options."""
     home = Path(os.path.realpath(java)).parent.parent
     parts = [str(home), _moment(home / "lib" / "modules"), str(jars), _moment(jars), options]
     key = hashlib.blake2b(json.dumps(parts).encode(), digest_size=12).hexdigest()

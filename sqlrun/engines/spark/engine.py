@@ -88,7 +88,7 @@ class SparkEngine:
 
     @property
     def is_up(self) -> bool:
-        """Tell whether the JVM runs."""
+        """Return whether the JVM runs."""
         return self._spark is not None
 
     def start(self) -> None:
@@ -118,7 +118,7 @@ class SparkEngine:
         delta_create.create(table)
 
     def head(self, path: str) -> int | None:
-        """Tell the newest version of a table; None where there is no table."""
+        """Return the newest version of a table; None where there is no table."""
         return delta_table.head(path)
 
     def restore(self, path: str, version: int, head: int | None = None) -> None:

@@ -130,7 +130,7 @@ def _read(write: Write, statement: Merge) -> list[str]:
 
 
 def _hits(session: Any, write: Write, statement: Merge, source: Any, old: Any, read: list[str], rows: int) -> pa.Table:
-    """Give each row that changes: what to do with it, its new values, those of before, and where it lies."""
+    """Return each row that changes: what to do with it, its new values, those of before, and where it lies."""
     if rows > ONE_TASK:
         on = " and ".join(same(statement, "spark"))
         # Each task keeps of its files what the delta matches; that little meets the delta in one place.

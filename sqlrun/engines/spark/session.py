@@ -92,7 +92,7 @@ JAVA_OPTIONS = (
 
 
 def java_problem() -> str | None:
-    """Say what is wrong with Java, and what to do; None where it is fine."""
+    """Return what is wrong with Java, and what to do; None where it is fine."""
     home, java = os.environ.get("JAVA_HOME"), _java()
     if not java or not Path(java).exists():
         return f"Spark needs Java {JAVA} or newer, and there is no java{f' in {home}' if home else ''}. {HINT}"
@@ -263,7 +263,7 @@ def _interrupts_kept() -> Iterator[None]:
 
 
 def _unstarted(error: Exception, said: str) -> str:
-    """Tell why Spark doesn't start: what Java raised, or what the JVM said before it ended; no stacks.
+    """Return why Spark doesn't start: what Java raised, or what the JVM said before it ended; no stacks.
 
     >>> _unstarted(ValueError("An error occurred while calling x.\\n: a.B: Too little memory.\\n\\tat c.D"), "")
     "Spark doesn't start: Too little memory."

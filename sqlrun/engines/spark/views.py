@@ -90,7 +90,7 @@ def _rows(session: Any, relation: Relation) -> tuple[Any, int]:
 
 
 def direct(table: Any, files: Iterable[Mapping[str, Any]]) -> bool:
-    """Tell whether some files of an open table, as `files_at` lists them, may be read without Delta's reader."""
+    """Return whether some files of an open table, as `files_at` lists them, may be read without Delta's reader."""
     listed, partition_by = list(files), table.metadata().partition_columns
     if len(listed) > MOST_FILES or not table.table_uri.startswith(("file://", "/")):
         return False
@@ -100,7 +100,7 @@ def direct(table: Any, files: Iterable[Mapping[str, Any]]) -> bool:
 
 
 def spelled(path: str, values: Mapping[str, str | None]) -> bool:
-    """Tell whether a file's folders say, letter by letter, what the log has of its partition: Spark reads the folders.
+    """Return whether a file's folders spell its partition exactly as the log does: Spark reads the folders.
 
     Each writer escapes in a way of its own, and names an empty text as it names NULL.
 
@@ -113,7 +113,7 @@ def spelled(path: str, values: Mapping[str, str | None]) -> bool:
 
 
 def _deleted(table: Any, files: list[str]) -> dict[str, Any]:
-    """Give the deleted rows of those of a table's files that have any."""
+    """Return the deleted rows of those of a table's files that have any."""
     gone, root = deletion_vectors.deleted(table), delta_table.local_path(table)
     return {file: gone[f"{root}/{file}"] for file in files if f"{root}/{file}" in gone} if gone else {}
 
@@ -143,13 +143,13 @@ def _places(session: Any, root: str, gone: Mapping[str, Any]) -> Any:
 
 
 def uri_of(session: Any, path: str) -> str:
-    """Name a file as Spark's scans do."""
+    """Return the name of a file as Spark's scans do."""
     jvm = session.sparkContext._jvm
     return str(jvm.org.apache.hadoop.fs.Path(jvm.java.io.File(path).toURI()).toUri().toString())
 
 
 def path_of(uri: str) -> str:
-    """Tell the path of a file that Spark's scans name.
+    """Return the path of a file that Spark's scans name.
 
     >>> path_of("file:///tmp/a%2520b")
     '/tmp/a%20b'

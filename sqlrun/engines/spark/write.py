@@ -18,7 +18,7 @@ MOST_LITERALS = 400
 
 
 def text_of(write: Write) -> str:
-    """Give the SQL of a statement, for messages."""
+    """Return the SQL of a statement, for messages."""
     match write.statement:
         case Merge(delta=sql) | Append(sql=sql) | Replace(sql=sql) | Overwrite(sql=sql):
             return sql

@@ -69,7 +69,7 @@ class Tokens:
 
 
 def tokens(dialect: Dialect) -> Tokens:
-    """Give the tokens in an engine's regular expressions."""
+    """Return the tokens in an engine's regular expressions."""
     return Tokens("*+", "?+") if dialect == "spark" else Tokens("*", "?")
 
 

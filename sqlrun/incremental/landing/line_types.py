@@ -37,12 +37,12 @@ NAMES = f"string, {', '.join(FORMS)}, decimal(p, s), array<...>, struct<...>"
 
 
 def is_text(kind: exp.DataType) -> bool:
-    """Tell whether a type takes each text, number and truth value as it is written."""
+    """Return whether a type takes each text, number and truth value as it is written."""
     return types.text(kind) in ("string", "varchar")
 
 
 def known(kind: str) -> bool:
-    """Tell whether a field of a line may be of a type.
+    """Return whether a field of a line may be of a type.
 
     >>> known("array<struct<a:int>>"), known("map<string,int>"), known("array<map<string,int>>"), known("nonsense")
     (True, False, False, False)
@@ -71,7 +71,7 @@ def _known(kind: exp.DataType) -> bool:
 
 @lru_cache(256)
 def form(kind: str) -> str:
-    """Give the form of a scalar type's texts."""
+    """Return the form of a scalar type's texts."""
     size = types.decimal(Type(kind))
     if size is None or kind in FORMS:
         return FORMS[kind]
@@ -96,7 +96,7 @@ def value(text: str, kind: exp.DataType) -> str:
 
 
 def usual(kind: exp.DataType, dialect: Dialect) -> str:
-    """Give the form of a number that an engine's reader of JSON hands on as it is written, as far as the type minds.
+    """Return the form of a number that an engine's reader of JSON hands on as it is written, as far as the type minds.
 
     Both read whole numbers of 18 digits exactly. A fraction is read as a double and written anew: DuckDB keeps the
     value of up to 15 digits, Spark writes a small one without an exponent.

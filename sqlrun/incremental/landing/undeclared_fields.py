@@ -106,7 +106,7 @@ def _repeats(path: Path) -> str:
 
 
 def _inner_structs(source: Source) -> list[Path]:
-    """Give the path of each declared struct."""
+    """Return the path of each declared struct."""
     return [path for c in source.columns for path, _ in _structs((c.name,), types.parse(c.type))]
 
 
@@ -126,7 +126,7 @@ def absent(source: Source, dialect: Dialect) -> str:
 
 
 def patterns(dialect: Dialect, depth: int) -> tuple[str, str]:
-    """Give the regular expressions of a key, at the start of its text, and of a key with its value.
+    """Return the regular expressions of a key, at the start of its text, and of a key with its value.
 
     Java needs possessive repetitions: others recurse for each character, and a long line overflows its stack. RE2 knows
     none and needs none. On JSON both match the same.
@@ -181,7 +181,7 @@ def _inner(name: str, kind: exp.DataType | None, dialect: Dialect) -> str:
 
 
 def _structs(path: Path, kind: exp.DataType | None) -> Iterator[tuple[Path, list[str]]]:
-    """Give the path of each struct of a type, with its fields' names."""
+    """Return the path of each struct of a type, with its fields' names."""
     assert kind is not None
     match kind.this:
         case exp.DataType.Type.ARRAY | exp.DataType.Type.LIST:

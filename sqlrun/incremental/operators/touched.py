@@ -98,7 +98,7 @@ def restrict(node: Node, relation: str, keys: Keys) -> Node:
 
 
 def push(node: Node, relation: str, keys: Keys) -> tuple[Node, bool]:
-    """Give the node with restricted inputs, and whether that already restricts it wholly; no key restricts nothing."""
+    """Return the node with restricted inputs, and whether that restricts it wholly; no key restricts nothing."""
     return node.restricted(relation, keys) if keys else (node, False)
 
 

@@ -15,7 +15,7 @@ from sqlrun.transpile.trees import copied, every, has
 
 
 def joined(tree: exp.Expr) -> exp.Expr:
-    """Give a query with tables that are listed by commas joined by what WHERE says of them.
+    """Return a query with tables that are listed by commas joined by what WHERE says of them.
 
     They are joined in the order of FROM, but a table that nothing ties to those before it waits for one that is tied.
     """
@@ -62,7 +62,7 @@ def _is_bare(join: exp.Join) -> bool:
 
 
 def _is_tie(part: exp.Expr) -> bool:
-    """Tell whether a condition equates a column of one table with that of another."""
+    """Return whether a condition equates a column of one table with that of another."""
     if not isinstance(part, exp.EQ) or has(part, exp.Query) or clocks.reads_clock(part):
         return False
     left, right = _tables(part.this), _tables(part.expression)

@@ -54,7 +54,7 @@ def _two_steps(node: Aggregate) -> Node:
 
 
 def _distinct(call: exp.Expr) -> exp.Expr | None:
-    """Give the argument of a distinct call, NULL where its filter leaves a row out; None for another call."""
+    """Return the argument of a distinct call, NULL where its filter leaves a row out; None for another call."""
     inner = call.this if isinstance(call, exp.Filter) else call
     if not isinstance(inner, exp.Count | exp.Sum) or not isinstance(inner.this, exp.Distinct):
         return None

@@ -91,7 +91,7 @@ def _bare(query: exp.Expr) -> exp.Expr:
 
 
 def _is_one_row(query: exp.Select) -> bool:
-    """Tell whether a SELECT aggregates without groups."""
+    """Return whether a SELECT aggregates without groups."""
     if query.args.get("group") is not None or {key for key, value in query.args.items() if value} - ONE_ROW:
         return False
     having = query.args.get("having")

@@ -149,7 +149,7 @@ def _lateral(node: Node, env: Env, lateral: exp.Expr) -> tuple[Node, Env]:
 
 
 def unused(name: str, taken: tuple[str, ...]) -> str:
-    """Give a name that is not taken."""
+    """Return a name that is not taken."""
     while name in taken:
         name += "_"
     return name

@@ -59,7 +59,7 @@ class Groups:
         return copied(expression).transform(swap, copy=False)
 
     def _name(self, call: exp.Expr) -> str:
-        """Name an aggregate after the column that it is, else by number."""
+        """Return the name of an aggregate after the column that it is, else by number."""
         taken = {name for name, _ in self.keys} | {name for name, _ in self.calls.values()}
         for name, item in self.items:
             if item == call and name not in taken:
@@ -89,7 +89,7 @@ _BEFORE_OVER = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 
 
 def _is_window(call: exp.Expr) -> bool:
-    """Tell whether a call is a window function: what it takes, `x over (...)`, and no argument of the window."""
+    """Return whether a call is a window function: what it takes, `x over (...)`, and no argument of the window."""
     while isinstance(call.parent, _BEFORE_OVER) and call.arg_key == "this":
         call = call.parent
     return isinstance(call.parent, exp.Window) and call.arg_key == "this"
@@ -129,7 +129,7 @@ def grouped(
 
 
 def _item(name: str) -> str:
-    """Name a part of a SELECT: an item by its name, ORDER BY and the clauses by their words."""
+    """Return the name of a part of a SELECT: an item by its name, ORDER BY and the clauses by their words."""
     words = {"having": "HAVING", "qualify": "QUALIFY"}
     return "ORDER BY" if name.startswith("_order_") else words.get(name, f"`{name}`")
 
@@ -193,7 +193,7 @@ def whole(node: Node, calls: Items) -> Node:
 
 
 def of_none(raw: exp.Expr, value: exp.Expr) -> exp.Expr:
-    """Give an aggregate's value over no rows where its group is missing."""
+    """Return an aggregate's value over no rows where its group is missing."""
     call = raw.this if isinstance(raw, exp.Filter) else raw
     match call:
         case exp.Count() | exp.CountIf() | exp.ApproxDistinct():
@@ -279,7 +279,7 @@ def _once(keys: Set) -> Set:
 
 
 def _expanded(node: Node, items: Items, sets: list[Set]) -> tuple[Node, Groups]:
-    """Give each row once for each grouping set, keys that are not of the set as NULL, with the set's number.
+    """Repeat each row for each grouping set, keys that are not of the set as NULL, with the set's number.
 
     So all sets are one aggregate, whose key is the number and the keys.
     """

@@ -34,7 +34,7 @@ def check(tree: exp.Expr, resolve: Resolve) -> None:
 
 
 def only_filters(test: exp.Expr) -> bool:
-    """Tell whether a test is a condition of WHERE, HAVING or QUALIFY, or a part that AND, OR and NOT make one of."""
+    """Return whether a test is a condition of WHERE, HAVING or QUALIFY, or a part that AND, OR and NOT make one of."""
     above = test.parent
     while isinstance(above, exp.And | exp.Or | exp.Not | exp.Paren):
         above = above.parent
@@ -48,7 +48,7 @@ class _Known:
         self.scopes, self.resolve = scopes, resolve
 
     def compares_values(self, test: exp.In) -> bool:
-        """Tell whether neither side of an IN is ever NULL."""
+        """Return whether neither side of an IN is ever NULL."""
         own = test.this.expressions if isinstance(test.this, exp.Tuple) else [test.this]
         select = test.parent_select
         scope = self.scopes.inner.get(id(select))
@@ -63,7 +63,7 @@ class _Known:
         )
 
     def _gives(self, scope: Scope, position: int) -> bool:
-        """Tell whether a column of a query is never NULL."""
+        """Return whether a column of a query is never NULL."""
         for part in selects(scope):
             select = part.expression
             if not isinstance(select, exp.Select) or position >= len(select.expressions):
@@ -110,7 +110,7 @@ class _Known:
 
 
 def _is_optional(select: exp.Expr, alias: str) -> bool:
-    """Tell whether an outer join may put NULLs in the place of a table's rows."""
+    """Return whether an outer join may put NULLs in the place of a table's rows."""
     optional, seen = set[str](), set[str]()
     clause = select.args.get("from_")
     if clause is not None:

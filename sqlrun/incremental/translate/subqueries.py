@@ -37,7 +37,7 @@ class _Inner:
 
 
 def holds(expression: exp.Expr) -> bool:
-    """Tell whether an expression has a subquery in it."""
+    """Return whether an expression has a subquery in it."""
     return has(expression, exp.Query)
 
 
@@ -261,7 +261,7 @@ def _is_test(found: exp.Expr) -> bool:
 
 
 def _only_filters(found: exp.Expr, holder: exp.Expr) -> bool:
-    """Tell whether nothing but AND, OR and NOT is made of a part of a condition."""
+    """Return whether nothing but AND, OR and NOT is made of a part of a condition."""
     above = found.parent
     while above is not holder and isinstance(above, exp.And | exp.Or | exp.Not | exp.Paren):
         above = above.parent
@@ -281,7 +281,7 @@ def _value(node: Node, found: exp.Expr, write: Write, context: Context, told: bo
 
 
 def _membership(node: Node, test: exp.In, write: Write, context: Context, told: bool) -> tuple[Node, exp.Expr]:
-    """Give `x in (query)` its three values: true, false, or unknown where a NULL decides.
+    """Write `x in (query)` with its three values: true, false, or unknown where a NULL decides.
 
     Where the unknown would be seen (`told`) it is refused: Spark says false there, SQL and DuckDB say NULL.
     """
@@ -310,7 +310,7 @@ def _membership(node: Node, test: exp.In, write: Write, context: Context, told: 
 
 
 def _scalar(node: Node, found: exp.Expr, write: Write, context: Context) -> tuple[Node, exp.Expr]:
-    """Give the value of a subquery that has one row and one column, or none."""
+    """Return the value of a subquery that has one row and one column, or none."""
     inner = _inner(found, context)
     if len(inner.items) != 1:
         raise Refusal("SR514", "a subquery that is a value gives more than one column", ADVICE, found)

@@ -29,7 +29,7 @@ def row_of(project: Project, noun: Model | Seed | Source) -> Row:
 
 
 def accepted(project: Project, noun: Model | Seed | Source) -> Mapping[str, object]:
-    """Give the first accepted value of each column that has such a check, here or under its name elsewhere."""
+    """Return the first accepted value of each column that has such a check, here or under its name elsewhere."""
     found: dict[str, object] = {}
     checks = [(e, c.name) for c in noun.columns for e in c.promises]
     suites = sorted(project.suites, key=lambda suite: suite.model != noun.name)

@@ -28,7 +28,7 @@ class Masks:
         self._numbers: dict[tuple[str, object], int] = {}
 
     def value(self, given: Any) -> Any:
-        """Give what stands for a value; NULL stays, and what is inside of lists and structs is masked each."""
+        """Return what stands for a value; NULL stays, and what is inside of lists and structs is masked each."""
         match given:
             case None:
                 return None

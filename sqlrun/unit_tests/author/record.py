@@ -245,7 +245,7 @@ class _Search:
             self._kept[name] = list(range(self._tables[name].num_rows))
 
     def _gives(self) -> bool:
-        """Tell whether the query gives the published rows, perhaps among others."""
+        """Return whether the query gives the published rows, perhaps among others."""
         return not Counter(map(_key, self._wanted)) - Counter(map(_key, self._answers.rows()))
 
     def _keep(self, name: str, numbers: list[int]) -> None:
@@ -300,5 +300,5 @@ class _Search:
 
 
 def _key(row: Row) -> Key:
-    """Give a row as text; equal rows have equal texts."""
+    """Return a row as text; equal rows have equal texts."""
     return tuple(shown(value) for value in row.values())

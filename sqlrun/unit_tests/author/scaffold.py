@@ -100,7 +100,7 @@ def model_of(prepared: Prepared, name: str) -> Model:
 
 
 def test_name(prepared: Prepared, called: str | None, otherwise: str) -> str:
-    """Name a new test: as it was asked for, or after its model.
+    """Return the name of a new test: as it was asked for, or after its model.
 
     Raises: UsageError for a name that another test has, or that can't be one.
     """

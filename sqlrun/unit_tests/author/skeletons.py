@@ -105,7 +105,7 @@ def sql(read: Sequence[Noun]) -> str:
 
 
 def _alias(name: str, taken: Sequence[str]) -> str:
-    """Name a CTE after what it imports, without the layer's prefix."""
+    """Return the name of a CTE after what it imports, without the layer's prefix."""
     short = next((name.removeprefix(prefix) for prefix in PREFIXES if name.startswith(prefix)), name)
     good = short and not short[0].isdigit() and short.lower() not in RESERVED and short not in taken
     return short if good else f"{name}_rows" if name.lower() in RESERVED or name in taken else name

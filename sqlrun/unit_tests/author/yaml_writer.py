@@ -157,7 +157,7 @@ def _end(lines: Sequence[str], last: int) -> int:
 
 
 def free_name(wanted: str, taken: Iterable[str]) -> str:
-    """Give a name, with a number behind it where it is taken.
+    """Return a name, with a number behind it where it is taken.
 
     >>> free_name("a", ["a", "a_2"])
     'a_3'

@@ -114,7 +114,7 @@ def _probe(select: exp.Select, case: exp.Expr, without: tuple[str, ...]) -> exp.
 
 
 def _read(probe: exp.Expr, ctes: Mapping[str, exp.CTE]) -> set[str]:
-    """Name the CTEs that a query reads, and those that these read."""
+    """Return the names of the CTEs that a query reads, and those that these read."""
     probe.set("with_", None)
     found: set[str] = set()
     left = [probe]
@@ -215,14 +215,14 @@ def _ways(node: exp.Expr) -> tuple[list[tuple[exp.Expr, str, str]], exp.Case]:
 
 
 def _clause(node: exp.Expr, select: exp.Select) -> str:
-    """Name the clause of a SELECT that a node stands in."""
+    """Return the name of the clause of a SELECT that a node stands in."""
     while node.parent is not None and node.parent is not select:
         node = node.parent
     return str(node.arg_key)
 
 
 def _may_ask(node: exp.Expr, select: exp.Select) -> bool:
-    """Tell whether the node's names mean the same in the SELECT's columns: not in joins, nor in a lambda."""
+    """Return whether the node's names mean the same in the SELECT's columns: not in joins, nor in a lambda."""
     if _clause(node, select) not in ("expressions", "where", "having", "group", "qualify"):
         return False
     above = node.parent

@@ -30,7 +30,7 @@ class Facts:
     follow: Callable[[str], tuple[str, str]] | None = None
 
     def column(self, name: str) -> Made:
-        """Tell how a column is made; nothing of one that the model hasn't, as in a test of a CTE."""
+        """Return how a column is made; nothing of one that the model hasn't, as in a test of a CTE."""
         kind = (self.types or {}).get(name)
         if kind is None or self.follow is None:
             return Made("")
@@ -41,7 +41,7 @@ UNKNOWN = Facts()
 
 
 def tested(project: Project, graph: Graph, queries: Iterable[Query]) -> Callable[[str], Facts]:
-    """Give what tells of a model by its name; columns are followed when they are asked for."""
+    """Return what tells of a model by its name; columns are followed when they are asked for."""
     known = {query.name: query for query in queries}
 
     def of(name: str) -> Facts:

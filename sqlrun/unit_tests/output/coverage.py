@@ -87,7 +87,7 @@ def _numbered(parted: Sequence[Fork]) -> Numbered:
 
 
 def _moments(test: UnitTest) -> Iterator[UnitTest]:
-    """Give a test for each moment at which it looks at the table: at first, and after each of its steps."""
+    """Return a test for each moment at which it looks at the table: at first, and after each of its steps."""
     yield replace(test, cte="", expect=NOTHING, steps=())
     for count in range(1, len(test.steps) + 1):
         steps = [replace(step, expect=Expected()) for step in test.steps[:count]]

@@ -37,14 +37,14 @@ class Covered:
 
 
 def share(found: Iterable[Covered]) -> float:
-    """Give the columns and branches that are reached, in percent; 100 where there are none."""
+    """Return the columns and branches that are reached, in percent; 100 where there are none."""
     found = list(found)
     total = sum(one.all for one in found)
     return 100 * sum(one.done for one in found) / total if total else 100.0
 
 
 def compared(test: UnitTest) -> frozenset[str]:
-    """Name the output columns that a test compares with a value that isn't NULL."""
+    """Return the names of the output columns that a test compares with a value that isn't NULL."""
     if test.cte or test.macro:
         return frozenset()
     expected = [test.expect, *(step.expect for step in test.steps)]
@@ -53,7 +53,7 @@ def compared(test: UnitTest) -> frozenset[str]:
 
 
 def lines(found: Sequence[Covered]) -> list[Line]:
-    """Tell the coverage model by model, then what no test reaches."""
+    """Return the coverage model by model, then what no test reaches."""
     cells = [
         (
             escaped(one.model),

@@ -24,7 +24,7 @@ NOTHING = "No unit tests: nothing that was selected has any."
 
 
 def line(result: TestResult, place: int, total: int) -> Line:
-    """Tell of one test that ran."""
+    """Return the line of one test that ran."""
     word = result.status.upper()
     style: Style = "good" if result.status == "pass" else "error"
     text = f"{place} of {total} {word} {key(result.model, result.name)}"
@@ -37,7 +37,7 @@ def nothing_known(_: str) -> Facts:
 
 
 def brief(results: Sequence[TestResult], known: Known = nothing_known) -> list[Line]:
-    """Tell of all tests in one line, and of the failures in full; nothing where there are none."""
+    """Return one line of all tests, and the failures in full; nothing where there are none."""
     if not results:
         return []
     failed = sum(result.status != "pass" for result in results)
@@ -50,7 +50,7 @@ def brief(results: Sequence[TestResult], known: Known = nothing_known) -> list[L
 
 
 def failures(results: Sequence[TestResult], known: Known = nothing_known) -> list[Line]:
-    """Tell of each test that didn't pass, in full."""
+    """Return the lines of each test that didn't pass, in full."""
     wrong = [result for result in results if result.status != "pass"]
     return [each for result in wrong for each in (Line(""), *_details(result, known(result.model)))]
 
@@ -83,7 +83,7 @@ def _details(result: TestResult, tested: Facts) -> Iterator[Line]:
 
 
 def _compared(result: TestResult) -> str:
-    """Say what was compared, where it isn't simply the rows."""
+    """Return what was compared, where it isn't simply the rows."""
     after = f"after step {result.step}" if result.step else "before the first step"
     match result.compared:
         case "change":
@@ -101,7 +101,7 @@ def _compared(result: TestResult) -> str:
 
 
 def _notes(columns: Sequence[str], rows: Paired, tested: Facts) -> Iterator[Line]:
-    """Tell of the columns that differ: their type, where they are made, and what can't be seen in the table."""
+    """Yield lines on the columns that differ: type, where they are made, what can't be seen in the table."""
     differing = [name for at, name in enumerate(columns) if any(a[at] != b[at] for a, b in rows.pairs)]
     for name in differing[:MOST_NOTES]:
         made, at = tested.column(name), columns.index(name)
@@ -116,7 +116,7 @@ def _notes(columns: Sequence[str], rows: Paired, tested: Facts) -> Iterator[Line
 
 
 def _hint(kind: str, expected: str, came: str) -> str:
-    """Say what two values differ in that look the same, or would be the same as another type.
+    """Return what two values differ in that look the same, or would be the same as another type.
 
     >>> _hint("string", "5.0", "5")
     'the column is a string: as numbers 5.0 and 5 would be equal, as texts they are not'

@@ -112,7 +112,7 @@ def _order(row: Row) -> list[tuple[bool, Any]]:
 
 
 def inputs(project: Project, query: Query) -> dict[str, tuple[Column, ...]]:
-    """Name what a query reads, as its compiled SQL does, with the columns of its contract."""
+    """Return what a query reads, as its compiled SQL does, with the columns of its contract."""
     known = {model.name: model.columns for model in project.models} | {
         seed.name: seed.columns for seed in project.seeds
     }
@@ -121,7 +121,7 @@ def inputs(project: Project, query: Query) -> dict[str, tuple[Column, ...]]:
 
 
 def asks_for_time(query: Query) -> bool:
-    """Tell whether a query asks for the tick's time."""
+    """Return whether a query asks for the tick's time."""
     from sqlglot import exp
 
     return query.tree.find(exp.CurrentTimestamp, exp.CurrentDate) is not None

@@ -45,7 +45,7 @@ class Chain:
 
     @property
     def kept(self) -> Compiled | None:
-        """Give the tested model as it is kept; None for one that lands lines, and for a macro's query."""
+        """Return the tested model as it is kept; None for one that lands lines, and for a macro's query."""
         return self.models[-1] if self.models and self.models[-1].stages else None
 
     @property
@@ -112,7 +112,7 @@ def chain(
 
 
 def alone(query: Query) -> Chain:
-    """Give the chain of a query that reads no table."""
+    """Return the chain of a query that reads no table."""
     return Chain(query, (), (Compiled(query, ()),), (), {})
 
 
@@ -143,7 +143,7 @@ class _Walk:
         return f"source('{source.group}', '{source.name}')" if source else f"ref('{name}')"
 
     def between(self, model: str) -> list[str]:
-        """Name the models to compute, each behind what it reads, and note what they read."""
+        """Return the names of the models to compute, each behind what it reads, and note what they read."""
         order: list[str] = []
 
         def visit(name: str) -> None:
@@ -167,7 +167,7 @@ class _Walk:
         return order
 
     def _is_computed(self, name: str) -> bool:
-        """Tell whether a model stands below something given, and isn't given itself."""
+        """Return whether a model stands below something given, and isn't given itself."""
         if name in self._cut.given or name not in self._queries:
             return False
         if name not in self._above:
@@ -198,7 +198,7 @@ def _compiled(
     *,
     plays: bool,
 ) -> Iterable[Compiled]:
-    """Give the models as the project compiles them where they read the same, else compile them over the inputs."""
+    """Return the models as the project compiles them where they read the same, else compile them over the inputs."""
     order = list(between)
     cut = {one.name for one in inputs}
     catalog = compiler.new_catalog(project)
@@ -230,7 +230,7 @@ def _is_view(known: Mapping[str, Compiled], name: str) -> bool:
 
 
 def _is_changed(known: Mapping[str, Compiled], queries: Mapping[str, Query], name: str, cut: Collection[str]) -> bool:
-    """Tell whether a query, or a view that is written into it, is another than the project's, or is given rows."""
+    """Return whether a query, or a view that is written into it, is another than the project's, or is given rows."""
     if name not in known or known[name].query is not queries[name]:
         return True
     views = [ref for ref in queries[name].rendered.refs if _is_view(known, ref)]

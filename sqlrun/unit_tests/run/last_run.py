@@ -13,7 +13,7 @@ FILE = "target/unit_tests.json"
 
 
 def read(root: Path) -> Statuses | None:
-    """Give the statuses by test; None where no run wrote them, or what stands there is not of that form."""
+    """Return the statuses by test; None where no run wrote them, or what stands there is not of that form."""
     try:
         found = json.loads((root / FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):

@@ -40,7 +40,7 @@ def weight(test: UnitTest) -> int:
 
 
 def middle(weights: Sequence[int]) -> int:
-    """Tell how many of the first weigh half of all, or a little more; never all of them.
+    """Return how many of the first weigh half of all, or a little more; never all of them.
 
     >>> middle([1, 1, 1, 1, 1]), middle([1, 1, 1, 9]), middle([9, 1, 1, 1])
     (3, 3, 1)
@@ -64,7 +64,7 @@ def _tell(tests: Sequence[UnitTest], run: Run, cache: Cache | None, pipe: Binary
 
 
 def _heard(other: fork.Fork, tests: Sequence[UnitTest], cache: Cache | None) -> Generator[TestResult, None, None]:
-    """Give the fork's results as they come, and errors in place of those that don't."""
+    """Yield the fork's results as they come, and errors in place of those that don't."""
     for number in range(len(tests)):
         try:
             result = pickle.load(other.told)

@@ -15,7 +15,7 @@ from sqlrun.unit_tests.run.results import TestResult
 def results(
     prepared: Prepared, tests: Sequence[UnitTest], cache: Cache | None, run: Callable[[], list[TestResult]]
 ) -> list[TestResult]:
-    """Give the results of tests: all passed where they did before and nothing they could depend on has changed.
+    """Return the results of tests: all passed where they did before and nothing they could depend on has changed.
 
     What that is isn't asked test by test: one model, macro or seed that was edited has them all run again.
     """

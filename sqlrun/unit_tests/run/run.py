@@ -127,7 +127,7 @@ class _Runner:
         return spark_only.problems(apart, functions, ON_SPARK) or binding.problems(self._fit, own, ON_SPARK)
 
     def _prepared(self, test: UnitTest, query: Query) -> tuple[Chain, Statements]:
-        """Give what a test computes; tests that see the same queries and give the same inputs share it."""
+        """Return what a test computes; tests that see the same queries and give the same inputs share it."""
         seen = {**self._own.of(test), query.name: query}
         cut = cut_of(test)
         plays = bool(test.steps)
@@ -144,7 +144,7 @@ class _Runner:
         return made, statements
 
     def _above(self, seen: Mapping[str, Query], name: str) -> object:
-        """Tell all that a model's statements come from: it, the models above it, the contracts of seeds and sources."""
+        """Return what a model's statements come from: it, the models above, contracts of seeds and sources."""
         if self._contracts is None:
             sources = [[source.table, facts(source.columns)] for source in self._project.sources]
             seeds = [[seed.name, facts(seed.columns), seed.grain] for seed in self._project.seeds]
@@ -188,6 +188,6 @@ def _first_line(error: Exception) -> str:
 
 
 def _told(error: ProjectError) -> str:
-    """Say the first problem in one line."""
+    """Return the first problem in one line."""
     problem = error.problems[0]
     return f"{problem.code} {problem.place}  {problem.message}. {problem.hint}".strip()

@@ -38,7 +38,7 @@ class Statements:
         self._whole: dict[str, str] = {}
 
     def on(self, dialect: Dialect) -> Statements:
-        """Give the texts of the same chain in another dialect."""
+        """Return the texts of the same chain in another dialect."""
         return Statements(self._chain, self._queries, dialect, self._source, self._kept)
 
     def of_stage(self, stage: Stage, changed: frozenset[str], moment: Moment, *, fresh: bool) -> Written | None:
@@ -65,7 +65,7 @@ class Statements:
         return landing.query(model.own, model.source, rules, "duckdb", moment.as_of)
 
     def asks_the_time(self) -> bool:
-        """Tell whether any query of the chain asks for the tick's time."""
+        """Return whether any query of the chain asks for the tick's time."""
         return any(parameters.named(self._whole_of(model), self._dialect) for model in self._chain.models)
 
     def _whole_of(self, model: Compiled) -> str:

@@ -178,12 +178,12 @@ class Play:
         return self._table(self._model.name, self._columns)
 
     def _table(self, name: str, columns: tuple[str, ...]) -> Table:
-        """Give the rows of a table in memory."""
+        """Return the rows of a table in memory."""
         text = f"select {names(columns, 'duckdb')} from {relation(name, 'new')}"
         return Table(columns, tuple(self._memory.connection.execute(text).fetchall()))
 
     def _whole(self, model: Compiled) -> Table:
-        """Give what a model's query says of its inputs."""
+        """Return what a model's query says of its inputs."""
         columns = tuple(column.name for column in model.query.rendered.model.columns)
         rows = self._memory.computer.rows(self._memory, self._statements.whole(model, self._moment))
         return Table(columns, tuple(rows))
@@ -266,7 +266,7 @@ class Play:
         return Difference("contract", self._number, rows.columns, (), rows.texts, f"{said}{message}")
 
     def _is_complete(self) -> bool:
-        """Tell whether the rows given so far have all that the contracts of the inputs ask for."""
+        """Return whether the rows given so far have all that the contracts of the inputs ask for."""
         for one in self._chain.inputs:
             if broken(self._table(one.name, tuple(c.name for c in one.columns)), one.columns, (), repeats=True):
                 return False
@@ -276,7 +276,7 @@ class Play:
         return f"step {self._number} ({self._at})" if self._number else ""
 
     def _why(self, model: Compiled) -> str:
-        """Say what may have made a kept table another than its query's answer."""
+        """Return what may have made a kept table another than its query's answer."""
         at = f"{self._said()}: " if self._number else ""
         text = f"{at}the kept table of {model.name} is not what its query gives of the same inputs"
         for one in self._chain.inputs:
@@ -287,7 +287,7 @@ class Play:
         return f"{text}. The contract of an input may not be true, else it is a fault of sqlrun"
 
     def _expected(self, expect: Expected) -> Table:
-        """Give the rows expected, in the types of the contract."""
+        """Return the rows expected, in the types of the contract."""
         if not expect.sql:
             assert expect.rows is not None
             return self._rows(expect.rows, named(expect.rows, self._columns), self._model.columns)
@@ -299,7 +299,7 @@ class Play:
         return Table(columns, tuple(connection.execute(f"select {items} from ({text})").fetchall()))
 
     def _rows(self, rows: Sequence[Row], columns: tuple[str, ...], known: Iterable[Column]) -> Table:
-        """Give rows as DuckDB's values, so that 12.5 is 12.50."""
+        """Return rows as DuckDB's values, so that 12.5 is 12.50."""
         if not rows:
             return Table(columns)
         kinds = {column.name: column for column in known}

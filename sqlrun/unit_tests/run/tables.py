@@ -53,12 +53,12 @@ class Table:
         return Table(self.columns, tuple(left))
 
     def same(self, other: Table) -> bool:
-        """Tell whether two tables hold the same rows, each as often."""
+        """Return whether two tables hold the same rows, each as often."""
         return self.rows == other.rows or Counter(map(comparable, self.rows)) == Counter(map(comparable, other.rows))
 
     @property
     def texts(self) -> tuple[Texts, ...]:
-        """Give the rows as text."""
+        """Return the rows as text."""
         return tuple(sorted(tuple(map(shown, row)) for row in self.rows))
 
 
