@@ -34,7 +34,7 @@ def test_writers_take_turns(tmp_path: Path, way: str, first: str) -> None:
 
     published = play.site.ledger.read().published
     assert published is not None
-    for name in ("stg_sales", "sales", "by_city"):
+    for name in ("sales", "by_city"):
         found = writers(f"{play.site.warehouse}/{published.tables[name].path}")
         assert {"sqlrun", "delta-rs"} <= set(found), (name, found)
     play.require_shown()

@@ -55,13 +55,13 @@ def test_what_was_known_of_another_version_is_forgotten(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_nothing_is_kept_of_a_table_that_is_gone(tmp_path: Path) -> None:
     one = table(tmp_path)
-    before = len(table_facts._kept)
+    before = len(table_facts._cached)
     for version in (0, 1):
         table_facts.note(one, version, "x", 1)
-    assert len(table_facts._kept) == before + 1
+    assert len(table_facts._cached) == before + 1
     del one
     gc.collect()
-    assert len(table_facts._kept) <= before
+    assert len(table_facts._cached) <= before
 
 
 def test_who_changes_a_list_of_files_changes_his_own(tmp_path: Path) -> None:
