@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import signal
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 from unittest import mock
@@ -11,6 +12,10 @@ import pytest
 
 if TYPE_CHECKING:
     from tests.crash.lives import Lives
+
+# A shell has what it runs in the background ignore SIGINT, and so would every command that a test starts and stops.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # As the command line has it: nearly all that is made of a project stays, and each look for garbage goes through it.
 gc.set_threshold(200_000, 10, 10)
