@@ -13,9 +13,10 @@ import pytest
 if TYPE_CHECKING:
     from tests.crash.lives import Lives
 
-# A shell has what it runs in the background ignore SIGINT, and so would every command that a test starts and stops.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# A shell has what it runs in the background ignore SIGINT, `nohup` SIGHUP; so would each command that a test starts.
+for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, usual)
 
 # As the command line has it: nearly all that is made of a project stays, and each look for garbage goes through it.
 gc.set_threshold(200_000, 10, 10)
