@@ -39,7 +39,7 @@ START = datetime(2026, 1, 1, tzinfo=timezone.utc)
 STEP = timedelta(hours=1)
 # Versions of a table that the next tick may read.
 RECENT = 6
-# For so many seconds a kept tick the logs name files that left. Upkeep, which deletes them, has to come before, on a busy
+# For so many seconds a kept tick the logs name files that left. Upkeep deletes them before that, on a busy
 # machine too: a file that the log has forgotten stays for 30 days.
 REMEMBERED = 30
 # delta-rs' allocator (jemalloc) gives back at once what it would otherwise hold for ten seconds, or forty ticks.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import datetime, timezone
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -36,31 +36,45 @@ def report_errors(function: Callable[..., Any]) -> Callable[..., Any]:
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
-        except SqlrunError as error:
-            from sqlrun.report.console import Console
-
-            Console().problem(error)
-            sys.exit(error.exit_code)
-        except OSError as error:
-            if error.errno in GONE and not error.filename:
-                sys.exit(0)  # the reader of our output has left
-            from sqlrun.report.console import Console
-
-            Console().problem(SqlrunError(_told(error)))
-            sys.exit(SqlrunError.exit_code)
         except KeyboardInterrupt:
-            from sqlrun.report.console import Console
-            from sqlrun.runtime.stopping import INTERRUPTED
+            _stopped()
+        except Exception as error:
+            from sqlrun.runtime.stopping import was_interrupted
 
-            Console().problem(SqlrunError("stopped before the end"))
-            sys.exit(INTERRUPTED)
-        except RecursionError:
-            from sqlrun.report.console import Console
-
-            Console().problem(UsageError("a query is nested too deeply: write it in CTEs, or in models (SR301)"))
-            sys.exit(UsageError.exit_code)
+            # DuckDB says `RuntimeError: Query interrupted` where a signal comes while it asks Python for one, others
+            # wrap what stops them: after a signal, whatever ends the command is the signal.
+            if was_interrupted():
+                _stopped()
+            _reported(error)
 
     return wrapped
+
+
+def _stopped() -> NoReturn:
+    from sqlrun.report.console import Console
+    from sqlrun.runtime.stopping import INTERRUPTED
+
+    Console().problem(SqlrunError("stopped before the end"))
+    sys.exit(INTERRUPTED)
+
+
+def _reported(error: Exception) -> NoReturn:
+    """Print an error that has a text and an exit code, and exit; raise any other again."""
+    if isinstance(error, OSError) and error.errno in GONE and not error.filename:
+        sys.exit(0)  # the reader of our output has left
+    match error:
+        case SqlrunError():
+            shown = error
+        case OSError():
+            shown = SqlrunError(_told(error))
+        case RecursionError():
+            shown = UsageError("a query is nested too deeply: write it in CTEs, or in models (SR301)")
+        case _:
+            raise error
+    from sqlrun.report.console import Console
+
+    Console().problem(shown)
+    sys.exit(shown.exit_code)
 
 
 def _told(error: OSError) -> str:

@@ -202,6 +202,11 @@ def is_stopping() -> bool:
     return _watch.at_once
 
 
+def was_interrupted() -> bool:
+    """Return whether a signal has raised KeyboardInterrupt: a library may have made another error of it."""
+    return _watch.raised
+
+
 def install() -> None:
     """Have SIGINT, SIGTERM and SIGHUP end this command with 130; what is ignored, as by nohup, stays so."""
     for number in SIGNALS:

@@ -225,6 +225,38 @@ def test_a_signal_before_and_after_a_command_is_told_in_a_line(where: str, sent:
         assert process.stderr.read().strip() == "sqlrun: stopped before the end"
 
 
+SWALLOWED = """\
+import os, signal, sys
+from sqlrun.cli.main import main
+from sqlrun.__main__ import run
+from sqlrun.commands import build
+from sqlrun.errors import EngineError
+
+ERRORS = {"library": RuntimeError("Query interrupted"), "engine": EngineError("interrupted"), "file": OSError("broken")}
+
+def swallow(*given, **more):
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+    except KeyboardInterrupt:
+        raise ERRORS[name] from None
+
+name = sys.argv.pop()
+build.list_nodes = swallow
+run()
+"""
+
+
+@pytest.mark.parametrize("raised", ["library", "engine", "file"])
+def test_an_error_that_a_library_makes_of_a_signal_is_none(raised: str) -> None:
+    """DuckDB raises a RuntimeError, `Query interrupted`, where a signal comes while it asks Python for one."""
+    found = subprocess.run(
+        [sys.executable, "-c", SWALLOWED, "ls", raised], cwd=ROOT, text=True, capture_output=True, check=False
+    )
+
+    assert found.returncode == 130, found.stderr
+    assert "stopped before the end" in found.stderr + found.stdout and "Traceback" not in found.stderr
+
+
 DEAD = """\
 import sys, threading, time
 from sqlrun.runtime import stopping
