@@ -16,9 +16,9 @@ from sqlrun.runtime import fork
 from sqlrun.runtime.disk_cache import Cache
 from sqlrun.errors import Place
 from sqlrun.project import Expected, UnitTest
-from sqlrun.unit_tests.run import shared
+from sqlrun.unit_tests.run import parallel
 from sqlrun.unit_tests.run.results import TestResult
-shared.FEW = 4
+parallel.FEW = 4
 os.sched_getaffinity = lambda process: {0, 1}
 parent, scenario, cache = os.getpid(), sys.argv[1], Cache(None)
 tests = [UnitTest(f"t{n}", "m", (), Expected(), Place("m.yml")) for n in range(7)]
@@ -35,7 +35,7 @@ def run(some):
         cache.get_or_make("text", test.name, str, lambda: test.name)
         yield TestResult(test.name, "m", test.place, "pass", 0.0, message="mine" if mine else "the fork's")
 
-found = shared.shared(tests, run, cache)
+found = parallel.shared(tests, run, cache)
 for result in found:
     print(result.name, result.status, result.message, sep=", ")
     if scenario == "hangs" and result.name == "t1":
