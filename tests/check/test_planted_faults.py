@@ -236,6 +236,7 @@ FAULTS: dict[str, tuple[Callable[[Site], Site], Callable[[Site], Site], str, str
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_critical_fault_is_never_shown_and_gone_after_the_fix(site: Site, fault: str) -> None:
     plant, mend, model, kind = FAULTS[fault]

@@ -73,6 +73,7 @@ def put(root: Path, name: str, count: int = 2) -> None:
     (root / "data" / "orders" / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
 
 
+@pytest.mark.long
 def test_output_and_exit_codes_are_the_same(shell: Shell, tmp_path: Path) -> None:
     other = Shell(tmp_path / "project", tmp_path)
     shutil.copytree(shell.root, other.root)
@@ -142,6 +143,7 @@ def test_up_again_changes_nothing(shell: Shell) -> None:
     assert first.splitlines()[0] == second.splitlines()[0]
 
 
+@pytest.mark.long
 def test_a_server_that_is_killed_takes_its_build_along(shell: Shell) -> None:
     """Then commands run alone, and `up` starts another one."""
     found = re.search(r"pid (\d+)", shell.run("up", "--status")[1])

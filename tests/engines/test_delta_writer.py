@@ -20,6 +20,7 @@ def writers(path: str) -> list[str]:
     return [str(info.get("engineInfo", "")).partition(":")[0] for info in infos]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("first", ["sqlrun", "library"])
 def test_writers_take_turns(tmp_path: Path, way: str, first: str) -> None:

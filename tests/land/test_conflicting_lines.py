@@ -87,6 +87,7 @@ def kept(folder: Path, ticks: list[list[str]]) -> list[dict[str, object]]:
     return [row for row in site.rows("stg_orders") if row["order_id"] == "x1"]
 
 
+@pytest.mark.long
 def test_the_winner_does_not_depend_on_arrival(tmp_path: Path) -> None:
     ways = [[[line] for line in some] for some in itertools.permutations(CONFLICTS)][::2]
     ways += [[list(CONFLICTS)], [list(CONFLICTS[1:]), [CONFLICTS[0]]]]

@@ -182,6 +182,7 @@ def named(root: Path, slot: str, name: str) -> None:
     assert rows == ([] if hidden else [{"region": region, "city": "rome", "n": 4}]), rows
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("slot", named_projects.SLOTS)
 def test_anything_of_an_odd_name_is_right_or_refused(tmp_path: Path, slot: str) -> None:

@@ -318,6 +318,7 @@ def build(root: Path, minutes: int, fresh: str) -> str:
     return done.output
 
 
+@pytest.mark.long
 def test_a_build_looks_after_the_tables_every_so_many_ticks(project: Path) -> None:
     told = [build(project, 5 * number, str(number)) for number in range(1, 7)]
 

@@ -46,6 +46,7 @@ def test_tables_that_no_merge_changes_are_read_by_everybody(site: Site) -> None:
     assert {name for name in KINDS if opens(site, name)} == PLAIN
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("reader", ["any", "pandas"])
 def test_a_mart_that_says_so_is_read_by_everybody_from_its_next_build_on(site: Site, reader: str) -> None:
     """Made anew, as with any edit of its layout, and back; true before, in between and after."""

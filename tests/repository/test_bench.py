@@ -171,6 +171,7 @@ def small(tmp_path_factory) -> tuple[world.World, Path]:
     return world.make(root / "tiny", "tiny", world.SMALL, 1000, 200, 3), root
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["duckdb_full", "duckdb_by_hand", "sqlrun_duckdb_command"])
 def test_contenders_on_duckdb_are_right_on_a_tiny_history(small, name):

@@ -437,8 +437,15 @@ def moved(text: str) -> str:
     return re.sub(r"2026-11-\d\dT\d\d:\d\d", shift, text)
 
 
+# The pages whose commands take longest, beside the README, run in `make test-all` alone.
+MINUTES = {"write-unit-tests.md", "use-another-engine.md", "try-an-edit.md", "run-every-five-minutes.md", "recover.md"}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("page", RUN, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=[pytest.mark.long] * (page.name in MINUTES), id=page.name) for page in RUN],
+)
 def test_commands_run(page: Path, built: Path, commands: Path, tmp_path: Path) -> None:
     """Blocks of `bash` run one after the other, on DuckDB; blocks with `file=NAME` are written first.
 

@@ -43,6 +43,7 @@ def is_right_after_one_build(lives: Lives, world: World, before: int) -> None:
     world.check()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("point", points.UPKEEP)
 def test_an_upkeep_is_killed(lives: Lives, world: World, point: str) -> None:
     """Upkeep changes no row: neither readers nor the next build see a difference."""
@@ -57,6 +58,7 @@ def test_an_upkeep_is_killed(lives: Lives, world: World, point: str) -> None:
     world.check()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("point", points.TICK)
 def test_a_tick_is_killed(lives: Lives, world: World, point: str) -> None:
     before = world.published()

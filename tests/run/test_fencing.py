@@ -70,6 +70,7 @@ def stopped(lives: Lives, world: World, point: str) -> Life:
     return life
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("point", [*BUILDS, *OTHERS])
 def test_who_wakes_up_too_late_writes_nothing(lives: Lives, built: World, point: str) -> None:
     """The lock file is deleted while the first one is stopped, as nothing else gets past a lock on one machine."""

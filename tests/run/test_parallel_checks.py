@@ -40,6 +40,7 @@ def suite(number: int) -> tuple[CheckResult, ...]:
     return tuple(replace(result, seconds=0.0, samples=tuple(sorted(result.samples))) for result in found)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_dozen_suites_at_once_count_as_one_by_one():
     one_by_one = [suite(number) for number in range(DOZEN)]

@@ -183,6 +183,7 @@ def examples() -> Iterator[tuple[str, int]]:
         yield from ((moment, number) for number in range(count))
 
 
+@pytest.mark.long
 @pytest.mark.skipif(ALL, reason="all are tried")
 @pytest.mark.parametrize(("moment", "number"), list(examples()))
 def test_one_file_is_damaged(golden: Golden, tmp_path: Path, moment: str, number: int) -> None:

@@ -209,6 +209,7 @@ def test_without_damage_nothing_is_set_aside(golden: tuple[Files, Files, int], t
     assert stream.rows() == Counter(file.name for file in stream.source.iterdir())
 
 
+@pytest.mark.long
 def test_one_file_is_damaged(golden: tuple[Files, Files, int], tmp_path: Path) -> None:
     """Every file, in every way."""
     for turn, name in enumerate(fresh(golden)):

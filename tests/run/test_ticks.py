@@ -238,6 +238,7 @@ def crash_points() -> Iterator[tuple[str, Callable[[pytest.MonkeyPatch, Site], N
     yield "after publish", ledger("publish", before=False)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "patch"), list(crash_points()), ids=[n for n, _ in crash_points()])
 def test_a_crash_anywhere_is_forgotten(

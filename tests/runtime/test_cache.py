@@ -224,6 +224,7 @@ def test_a_model_that_goes_or_comes(shop: Path) -> None:
     assert checked(shop)["model"] == 1
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))

@@ -133,6 +133,7 @@ def test_a_build_that_waits_for_another_one_ends_too(tmp_path: Path) -> None:
         ended(process, signal.SIGTERM)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_a_check_that_never_ends_is_left(tmp_path: Path, sent: signal.Signals) -> None:
@@ -152,6 +153,7 @@ def test_a_check_that_never_ends_is_left(tmp_path: Path, sent: signal.Signals) -
     ended(process, sent)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("after", [0.05, 0.15, 0.3, 0.6, 1.0, 1.5, 2.5])
 def test_a_signal_at_any_moment_ends_a_command(tmp_path: Path, after: float) -> None:

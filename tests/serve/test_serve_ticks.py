@@ -53,6 +53,7 @@ def in_span(slots: list[dict[str, Any]], which: str, start: datetime, end: datet
     return sum(row["n_orders"] for row in inside), sum((row["total_sales"] for row in inside), Decimal("0.00"))
 
 
+@pytest.mark.long
 def test_each_answer_is_of_exactly_one_tick_while_builds_publish(tmp_path: Path) -> None:
     made = site_of_orders(tmp_path / "project")
     old = [order(f"o{n}", START - timedelta(hours=n, minutes=7 * n % 60), restaurant=IDS[n % 3]) for n in range(1, 400)]

@@ -28,6 +28,7 @@ VARIABLES = {
 }
 
 
+@pytest.mark.long
 def test_folders_have_blanks_and_quotes_and_another_spark_is_set_up(tmp_path: Path) -> None:
     place = tmp_path / 'Ann\'s "own" place, 100% höher'
     temporary = place / "tmp $HOME;"

@@ -16,6 +16,7 @@ pytestmark = [
 CANARY = "canary-93be02"
 
 
+@pytest.mark.long
 def test_the_jvm_sees_no_variable_of_ours(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -23,6 +23,7 @@ SEED = os.environ.get("SQLRUN_SEED", "8")
 SAMPLE = random.Random(SEED).sample([case for case in KEPT if len(case.values[0].steps) > 2], 12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", SAMPLE)
 def test_engines_alternate_in_a_case(engine: SparkEngine, tmp_path: Path, case: Case) -> None:
     """Either writes at least once, and goes on from what the other has written."""

@@ -18,6 +18,7 @@ from tests.support.whole import differences
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
+@pytest.mark.long
 def test_an_environment_is_built_and_promoted(tmp_path: Path, engine: SparkEngine) -> None:
     """Production's tick has a number that the environment has used up on the same tables."""
     prod = Site(project(tmp_path / "shops"), engine)

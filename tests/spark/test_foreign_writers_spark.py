@@ -31,6 +31,7 @@ def run(spark: Any, path: str, text: str) -> None:
     spark.sql(text.format(t=f"delta.`{path}`", c=column))
 
 
+@pytest.mark.long
 def test_what_spark_does_between_ticks(engine: SparkEngine, small_session: Any, tmp_path: Path) -> None:
     """Each kind of table meets other operations in each round; refused or taken back, and true after each tick."""
     small_session.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")

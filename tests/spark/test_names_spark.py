@@ -43,11 +43,13 @@ def on_spark(root: Path, warehouse: str = "warehouse") -> Path:
     return made
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", RIGHT)
 def test_a_project_in_an_odd_folder_is_right(tmp_path: Path, name: str) -> None:
     require_true(on_spark(tmp_path / name), "by_shop", "shop")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [*RIGHT[1:3], "-r", "100%"])
 def test_an_odd_warehouse_is_right(tmp_path: Path, name: str) -> None:
     root = on_spark(tmp_path / "p", f"w/{name}")

@@ -21,6 +21,7 @@ def session(engine: SparkEngine) -> Iterator[Any]:
         yield lent
 
 
+@pytest.mark.long
 def test_spark_takes_what_is_recorded(session: Any) -> None:
     columns = ", ".join(f"`{name}` {kind}" for name, kind in {"id": "int", **COLUMNS}.items())
     session.createDataFrame([], columns).createOrReplaceTempView("operated")

@@ -61,6 +61,7 @@ def keys(spark: Any, path: str, condition: str, version: int = 2) -> list[int]:
     return [found["k"] for found in spark.sql(text).collect()]
 
 
+@pytest.mark.long
 def test_spark_reads_merges_and_restores_what_sqlrun_committed(engine: SparkEngine, tmp_path: Path, way: str) -> None:
     """Where rows are marked, too: their files hold more than what counts, and other bounds."""
     duckdb = DuckDBEngine()

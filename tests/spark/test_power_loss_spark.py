@@ -76,6 +76,7 @@ def test_nothing_is_set_aside_where_all_is_whole(golden: tuple[Path, Files], tmp
     assert said == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_every_line_lands_once(engine: SparkEngine, golden: tuple[Path, Files], tmp_path: Path, damage: str) -> None:
     source, files = golden

@@ -65,6 +65,7 @@ def test_a_replay_on_spark(engine: SparkEngine, tmp_path: Path, monkeypatch: pyt
     is_true(fixed)
 
 
+@pytest.mark.long
 def test_an_engine_replays_what_another_has_landed(engine: SparkEngine, tmp_path: Path) -> None:
     """A line's id is the same to both."""
     made = site(tmp_path)

@@ -242,6 +242,7 @@ def by_spark(engine: SparkEngine, spec: TableSpec, version: int) -> list[str]:
     return sorted(map(str, frame.select(*NAMES).toArrow().to_pylist()))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("partition_by", LAYOUTS)
 @pytest.mark.parametrize("one_task", [300_000, 0], ids=["one task", "tasks"])
 def test_marks_what_it_replaces(

@@ -33,6 +33,7 @@ def results(root: Path) -> list[TestResult]:
     return list(project_tests.results_of(project, project_tests.tests_of(project), engine="spark"))
 
 
+@pytest.mark.long
 def test_all_tests_of_the_reference_project_pass_on_spark_too() -> None:
     """Each compares what Spark says of every model with what DuckDB says, tick after tick."""
     found = results(ROOT)

@@ -34,6 +34,7 @@ def types() -> dict[str, set[str]]:
     return found
 
 
+@pytest.mark.long
 def test_no_function_gives_a_number_that_is_unsigned_or_narrower_than_spark_s() -> None:
     """An unsigned one can't be negated; a byte can't be multiplied by another."""
     found = types()

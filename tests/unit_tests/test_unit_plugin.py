@@ -55,6 +55,7 @@ def test_a_failure_is_the_table_without_a_traceback(tmp_path: Path) -> None:
     assert "plugin.py" not in result.stdout
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "outcome"),
@@ -71,6 +72,7 @@ def test_tests_are_chosen_as_others_are(arguments: list[str], outcome: str, tmp_
     assert outcome in result.stdout
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_failed_ones_run_again_and_junit_names_them(tmp_path: Path) -> None:
     root = tagged(tmp_path, five="6")
@@ -104,6 +106,7 @@ def test_a_project_that_does_not_load_tells_its_problems(tmp_path: Path) -> None
     assert "Traceback" not in result.stdout
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_coverage_stands_in_the_summary(tmp_path: Path) -> None:
     result = ran(tested.project(tmp_path), "-q", "--sqlrun-coverage", "-n", "2")

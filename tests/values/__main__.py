@@ -39,7 +39,8 @@ def main() -> int:
 
 
 def _play(folder: Path, seed: int, ticks: int, lines: int, engine: str) -> None:
-    play = playing.play(folder, seed, engine=engine_of(Profile(engine, engine, str(folder / "warehouse"), {}, 2)))
+    profile = Profile(name=engine, engine=engine, warehouse=str(folder / "warehouse"))
+    play = playing.play(folder, seed, engine=engine_of(profile))
     if random.Random(seed).random() < 0.5:
         play.times = (*pool.TIMES, *pool.ODD_TIMES)
     for number in range(1, ticks + 1):
