@@ -6,6 +6,7 @@ included, hold the rows that they hold on DuckDB, so whoever takes the next step
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -19,7 +20,14 @@ from tests.support.playing import play
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
-KEPT = [pytest.param(c.values[0], id=c.id) for c in CASES if not c.values[0].refuse and c.values[0].name not in FAULTS]
+PLAYED = [c for c in CASES if not c.values[0].refuse and c.values[0].name not in FAULTS]
+# Of each file every third case, the first one included, is played in `make test`, all of them in `make test-all`.
+FEW = 3
+KEPT = [
+    pytest.param(c.values[0], id=c.id, marks=[pytest.mark.long] * (number % FEW > 0))
+    for _, group in itertools.groupby(PLAYED, key=lambda c: str(c.id).partition(":")[0])
+    for number, c in enumerate(group)
+]
 
 
 @pytest.mark.parametrize("case", KEPT)
