@@ -110,39 +110,39 @@ def _open(root: Path, name: str) -> Reader:
     return reader
 
 
+def _one_of(reader: Reader, top: dict[str, object], key: str, words: tuple[str, ...], message: str, label: str) -> str:
+    """Read one of some words; a value that can't be read, or whose variable isn't set, is no second problem."""
+    known = len(reader.problems)
+    value = _expanded(reader, top, key)
+    if len(reader.problems) == known and value not in words:
+        written = reader.text(top, key)
+        hint = f"{label}: {', '.join(words)}.{did_you_mean(written, words)}"
+        reader.problem("SR131", reader.value_place(top, key), message.format(written), hint)
+    return value
+
+
 def _engine(reader: Reader, top: dict[str, object]) -> str:
-    engine = _expanded(reader, top, "engine")
-    if top.get("engine") is not None and engine not in ENGINES:
-        written = reader.text(top, "engine")
-        hint = f"Engines: {', '.join(ENGINES)}.{did_you_mean(written, ENGINES)}"
-        reader.problem("SR131", reader.value_place(top, "engine"), f"unknown engine `{written}`", hint)
-    return engine
+    return (
+        "" if top.get("engine") is None else _one_of(reader, top, "engine", ENGINES, "unknown engine `{}`", "Engines")
+    )
 
 
 def _delta_writer(reader: Reader, top: dict[str, object]) -> str:
     """Read who writes the commits of small changes."""
     if top.get("delta_writer") is None:
         return DEFAULTS.delta_writer
-    writer = _expanded(reader, top, "delta_writer")
-    if writer not in WRITERS:
-        written = reader.text(top, "delta_writer")
-        hint = f"Writers: {', '.join(WRITERS)}.{did_you_mean(written, WRITERS)}"
-        reader.problem("SR131", reader.value_place(top, "delta_writer"), f"`{written}` is no writer of tables", hint)
-    return writer
+    return _one_of(reader, top, "delta_writer", WRITERS, "`{}` is no writer of tables", "Writers")
 
 
 def _landing(reader: Reader, top: dict[str, object], engine: str) -> str:
     """Read which engine new landing tables begin with; only `auto` has a choice."""
-    landing = _expanded(reader, top, "landing")
     if top.get("landing") is None:
         return ""
-    place, written = reader.value_place(top, "landing"), reader.text(top, "landing")
-    if landing not in LANDS:
-        hint = f"Engines that land: {', '.join(LANDS)}.{did_you_mean(written, LANDS)}"
-        reader.problem("SR131", place, f"`{written}` is no engine that lands", hint)
-    elif engine != "auto":
+    known = len(reader.problems)
+    landing = _one_of(reader, top, "landing", LANDS, "`{}` is no engine that lands", "Engines that land")
+    if len(reader.problems) == known and engine != "auto":
         message = f"`landing` has a meaning with `engine: auto`, not with {engine}"
-        reader.problem("SR131", place, message, "Leave it out.")
+        reader.problem("SR131", reader.value_place(top, "landing"), message, "Leave it out.")
     return landing
 
 

@@ -86,6 +86,18 @@ def test_odd_profiles_are_one_problem(tmp_path, text, code):
     assert [problem.code for problem in caught.value.problems] == [code]
 
 
+@pytest.mark.parametrize("value", ["${NOT_SET}", "[a]", "{a: b}"])
+@pytest.mark.parametrize("key", ["engine", "landing", "delta_writer"])
+def test_a_choice_that_cannot_be_read_is_one_problem(tmp_path, key, value):
+    """The variable that isn't set, or the list, is told; not that what it stands for is no choice."""
+    text = {"engine": "auto", "warehouse": "w", key: value}
+    with pytest.raises(ProjectError) as caught:
+        profile.load(write(tmp_path, "".join(f"{name}: {given}\n" for name, given in text.items())), "own")
+
+    assert {problem.code for problem in caught.value.problems} <= {"SR103", "SR132"}
+    assert len(set(caught.value.problems)) == 1
+
+
 def test_a_name_is_no_path(tmp_path):
     (tmp_path / "secret.yml").write_text("engine: spark\nwarehouse: a\n")
 
