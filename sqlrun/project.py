@@ -214,6 +214,22 @@ class Model:
     freshness: Freshness | None = None
     said: tuple[Said, ...] = ()
 
+    @classmethod
+    def of_text(cls, name: str, file: str, sql: str) -> Model:
+        """Make a model of its text alone, without a contract. What is no model is rendered and parsed as one so."""
+        return cls(
+            name=name,
+            file=file,
+            sql=sql,
+            contract_file="",
+            description="",
+            grain=(),
+            repeats=False,
+            columns=(),
+            config=Config(),
+            unit_tests=(),
+        )
+
     def column(self, name: str) -> Column | None:
         """Find a column by name; None where there is none."""
         return next((column for column in self.columns if column.name == name), None)

@@ -22,11 +22,18 @@ ENV = click.option("--env", metavar="NAME", help="An environment of the warehous
 PROFILE = click.option("--profile", metavar="NAME", help="profiles/NAME.yml; the project's default otherwise.")
 
 
-def selection(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --select, --exclude, --profile and --env to a command."""
-    for option in (ENV, PROFILE, EXCLUDE, SELECT):
-        command = option(command)
-    return command
+def together(*options: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a decorator that adds options, which `--help` lists in this order."""
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+selection = together(SELECT, EXCLUDE, PROFILE, ENV)
 
 
 def report_errors(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from sqlrun.cli.options import ENV, PROFILE, SELECT, report_errors, selection, utc_now
+from sqlrun.cli.options import ENV, PROFILE, SELECT, report_errors, selection, together, utc_now
 
 
 @click.command()
@@ -98,15 +98,12 @@ def show_command(
 
 IDS = click.option("--id", "ids", multiple=True, metavar="ID", help="A line, by its id. May be given more than once.")
 ALL = click.option("--all", "every", is_flag=True, help="All lines of the model that wait.")
+lines_of_model = together(PROFILE, ENV, IDS, REASON, ALL)
 
 
 @quarantine.command("discard")
 @click.argument("model")
-@PROFILE
-@ENV
-@IDS
-@REASON
-@ALL
+@lines_of_model
 @click.option("--because", required=True, metavar="TEXT", help="Why: it stays on record, with who and when.")
 @click.pass_obj
 @report_errors
@@ -128,11 +125,7 @@ def discard_command(
 
 @quarantine.command("replay")
 @click.argument("model")
-@PROFILE
-@ENV
-@IDS
-@REASON
-@ALL
+@lines_of_model
 @click.pass_obj
 @report_errors
 def replay_command(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-from sqlrun.cli.options import CHOICE, report_errors
+from sqlrun.cli.options import CHOICE, report_errors, together
 
 
 @click.group("new")
@@ -43,19 +43,16 @@ def test_command(root: Path, model: str, name: str | None) -> None:
     Console().lines(new_test(root.resolve(), model, name))
 
 
-def recording(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of `sqlrun test --record` to a command."""
-    for option in (
-        click.option("--profile", metavar="NAME", help="Where --record reads; the project's default otherwise."),
-        click.option("--name", help="What the recorded test is called; MODEL_recorded otherwise."),
-        click.option(
-            "--limit", type=click.IntRange(1, 100), default=3, show_default=True, help="How many rows --record takes."
-        ),
-        click.option("--where", metavar="SQL", help="Which published rows --record takes: one condition on a row."),
-        click.option("--record", metavar="MODEL", help="Write a test from published rows of MODEL; pii is masked."),
-    ):
-        command = option(command)
-    return command
+# The options of `sqlrun test --record`.
+recording = together(
+    click.option("--record", metavar="MODEL", help="Write a test from published rows of MODEL; pii is masked."),
+    click.option("--where", metavar="SQL", help="Which published rows --record takes: one condition on a row."),
+    click.option(
+        "--limit", type=click.IntRange(1, 100), default=3, show_default=True, help="How many rows --record takes."
+    ),
+    click.option("--name", help="What the recorded test is called; MODEL_recorded otherwise."),
+    click.option("--profile", metavar="NAME", help="Where --record reads; the project's default otherwise."),
+)
 
 
 def record(root: Path, options: Mapping[str, Any]) -> None:

@@ -17,7 +17,7 @@ from sqlrun.expectations.sql import batch_query
 from sqlrun.parse import parse
 from sqlrun.parse.functions import unlike
 from sqlrun.parse.source_map import source_place
-from sqlrun.project import CRITICAL, Config, Expectation, Model, Project, Rendered, follows
+from sqlrun.project import CRITICAL, Expectation, Model, Project, Rendered, follows
 from sqlrun.render import render
 from sqlrun.transpile.dialect import DIALECT
 from sqlrun.transpile.trees import place_of
@@ -38,18 +38,7 @@ def read(project: Project, name: str, file: str, text: str) -> SqlCheck | None:
 
     Raises: ProjectError with all that is wrong with it.
     """
-    pseudo = Model(
-        name=name,
-        file=file,
-        sql=text,
-        contract_file="",
-        description="",
-        grain=(),
-        repeats=False,
-        columns=(),
-        config=Config(),
-        unit_tests=(),
-    )
+    pseudo = Model.of_text(name, file, text)
     rendered, config = render.check(project, pseudo)
     model = _model(project, rendered)
     if not model.columns:

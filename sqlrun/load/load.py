@@ -236,18 +236,7 @@ def _model(folder: Folder, file: Path, found: Settings, written: _Written | None
     if sql is None:  # told already; the rest of it is still looked at
         sql = one_line_end(file.read_bytes().decode("utf-8", "replace"))
     if written is None:
-        return Model(
-            name=file.stem,
-            file=name,
-            sql=sql,
-            contract_file="",
-            description="",
-            grain=(),
-            repeats=False,
-            columns=(),
-            config=configured(*found.layers(name)),
-            unit_tests=(),
-        )
+        return replace(Model.of_text(file.stem, name, sql), config=configured(*found.layers(name)))
     made = written.made
     config = configured(*found.layers(name), made.config)
     known = {column.name for column in made.columns}

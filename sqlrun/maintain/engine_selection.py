@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from sqlrun.engine_api import Engine
 from sqlrun.engines.auto import AutoEngine
@@ -17,13 +16,11 @@ from sqlrun.errors import EngineError, UnsuitedError
 from sqlrun.incremental.compile import Compiled
 from sqlrun.incremental.stages import Stage
 from sqlrun.incremental.statements import Tick
+from sqlrun.maintain.tick_context import TickContext
 from sqlrun.plan.engine_choice import too_large
 from sqlrun.plan.strategy_cost import FEW, USUAL
 from sqlrun.source_api import Pending
 from sqlrun.sources import checkpoint, factory
-
-if TYPE_CHECKING:
-    from sqlrun.maintain.tick_context import TickContext
 
 # Which engine new landing tables begin with, unless the profile says otherwise (decision 17).
 LANDS = "duckdb"

@@ -9,7 +9,7 @@ from typing import Any
 from sqlrun.errors import Place, ProjectError
 from sqlrun.load.yaml_reader import Reader, did_you_mean, listed
 from sqlrun.parse import parse
-from sqlrun.project import Config, Given, Model, Project, Row, UnitTest
+from sqlrun.project import Given, Model, Project, Row, UnitTest
 from sqlrun.render import render
 from sqlrun.test_definitions.declared import enabled, mapping, overrides, tags
 from sqlrun.test_definitions.declared_rows import content, passage_of
@@ -82,18 +82,7 @@ def _check(reader: Reader, item: Any, test: UnitTest, known: Known, project: Pro
         reader.problem("SR121", passage.place, f"the query never calls {test.macro}()", hint)
     if any(not one.sql for one in test.given):
         return  # what is wrong with its rows was told
-    pseudo = Model(
-        name=test.model,
-        file=reader.file,
-        sql=passage.padded(),
-        contract_file="",
-        description="",
-        grain=(),
-        repeats=False,
-        columns=(),
-        config=Config(),
-        unit_tests=(),
-    )
+    pseudo = Model.of_text(test.model, reader.file, passage.padded())
     try:
         rendered, _ = render.check(project, pseudo, test.vars, test.macros)
         refuse_refs(rendered, test)

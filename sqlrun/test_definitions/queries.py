@@ -111,18 +111,7 @@ class Queries:
     def _of_macro(self, test: UnitTest) -> Query:
         """Make the query of a macro's test, the rows given as CTEs before it."""
         place = test.place
-        pseudo = Model(
-            name=test.model,
-            file=place.file,
-            sql=test.sql,
-            contract_file="",
-            description="",
-            grain=(),
-            repeats=False,
-            columns=(),
-            config=PLAIN,
-            unit_tests=(),
-        )
+        pseudo = Model.of_text(test.model, place.file, test.sql)
         rendered, _ = render.check(self._project, pseudo, test.vars, test.macros)
         refuse_refs(rendered, test)
         tree = parse.qualified(over_given(rendered, test), {REF: {}, SOURCE: {}}, self._project.functions)

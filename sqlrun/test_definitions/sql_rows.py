@@ -15,7 +15,7 @@ from sqlrun.load.yaml_reader import Reader, did_you_mean
 from sqlrun.parse import parse
 from sqlrun.parse.functions import unlike
 from sqlrun.parse.source_map import source_place
-from sqlrun.project import Config, Model, Rendered
+from sqlrun.project import Model, Rendered
 from sqlrun.test_definitions.misfits import misfit
 from sqlrun.transpile.trees import place_of
 
@@ -42,18 +42,7 @@ def checked(reader: Reader, passage: Passage, table: Table, known: Known) -> str
 
 def pseudo(passage: Passage, text: str, name: str = "rows") -> Rendered:
     """Make a text that is no model's a rendered one, so that it is read as a model is, with the same places."""
-    model = Model(
-        name=name,
-        file=passage.place.file,
-        sql=text,
-        contract_file="",
-        description="",
-        grain=(),
-        repeats=False,
-        columns=(),
-        config=Config(),
-        unit_tests=(),
-    )
+    model = Model.of_text(name, passage.place.file, text)
     return Rendered(model, text, (), (), tuple(range(1, text.count("\n") + 2)), model.config)
 
 
