@@ -78,6 +78,8 @@ SETTINGS = {
     # Milliseconds; without an end, a stream that loses an interrupt is never asked again.
     "spark.sql.streaming.stopTimeout": "1000",
     "spark.sql.streaming.numRecentProgressUpdates": "1",
+    # Each relation would leave its file listing in a cache of 250 MB that no later relation reads: 100 KB a tick.
+    "spark.sql.hive.filesourcePartitionFileCacheSize": "0",
     "spark.cleaner.periodicGC.interval": "10min",
     # A tick's statements and Delta's own make more code than the hundred entries of the default hold.
     "spark.sql.codegen.cache.maxEntries": "2000",
