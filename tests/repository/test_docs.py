@@ -438,7 +438,13 @@ def moved(text: str) -> str:
 
 
 # The pages whose commands take longest, beside the README, run in `make test-all` alone.
-MINUTES = {"write-unit-tests.md", "use-another-engine.md", "try-an-edit.md", "run-every-five-minutes.md", "recover.md"}
+MINUTES = {
+    "write-unit-tests.md",
+    "choose-an-engine.md",
+    "test-a-change-in-an-environment.md",
+    "schedule-builds.md",
+    "recover-from-failures.md",
+}
 
 
 @pytest.mark.slow
