@@ -1,6 +1,6 @@
-"""What a report shows of a check that failed besides its result: its rule, its SQL, its past. Shell: Delta files.
+"""Evidence on failed checks for the report: rule, SQL and past outcomes. Shell: Delta files.
 
-Read only for checks that failed, so a tick in which all passed pays nothing for it.
+It is read only for failed checks, so a tick in which all pass costs nothing.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from sqlrun.report.findings import Evidence
 from sqlrun.report.trends import streak
 from sqlrun.system_tables import check_results
 
-# So many ticks are drawn beside a failure; `sqlrun history` has more.
+# Number of ticks drawn beside a failure; `sqlrun history` shows more.
 TICKS = 48
 
 
 def declared(prepared: Prepared, names: Iterable[str] | None = None) -> dict[str, tuple[Model, Expectation]]:
-    """Find each check of the project by its id, as contracts and suites have it now; of some models, or all."""
+    """Return the checks that contracts and suites declare, by id; of the named models, or all."""
     wanted = None if names is None else set(names)
     found: dict[str, tuple[Model, Expectation]] = {}
     for query in prepared.queries:
@@ -44,7 +44,7 @@ Rules = Mapping[str, tuple[Model, Expectation]]
 
 
 def gather(prepared: Prepared, profile: Profile, env: str, result: TickResult, rules: Rules) -> dict[str, Evidence]:
-    """Gather the rule, the SQL and the past of each check that didn't pass, by its id; {} where all did."""
+    """Return the evidence on each check that did not pass, by id; {} if all passed."""
     bad = {check.check_id: check for check in result.checks if check.status.rank and check.check_id}
     if not bad:
         return {}
@@ -52,13 +52,13 @@ def gather(prepared: Prepared, profile: Profile, env: str, result: TickResult, r
     past = _past(profile.warehouse, env, result, bad)
     found = {}
     for key in bad:
-        told, ranks, shares = past.get(key, ("", (), ()))
+        summary, ranks, shares = past.get(key, ("", (), ()))
         text, rule = "", ""
         if key in rules:
             model, expectation = rules[key]
             rule = json.dumps(expectation.kwargs, default=str, ensure_ascii=False)
             text = _query(prepared, profile, model, expectation, tables.get(model.name), result)
-        found[key] = Evidence(rule, text, told, ranks, shares)
+        found[key] = Evidence(rule, text, summary, ranks, shares)
     return found
 
 
@@ -84,7 +84,7 @@ _Past = tuple[str, tuple[int | None, ...], tuple[float | None, ...]]
 
 
 def _past(warehouse: str, env: str, result: TickResult, bad: Mapping[str, CheckResult]) -> dict[str, _Past]:
-    """Read what the checks said in the ticks before, this one included; a book that can't be read tells nothing."""
+    """Return the outcomes of the checks in recent ticks, this one included; an unreadable table counts as empty."""
     if not result.tick:
         return {}
     since = max(1, result.tick - TICKS + 1)

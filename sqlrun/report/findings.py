@@ -1,7 +1,7 @@
-"""What went wrong in a tick, where, in how many rows and what to do, as clean text for reports of any form. Pure.
+"""Findings of a tick: what failed, where, in how many rows, and what to do, as sanitized text for every report. Pure.
 
-Values of rows, names and messages come from outside: here they are cut and lose what a reader's screen would obey. What
-a form's own marks are (`<`, `|`) is for the form to escape.
+Values of rows, names and messages are untrusted. This module truncates them and escapes control characters; each format
+escapes its own markup (`<`, `|`).
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from sqlrun.report.log_lines import subject
 from sqlrun.report.remedies import advice
 from sqlrun.runtime.text_table import counted, escaped
 
-# A check's outcome; a step that failed; the end of the build before its end.
+# A check's outcome; a step that failed; a build that ended early.
 Kind = Outcome | Literal["broken", "stopped"]
-# Samples and messages of what comes first get all the room that they need, those of the rest an equal part of what is
-# left, so that no number of them makes a file too big.
+# The first findings get full samples and messages; the others share what is left equally. This bounds the file's size
+# whatever the number of findings.
 FIRST, MOST = 20, 4_000
 ROOM, LEAST = 70_000, 150
 LONGEST_NAME, LONGEST_SAMPLE, LONGEST_MESSAGE = 120, 400, 2_000
 SAMPLES = 20
 LINES = 30
-# XML has no word for these two, and no screen shows them.
+# XML can't contain these two characters, and no screen shows them.
 NO_CHARACTERS = {0xFFFE: "\\ufffe", 0xFFFF: "\\uffff"}
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What is known of a check that failed besides its result.
+    """Evidence on a check that failed, in addition to its result.
 
-    `rule` are its arguments, `sql` finds such rows in the whole table, "" where no SQL says it. `past` says how it went
-    in the ticks before, of which `ranks` and `shares` have one place each (`Outcome.rank`; None: it did not run).
+    `rule` holds its arguments. `sql` finds such rows in the whole table, "" if SQL can't express the rule. `past`
+    summarizes the ticks before; `ranks` and `shares` have one value for each (`Outcome.rank`; None: it did not run).
     """
 
     rule: str = ""
@@ -50,11 +50,11 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a report says of its tick besides the results. `before` is the tick published before it, 0 for none.
+    """Context of a tick's report. `before` is the tick published before it, 0 for none.
 
-    `options` are those that show needs to read the same tables; `tables` are all that the tick was to bring up to
-    date, `parents` who reads whom. `problem` is why the tick ended before its end. `evidence` (of those
-    that failed) and `rules` (the arguments of all) are by the ids of checks.
+    `options` are the command-line options with which `show` reads the same tables. `tables` are all tables that the
+    tick had to update, `parents` maps each to its inputs. `problem` is why the build ended early. `evidence` (of failed
+    checks) and `rules` (the arguments of all checks) are keyed by check id.
     """
 
     project: str
@@ -73,9 +73,9 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong. `where` is a table, a column or columns, and `title` what stands before and after it.
+    """One finding. `where` is a table, a column or columns; `title` is the text before and after it.
 
-    `link` leads from target/ to its rule.
+    `link` is the path from target/ to the rule's file.
     """
 
     kind: Kind
@@ -85,7 +85,7 @@ class Finding:
     rule: str
     amount: str
     description: str
-    said: str
+    detail: str
     severity: str
     place: str
     link: str
@@ -97,17 +97,17 @@ class Finding:
 
     @property
     def css(self) -> str:
-        """Return its class on a page."""
+        """Return its CSS class."""
         return self.kind.level.css if isinstance(self.kind, Outcome) else Level.BLOCKS.css
 
     @property
     def choice(self) -> str:
-        """Return the name of the outcome by which readers may choose it, "" where it is no check's."""
+        """Return the name of its outcome, for the page's filter; "" if it isn't a check."""
         return self.kind.stored if isinstance(self.kind, Outcome) else ""
 
 
 def clean(text: str, most: int = LONGEST_NAME, keep: str = "") -> str:
-    r"""Cut a text, and write as escapes what a screen would obey.
+    r"""Return a text truncated to `most` characters, with control characters escaped.
 
     >>> clean("a\x00b" + "c" * 9, 8)
     'a\\x00bc…'
@@ -117,7 +117,7 @@ def clean(text: str, most: int = LONGEST_NAME, keep: str = "") -> str:
 
 
 def message(text: str, most: int = LONGEST_MESSAGE) -> str:
-    """Cut a message of many lines; empty ones go."""
+    """Return a message truncated in length and lines, without empty lines."""
     lines = [line.rstrip() for line in clean(text, most, "\n").split("\n") if line.strip()]
     if len(lines) > LINES:
         lines = [*lines[:LINES], f"... {counted(len(lines) - LINES, 'line')} more in run_results.json"]
@@ -125,7 +125,7 @@ def message(text: str, most: int = LONGEST_MESSAGE) -> str:
 
 
 def amount(check: CheckResult) -> str:
-    """Return how many of how many rows, and what share that is.
+    """Return the unexpected rows as a count and a share of all rows; "" if there are none.
 
     >>> share(3, 1234)
     '0.24 %'
@@ -139,7 +139,7 @@ def amount(check: CheckResult) -> str:
 
 
 def share(part: int, whole: int) -> str:
-    """Write a share in percent; what is little is not nothing, and nearly all is not all."""
+    """Return a share in percent; a tiny share isn't rounded to 0, nor an almost full one to 100."""
     percent = 100 * part / whole
     if part and percent < 0.01:
         return "< 0.01 %"
@@ -149,7 +149,7 @@ def share(part: int, whole: int) -> str:
 
 
 def headline(result: TickResult, about: About) -> str:
-    """Return one sentence on the result of the tick."""
+    """Return the tick's result in one sentence."""
     name = f"Tick {result.tick}" if result.tick else "The tick"
     name += f" of environment {clean(about.env)}" if about.env else ""
     if not result.published:
@@ -160,7 +160,7 @@ def headline(result: TickResult, about: About) -> str:
     if parts:
         return f"{name} is published, with {' and '.join(parts)} from {counted(len(result.checks), 'check')}."
     if not result.checks:
-        return f"{name} is published; no rows changed that a check looks at."
+        return f"{name} is published; no checked rows changed."
     which = "the check" if len(result.checks) == 1 else f"all {len(result.checks):,} checks"
     return f"{name} is published, and {which} passed."
 
@@ -168,17 +168,17 @@ def headline(result: TickResult, about: About) -> str:
 def _because(result: TickResult, about: About) -> str:
     held = Counter(check.status for check in result.checks if check.status.blocks)
     broken = [node.name for node in result.nodes if node.status == "error"]
-    reasons = [f"{counted(held[one], 'check')} {one.words.told}" for one in BLOCKING if held[one]]
-    reasons += [f"{counted(len(broken), 'table')} could not be brought up to date"] if broken else []
+    reasons = [f"{counted(held[one], 'check')} {one.words.verb}" for one in BLOCKING if held[one]]
+    reasons += [f"{counted(len(broken), 'table')} could not be updated"] if broken else []
     if not reasons:
-        return "the build ended before its end" if about.problem else "something failed"
+        return "the build ended early" if about.problem else "something failed"
     models = {*broken, *(check.model for check in result.checks if check.status.blocks)}
     where = clean(next(iter(models))) if len(models) == 1 else f"{len(models):,} models"
     return f"{' and '.join(filter(None, [', '.join(reasons[:-1]), reasons[-1]]))} in {where}"
 
 
 def failures(result: TickResult, about: About) -> tuple[Finding, ...]:
-    """List what kept the tick from being published: what ended the build, then steps, then checks."""
+    """Return what blocked publishing: the reason why the build ended, then failed steps, then failed checks."""
     nodes = [node for node in result.nodes if node.status == "error"]
     checks = [check for check in result.checks if check.status.blocks]
     rooms = iter(_rooms(len(nodes) + len(checks)))
@@ -191,16 +191,16 @@ def failures(result: TickResult, about: About) -> tuple[Finding, ...]:
 
 
 def warnings(result: TickResult, about: About | None = None) -> tuple[Finding, ...]:
-    """List the checks that failed and didn't keep the tick from being published."""
-    return _told(result, about, Level.WARNING)
+    """Return the failed checks that did not block publishing."""
+    return _of_level(result, about, Level.WARNING)
 
 
 def notes(result: TickResult, about: About | None = None) -> tuple[Finding, ...]:
-    """List the checks that failed and are no more than worth knowing."""
-    return _told(result, about, Level.NOTE)
+    """Return the failed checks of severity info."""
+    return _of_level(result, about, Level.NOTE)
 
 
-def _told(result: TickResult, about: About | None, level: Level) -> tuple[Finding, ...]:
+def _of_level(result: TickResult, about: About | None, level: Level) -> tuple[Finding, ...]:
     found = [check for check in result.checks if check.status.level is level]
     pairs, known = zip(found, _rooms(len(found)), strict=True), about.evidence if about else {}
     return tuple(_finding(check, (), room, advice(check), known) for check, room in pairs)
@@ -212,7 +212,7 @@ def _rooms(findings: int) -> list[int]:
 
 
 def held_back(name: str, result: TickResult, about: About) -> tuple[str, ...]:
-    """Return the names of the tables below one that failed which were skipped, or not begun."""
+    """Return the names of the tables downstream of a failed one that were skipped or not started."""
     done = {node.name for node in result.nodes if node.status not in ("skipped", "error")}
     below = {name}
     waiting = True
@@ -228,18 +228,18 @@ def _stopped(about: About) -> Finding:
         kind="stopped",
         model="",
         where="the build",
-        title=("The build ended before its end", ""),
+        title=("The build ended early", ""),
         rule="",
         amount="",
         description="",
-        said=message(about.problem),
+        detail=message(about.problem),
         severity="",
         place="",
         link="",
         samples=(),
         unshown=0,
         held_back=(),
-        advice="Do what the message says, then run `sqlrun build` again.",
+        advice="Follow the message, then run `sqlrun build` again.",
     )
 
 
@@ -248,18 +248,18 @@ def _broken(node: NodeResult, result: TickResult, about: About, room: int) -> Fi
         kind="broken",
         model=clean(node.name),
         where=clean(node.name),
-        title=("", " could not be brought up to date"),
+        title=("", " could not be updated"),
         rule=clean(node.kind or "model"),
         amount="",
         description="",
-        said=message(node.message or "no message", max(LEAST, min(room, LONGEST_MESSAGE))),
+        detail=message(node.message or "no message", max(LEAST, min(room, LONGEST_MESSAGE))),
         severity="",
         place="",
         link="",
         samples=(),
         unshown=0,
         held_back=held_back(node.name, result, about),
-        advice="Do what the message says, then run `sqlrun build` again: what was not published is made anew.",
+        advice="Follow the message, then run `sqlrun build` again. It redoes everything that was not published.",
     )
 
 
@@ -276,7 +276,7 @@ def _finding(
             break
         shown.append(text)
     counted_rows = amount(check) if check.status.evaluated else ""
-    said = "" if counted_rows else message(check.message, min(room, LONGEST_MESSAGE))
+    detail = "" if counted_rows else message(check.message, min(room, LONGEST_MESSAGE))
     place = str(check.place)
     return Finding(
         kind=check.status,
@@ -286,7 +286,7 @@ def _finding(
         rule=clean(check.type),
         amount=counted_rows,
         description=description,
-        said=said,
+        detail=detail,
         severity=clean(check.severity),
         place=clean(place),
         link=_link(check.place.file),
@@ -299,7 +299,7 @@ def _finding(
 
 
 def _evidence(found: Evidence | None, room: int) -> Evidence:
-    """Clean what is known of a check; where there are many failures, SQL that has no room is left out, not cut."""
+    """Return sanitized evidence; SQL that exceeds the room left is dropped, not truncated."""
     if found is None:
         return Evidence()
     text = clean(found.sql, room, "\n")
@@ -309,14 +309,14 @@ def _evidence(found: Evidence | None, room: int) -> Evidence:
 
 
 def _link(file: str) -> str:
-    """Lead from target/ to a file of the project; no link where it can't be one."""
+    """Return the path from target/ to a file of the project; "" if it can't be linked."""
     sound = file and len(file) <= LONGEST_NAME and not file.startswith(("/", "<")) and ".." not in file.split("/")
     return "../" + quote(file.encode("utf-8", "replace"), safe="/") if sound else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """Lines of a model that a tick has set aside, by reason; `more` are those of reasons that are not listed."""
+    """Lines of a model that a tick quarantined, by reason; `more` counts lines of reasons that are not listed."""
 
     model: str
     lines: int
@@ -325,7 +325,7 @@ class Quarantined:
 
 
 def quarantined(nodes: Iterable[NodeResult]) -> tuple[Quarantined, ...]:
-    """List what was set aside, the most frequent reasons first."""
+    """Return the quarantined lines of each model, the most frequent reasons first."""
     found = []
     for node in nodes:
         if node.quarantined:
@@ -337,7 +337,7 @@ def quarantined(nodes: Iterable[NodeResult]) -> tuple[Quarantined, ...]:
 
 
 def by_model(checks: Sequence[CheckResult]) -> dict[str, list[CheckResult]]:
-    """Group checks by model, in the order in which they came."""
+    """Return checks grouped by model, in order of first appearance."""
     found: dict[str, list[CheckResult]] = {}
     for check in checks:
         found.setdefault(check.model, []).append(check)

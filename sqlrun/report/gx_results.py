@@ -1,9 +1,8 @@
-"""What the checks of a tick said, in the shape of Great Expectations' own validation results. Pure.
+"""Outcomes of a tick's checks in the format of Great Expectations' validation results. Pure.
 
-Whoever reads those reads these: `ExpectationSuiteValidationResult` takes each. Rows are text in which columns tagged
-pii show `***`, as in every report. What Great Expectations itself said, where it was asked for more than yes or no,
-stands in the result's `meta`, values of such columns hidden: it saw columns as checks compare them, decimals as whole
-numbers.
+`ExpectationSuiteValidationResult` reads each document. Columns tagged pii show `***`, as in every report.
+Where Great Expectations returned details, the result's `meta` has them, with the values of such columns hidden. It saw
+columns as checks compare them: decimals as whole numbers.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ OBSERVED = "observed "
 
 
 def documents(result: TickResult, rules: Mapping[str, Mapping[str, Value]]) -> dict[str, str]:
-    """Write one JSON document for each model that had checks; `rules` are their arguments by the checks' ids."""
+    """Return a JSON document for each model with checks; `rules` holds the arguments of checks by id."""
     meta = {"tick": result.tick, "as_of": result.as_of.isoformat(), "published": result.published}
     return {
         model: json.dumps(_suite(model, checks, rules, meta), default=str) + "\n"
-        for model, checks in by_model([c for c in result.checks if c.status.kept]).items()
+        for model, checks in by_model([c for c in result.checks if c.status.has_past]).items()
     }
 
 

@@ -1,6 +1,6 @@
-"""What is kept of past ticks, read for pictures: checks, costs, measures, quarantine. Shell: Delta files, DuckDB.
+"""History of ticks for charts: checks, costs, measures, quarantine. Shell: Delta files, DuckDB.
 
-DuckDB brings the rows of thousands of ticks down to the columns of a grid, so that memory stays small.
+DuckDB aggregates thousands of ticks to the columns of a grid, so memory stays small.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sqlrun.report.trends import CheckPast, Grid, Line, Moment, filled, grid, wh
 from sqlrun.system_tables import check_results, measures, receipts
 from sqlrun.system_tables.receipts import LONGEST, MOST_ROWS
 
-# So many ticks are looked at: a week of five minutes. So many checks are drawn.
+# Maximum number of ticks: a week of five-minute ticks. Maximum number of checks drawn.
 TICKS = 2016
 CHECKS = 500
 REASONS = 20
@@ -33,7 +33,7 @@ REASONS = 20
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """All that a history page shows; `checks_left` are not drawn. `aside` are quarantined lines by table and reason."""
+    """Contents of a history page. `checks_left` counts checks not drawn; `aside` are quarantined lines by reason."""
 
     grid: Grid
     checks: tuple[CheckPast, ...]
@@ -44,18 +44,18 @@ class Past:
 
 
 class Books:
-    """The tables that a warehouse's environment keeps beside its ledger, opened once for some queries."""
+    """The system tables of an environment, opened once for several queries."""
 
     def __init__(self, ledger: Ledger, names: Sequence[str] = ()) -> None:
         self._ledger, self._names = ledger, tuple(names)
         self._engine = DuckDBEngine()
 
     def __enter__(self) -> Books:
-        """Use it."""
+        """Return itself."""
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Let go of DuckDB."""
+        """Close DuckDB."""
         self._engine.close()
 
     def read(self) -> Past:
@@ -82,7 +82,7 @@ class Books:
         return self._book(check_results.path_of(self._ledger.warehouse, self._ledger.env))
 
     def _chosen(self, column: str) -> str:
-        """Write the condition of the models that were selected."""
+        """Return the SQL condition for the selected models."""
         names = ", ".join("'" + name.replace("'", "''") + "'" for name in self._names)
         return f"{column} in ({names})" if names else "true"
 
@@ -93,31 +93,31 @@ class Books:
         return int(rows[0]["n"]) if rows else 0
 
     def _moments(self, entries: Sequence[Entry]) -> Iterator[Moment]:
-        """Yield for each tick whether it was published, and why not."""
+        """Yield a moment for each tick: published or not, and why not."""
         bad = f"status <> {Outcome.PASS.sql}"
         sql = f"select tick, model, status, count(*) as n from book where {bad} group by all order by model"
-        said: dict[int, list[tuple[str, Outcome]]] = {}
+        failed: dict[int, list[tuple[str, Outcome]]] = {}
         for row in self._rows(self._check_book, sql):
-            said.setdefault(row["tick"], []).extend([(row["model"], read(row["status"]))] * row["n"])
+            failed.setdefault(row["tick"], []).extend([(row["model"], read(row["status"]))] * row["n"])
         book = self._book(receipts.path_of(self._ledger.warehouse, self._ledger.env))
         ended = {row["tick"] for row in self._rows(book, "select distinct tick from book where not published")}
         for entry in entries:
-            mine, published = said.get(entry.tick, []), entry.published_at is not None
+            mine, published = failed.get(entry.tick, []), entry.published_at is not None
             reason = "" if published else why(mine, entry.tick in ended)
             warned = sum(1 for _, status in mine if status.level is Level.WARNING)
             yield Moment(entry.tick, entry.as_of, published, reason, warned)
 
     def _placed(self, drawn: Grid) -> str:
-        """Write the grid as a table of SQL: which tick falls into which column."""
+        """Return the grid as a SQL table of (tick, place)."""
         placed = drawn.placed()
         ticks, places = list(placed), list(placed.values())
         return f"(select unnest({ticks}::bigint[]) as tick, unnest({places}::bigint[]) as place) as g"
 
     def _checks(self, drawn: Grid) -> tuple[tuple[CheckPast, ...], int]:
-        """Read what checks said: those that fail now, then those that failed last, then the others."""
+        """Return checks and how many were left out: failing ones first, then those that failed most recently."""
         if not drawn.moments:
             return (), 0
-        said = ", ".join(f"count(distinct tick) filter (status = {one.sql}) as said_{one}" for one in RANKED)
+        counts = ", ".join(f"count(distinct tick) filter (status = {one.sql}) as ticks_{one}" for one in RANKED)
         sql = f"""
             with mine as (
                 select b.*, unexpected / nullif(evaluated, 0) as part, status <> {Outcome.PASS.sql} as bad
@@ -128,7 +128,7 @@ class Books:
                     arg_max(status, tick) as last, max(tick) as last_tick, max(tick) filter (bad) as worst_tick,
                     arg_max(unexpected, tick) filter (bad) as unexpected,
                     arg_max(evaluated, tick) filter (bad) as evaluated,
-                    {said},
+                    {counts},
                     count(distinct tick) filter (bad) as bad_ticks
                 from mine group by check_id
             )
@@ -149,7 +149,7 @@ class Books:
                     expectation=row["expectation"],
                     columns=tuple(row["columns"] or ()),
                     severity=row["severity"],
-                    said={one: row[f"said_{one}"] for one in RANKED},
+                    ticks={one: row[f"ticks_{one}"] for one in RANKED},
                     last=read(row["last"]),
                     last_tick=row["last_tick"],
                     worst_tick=row["worst_tick"],
@@ -162,7 +162,7 @@ class Books:
         return tuple(found), (rows[0]["checks"] - len(rows) if rows else 0)
 
     def _cells(self, drawn: Grid) -> dict[str, list[tuple[int, int, float | None]]]:
-        """Read the worst outcome of each check in each column, and the largest share of its rows."""
+        """Return (column, worst rank, largest share of unexpected rows) of each check, by check id."""
         ranked = " ".join(f"when {one.sql} then {one.rank}" for one in RANKED)
         sql = f"""
             select check_id, place, max(case status {ranked} end) as rank,
@@ -175,7 +175,7 @@ class Books:
         return found
 
     def _costs(self, drawn: Grid) -> tuple[Line, ...]:
-        """Read each model's seconds and changed rows, hidden tables included; the slowest models first."""
+        """Return each model's seconds and changed rows, hidden tables included, the slowest models first."""
         book = self._book(receipts.path_of(self._ledger.warehouse, self._ledger.env))
         if not drawn.moments:
             return ()
@@ -202,7 +202,7 @@ class Books:
         )
 
     def _lines(self, drawn: Grid) -> tuple[Line, ...]:
-        """Read the measures of sources and tables: of a column's ticks the unusual one, else the highest."""
+        """Return the measures of sources and tables; a column shows its unusual tick, else its highest."""
         if not drawn.moments:
             return ()
         book = self._book(measures.path_of(self._ledger.warehouse, self._ledger.env))
@@ -231,11 +231,11 @@ class Books:
         return tuple(found)
 
     def _aside(self, entries: Sequence[Entry], drawn: Grid) -> tuple[Line, ...]:
-        """Count the lines that lie in quarantine by reason and by the tick in which they landed."""
+        """Return the lines now in quarantine, by reason and by the tick in which they landed."""
         newest = self._ledger.read().published
         if newest is None or not drawn.moments:
             return ()
-        # A line lands before its tick is pinned, and after the one before was.
+        # A line lands after the previous tick was pinned and before its own is.
         pinned = [(entry.pinned_at, entry.tick) for entry in entries if entry.pinned_at]
         placed, found = drawn.placed(), []
         for name in self._quarantines(newest):
@@ -263,13 +263,13 @@ class Books:
 
 
 def _by(rows: Iterable[dict[str, Any]], key: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Group rows that lie side by side."""
+    """Yield groups of adjacent rows with one key."""
     for value, mine in groupby(rows, key=lambda row: row[key]):
         yield str(value), list(mine)
 
 
 def _spread(columns: int, rows: Iterable[dict[str, Any]], name: str) -> tuple[float | None, ...]:
-    """Put one number of each row into its column; what is no finite number is none."""
+    """Return one value of each row by column; None for NULL, NaN and infinity."""
     found: list[float | None] = [None] * columns
     for row in rows:
         value = row[name]

@@ -1,7 +1,7 @@
-"""The history of ticks as one HTML page: pictures without a script, charts to look closer, nothing loaded. Pure.
+"""The history of ticks as one self-contained HTML page: pictures that need no script, and charts. Pure.
 
-The page's policy names its two scripts by their hashes and nothing else: neither a value of a row that slipped through
-nor anything from the network could run.
+The page's content security policy allows its two scripts by hash and nothing else. No unescaped value of a row
+and nothing from the network can run.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from sqlrun.report.trends import CheckPast, Grid, Line, Moment, amount
 from sqlrun.runtime.text_table import counted
 from sqlrun.version import __version__
 
-# What is shown open; the rest is folded, or told as a number.
+# How many entries are open, are folded, and are listed as unusual.
 OPEN, FOLDED, UNUSUAL = 20, 200, 12
 OPEN_MODELS = 6
-# Charts beyond these would make a page that no browser opens quickly.
+# Maximum number of charts: more would make a page slow to open.
 MOST_LINES = 240
 CLASSES = tuple(outcome.css for outcome in RANKED)
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The page's template and what is bundled into it: the charts' library with its style, and the page's script."""
+    """The page's template and the files bundled into it: the chart library, its style, and the page's script."""
 
     template: str
     library: str
@@ -43,9 +43,9 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What the page is of. `names` are the models that it was narrowed to.
+    """Subject of the page. `names` are the selected models, () for all.
 
-    `described` has the description of each check that the project has now, by its id; None where that isn't known.
+    `described` maps the id of each check in the project to its description; None if the project wasn't read.
     """
 
     project: str
@@ -56,9 +56,9 @@ class Subject:
     described: Mapping[str, str] | None = None
 
     def gone(self, check: CheckPast) -> bool:
-        """Return whether the project has the check no more: it was taken out or edited since.
+        """Return whether the check was removed from the project or edited since.
 
-        What a measure is compared with was written by nobody, and goes with its table alone.
+        A comparison of a measure with its past is not declared anywhere, so it is never gone.
         """
         written = check.expectation in CATALOGUE
         return written and self.described is not None and check.check_id not in self.described
@@ -66,13 +66,13 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class CheckRow:
-    """A check and its pictures: boxes of outcomes, bars of the share of rows that weren't as expected."""
+    """A check and its pictures: boxes of outcomes, bars of the share of unexpected rows."""
 
     where: str
     rule: str
     severity: str
     css: str
-    told: str
+    summary: str
     description: str
     gone: bool
     strip: tuple[tuple[str, str], ...]
@@ -82,17 +82,17 @@ class CheckRow:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A line as a chart; `number` is its place in the page's data."""
+    """A line as a chart; `number` is its index in the page's data."""
 
     number: int
     what: str
-    told: str
+    summary: str
     bars: str
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The figures of one table or source; `quiet` are those that say little: always nothing."""
+    """The figures of one table or source; `quiet` names the measures that were always 0."""
 
     name: str
     figures: tuple[Figure, ...]
@@ -101,7 +101,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Unusual:
-    """One number outside of its band."""
+    """One value outside its expected band."""
 
     when: str
     where: str
@@ -122,7 +122,7 @@ def html(
     aside: Sequence[Line],
     about: Subject,
 ) -> str:
-    """Fill the page's template; every text is escaped for HTML by it, and for the script's data here."""
+    """Return the page. The template escapes every text for HTML; the script's data is escaped here."""
     lines = [*measures, *costs, *aside][:MOST_LINES]
     numbers = {id(line): number for number, line in enumerate(lines)}
     bad = [row for row in checks if row.bad]
@@ -158,7 +158,7 @@ def html(
 
 
 def headline(grid: Grid, failing: Sequence[CheckPast]) -> str:
-    """Return one sentence: what readers see, how many ticks weren't published, what fails now."""
+    """Return one sentence: the tick that readers see, how many ticks were not published, what fails now."""
     if not grid.moments:
         return "There has been no tick yet."
     shown = next((moment for moment in reversed(grid.moments) if moment.published), None)
@@ -192,22 +192,22 @@ def _status(grid: Grid, failing: Sequence[CheckPast]) -> str:
 
 
 def legend() -> list[tuple[str, str, str]]:
-    """List what the boxes mean: a class, its box and its words."""
+    """Return the legend of the boxes: CSS class, path and text."""
     return [(one.css, f"M0 {TALL - one.height}h12v{one.height}h-12z", _means(one)) for one in RANKED]
 
 
 def _means(outcome: Outcome) -> str:
     match outcome.level:
         case Level.GOOD:
-            return f"published, or {outcome.words.told}"
+            return f"published, or {outcome.words.verb}"
         case Level.NOTE | Level.WARNING:
             return f"a {outcome.level.noun}"
         case Level.BLOCKS:
-            return f"not published, or {outcome.words.told}" if outcome.evaluated else outcome.words.told
+            return f"not published, or {outcome.words.verb}" if outcome.evaluated else outcome.words.verb
 
 
 def facts(grid: Grid, about: Subject) -> list[tuple[str, str]]:
-    """List what the page is of."""
+    """Return the facts of the page: project, environment, profile, ticks."""
     found = [("Project", clean(about.project)), ("Environment", clean(about.env) or "production")]
     found.append(("Profile", clean(about.profile)))
     if about.names:
@@ -225,7 +225,7 @@ def facts(grid: Grid, about: Subject) -> list[tuple[str, str]]:
 
 
 def unpublished(moments: Sequence[Moment]) -> list[tuple[str, str, str]]:
-    """List the ticks that weren't published, the newest first; those in a row with one reason are one entry."""
+    """Return the unpublished ticks, newest first; adjacent ticks with the same reason are one entry."""
     found = []
     for (published, why), run in groupby(moments, key=lambda moment: (moment.published, moment.why)):
         mine = list(run)
@@ -238,7 +238,7 @@ def unpublished(moments: Sequence[Moment]) -> list[tuple[str, str, str]]:
 
 
 def unusual(grid: Grid, lines: Sequence[Line], numbers: dict[int, int]) -> list[Unusual]:
-    """List the newest numbers outside of their bands."""
+    """Return the newest values outside their expected bands."""
     found = []
     for line in lines:
         for place, detail in line.places:
@@ -268,7 +268,7 @@ def _check_row(row: CheckPast, about: Subject) -> CheckRow:
         rule=rule,
         severity=clean(row.severity),
         css=row.last.level.css,
-        told=row.summary(),
+        summary=row.summary(),
         description=description,
         gone=about.gone(row),
         strip=drawn,
@@ -278,7 +278,7 @@ def _check_row(row: CheckPast, about: Subject) -> CheckRow:
 
 
 def _groups(grid: Grid, lines: Sequence[Line], numbers: dict[int, int]) -> list[Group]:
-    """Put lines of one subject together; those that were never anything but 0 are named alone."""
+    """Return lines grouped by subject; those that were always 0 are only named."""
     found: dict[str, list[Line]] = {}
     for line in lines:
         if id(line) in numbers:
@@ -295,7 +295,7 @@ def _groups(grid: Grid, lines: Sequence[Line], numbers: dict[int, int]) -> list[
 
 
 def data(grid: Grid, lines: Sequence[Line]) -> dict[str, Any]:
-    """Gather what the script draws: labels of the columns, and each line's numbers with few digits."""
+    """Return the data of the charts: column labels, and each line's values rounded to five digits."""
     columns = range(len(grid.columns))
     ends = [grid.moments[last].as_of for _, last in grid.columns]
     return {
@@ -322,7 +322,7 @@ def _short(value: float | None) -> float | None:
 
 
 def embedded(value: Any) -> str:
-    r"""Write JSON that can stand in a script element: nothing in it ends the element or begins a comment.
+    r"""Return JSON for a script element: nothing in it ends the element or starts a comment.
 
     >>> embedded(["</script>", "<!--"])
     '["\\u003c/script>","\\u003c!--"]'
@@ -331,7 +331,7 @@ def embedded(value: Any) -> str:
 
 
 def policy(parts: Parts) -> str:
-    """Write the page's policy: its own two scripts by their hashes, its style, and nothing that is fetched."""
+    """Return the content security policy: the page's two scripts by hash, its style, no network."""
     hashes = " ".join(f"'{digest(text)}'" for text in (parts.library, parts.script))
     return (
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "

@@ -1,4 +1,4 @@
-"""The report of a tick as one HTML page that loads nothing from anywhere. Pure."""
+"""The report of a tick as one self-contained HTML page. Pure."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from sqlrun.report.sparklines import bars, strip
 from sqlrun.runtime.text_table import counted
 from sqlrun.version import __version__
 
-# So many failures are shown open; an overview above them lists as many, and the rest stays folded.
+# Number of findings shown open; the rest is folded. Number of findings in the overview above them.
 OPEN = 20
 OVERVIEW = 8
-# So many models with checks that didn't pass are linked above the tables of checks.
+# Maximum number of models that are linked above the tables of checks.
 INDEX = 60
 EVALUATORS = {"arrow": "by Arrow", "duckdb": "by DuckDB", "great_expectations": "by Great Expectations"}
-# What became of a step.
+# Labels of a step's status.
 WORDS: dict[Status, str] = {
     "success": "up to date", "error": "failed", "skipped": "skipped", "no-op": "nothing to do",
 }  # fmt: skip
@@ -34,7 +34,7 @@ WORDS: dict[Status, str] = {
 
 @dataclass(frozen=True, slots=True)
 class ModelRow:
-    """A step in the table of models. `amplification`: rows read for each that came, left or was written."""
+    """A row in the table of models. `amplification`: rows read per row that was inserted, deleted or written."""
 
     name: str
     kind: str
@@ -49,7 +49,7 @@ class ModelRow:
 
 @dataclass(frozen=True, slots=True)
 class CheckRow:
-    """A check in the table of its model."""
+    """A row in a model's table of checks."""
 
     where: str
     type: str
@@ -65,7 +65,7 @@ class CheckRow:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The checks of one model: those to look at, and those that passed."""
+    """The checks of one model: those that did not pass, and those that did."""
 
     model: str
     summary: str
@@ -75,9 +75,9 @@ class Group:
 
 
 def html(template: str, result: TickResult, about: About, script: str = "") -> str:
-    """Fill the page's template; every text is escaped for HTML by it.
+    """Return the page. The template escapes every text for HTML.
 
-    `script` lets readers choose which checks to see. The page's policy names it by its hash, so that nothing else runs.
+    `script` is the filter of checks. The page's content security policy allows it by hash, so nothing else runs.
     """
     failed, warned = findings.failures(result, about), findings.warnings(result, about)
     blocking = {check.model for check in result.checks if check.status.blocks}
@@ -87,9 +87,9 @@ def html(template: str, result: TickResult, about: About, script: str = "") -> s
         status=(Level.BLOCKS if not result.published else Level.WARNING if warned else Level.GOOD).css,
         facts=facts(result, about),
         project=clean(about.project),
-        failures=_parted(failed),
-        warnings=_parted(warned),
-        notes=_parted(findings.notes(result, about)),
+        failures=_sections(failed),
+        warnings=_sections(warned),
+        notes=_sections(findings.notes(result, about)),
         quarantined=findings.quarantined(result.nodes),
         published=result.published,
         options=clean(about.options),
@@ -111,7 +111,7 @@ def html(template: str, result: TickResult, about: About, script: str = "") -> s
 @functools.lru_cache(4)
 @functools.cache
 def compiled(template: str) -> Any:
-    """Return a page's template, compiled once in a process (27 ms); what it is filled with is escaped for HTML."""
+    """Return a page's template, compiled once per process (27 ms); it escapes all values for HTML."""
     return _environment().from_string(template)
 
 
@@ -123,12 +123,12 @@ def _environment() -> Any:
 
 
 def digest(script: str) -> str:
-    """Return the name of a script by its hash, as a page's policy does."""
+    """Return a script's hash as a content security policy names it."""
     return "sha256-" + b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
 def _choices(checks: Sequence[CheckResult]) -> list[tuple[str, str, list[tuple[str, str]]]]:
-    """List what checks can be chosen by: an attribute, its word, and the values that there are, with theirs."""
+    """Return the filters: attribute, label, and the values in use with their labels."""
     severities = {check.severity for check in checks}
     found = {check.status.as_stored for check in checks}
     return [
@@ -143,7 +143,7 @@ def _choices(checks: Sequence[CheckResult]) -> list[tuple[str, str, list[tuple[s
 
 
 def facts(result: TickResult, about: About) -> list[tuple[str, str]]:
-    """List what the tick was: its time, engine, profile, environment, how long it took."""
+    """Return the facts of the tick: time, project, environment, engine, profile, duration."""
     return [
         ("As of", f"{result.as_of:%Y-%m-%d %H:%M} UTC"),
         ("Project", clean(about.project)),
@@ -155,8 +155,8 @@ def facts(result: TickResult, about: About) -> list[tuple[str, str]]:
     ]
 
 
-def _parted(found: Sequence[Finding]) -> dict[str, object]:
-    """Number the findings; list the first ones above where there are many, fold the last ones."""
+def _sections(found: Sequence[Finding]) -> dict[str, object]:
+    """Return the findings numbered: an overview of the first ones if there are many, open ones, folded ones."""
     numbered = list(enumerate(found, 1))
     few = len(found) < 3
     return {
@@ -172,7 +172,7 @@ def _parted(found: Sequence[Finding]) -> dict[str, object]:
 def _model_row(node: NodeResult, published: bool, blocking: set[str]) -> ModelRow:
     status, word = node.status, WORDS[node.status]
     if status == "success" and not published:
-        # Readers don't see it, so it isn't good, whatever was done.
+        # Readers don't see it, so it isn't a success.
         status, word = ("error", "checks failed") if node.name in blocking else ("no-op", "done, not published")
     receipts = [stage.receipt for stage in node.stages]
     read = _sum(receipt.rows_read for receipt in receipts)
@@ -201,16 +201,16 @@ def _sum(numbers: Iterable[int | None]) -> int | None:
 def _group(model: str, checks: Sequence[CheckResult]) -> Group:
     tally = Counter(check.status.as_stored for check in checks)
     parts = [one.amount(tally[one]) for one in WORST_FIRST if tally[one]]
-    told = [_check_row(check) for check in checks if check.status is not Outcome.PASS]
+    listed = [_check_row(check) for check in checks if check.status is not Outcome.PASS]
     passed = tuple(_check_row(check) for check in checks if check.status is Outcome.PASS)
-    return Group(clean(model), ", ".join(parts), tuple(told[:OPEN]), tuple(told[OPEN:]), passed)
+    return Group(clean(model), ", ".join(parts), tuple(listed[:OPEN]), tuple(listed[OPEN:]), passed)
 
 
 def _check_row(check: CheckResult) -> CheckRow:
     outcome = check.status
     amount = findings.amount(check) if outcome.evaluated else ""
     if not amount and check.evaluated and outcome.evaluated:
-        amount = counted(check.evaluated, "row") + " looked at"
+        amount = counted(check.evaluated, "row") + " checked"
     place, seconds = clean(str(check.place)), f"{check.seconds:,.2f}"
     by = EVALUATORS.get(check.evaluator, "")
     return CheckRow(

@@ -1,4 +1,4 @@
-"""What was measured in a tick, in words: how measures are called, their units, what was unusual. Pure."""
+"""Labels and units of the measures of a tick, and the list that a report shows. Pure."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from sqlrun.report.findings import LONGEST_SAMPLE, clean
 from sqlrun.report.trends import Unit, amount
 
 NULLS = "null_share:"
-# What the measures are called in reports, and their units; those of sources, in the order in which they are shown.
+# Labels and units of measures in reports. Measures of sources are shown in this order.
 MEASURES: dict[str, tuple[str, Unit]] = {
     "rows": ("rows", "rows"),
     "quarantined": ("quarantined lines", "rows"),
     "lateness_p95_seconds": ("lateness, 95th percentile", "seconds"),
     "freshness_seconds": ("freshness: age of the newest row", "seconds"),
 }
-# A report shows so many, the unusual ones first.
+# Maximum number of measures in a report; unusual ones come first.
 MOST = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One number of a tick as a report shows it. `band`: what was expected, "" where the past says nothing yet."""
+    """One measure of a tick in a report. `band` is the expected range, "" without enough past."""
 
     where: str
     source: str
@@ -35,7 +35,7 @@ class Measured:
 
 
 def named(measure: str) -> tuple[str, Unit]:
-    """Return what a measure is called, and its unit.
+    """Return the label and the unit of a measure.
 
     >>> named("null_share:note")
     ('share of NULL in note', 'share')
@@ -46,12 +46,12 @@ def named(measure: str) -> tuple[str, Unit]:
 
 
 def order(measure: str) -> tuple[int, str]:
-    """Put the measures of sources first, as they stand above."""
+    """Return the sort key: measures of sources first, in the order of `MEASURES`."""
     return (list(MEASURES).index(measure) if measure in MEASURES else len(MEASURES), measure)
 
 
 def band(low: float | None, high: float | None, unit: Unit) -> str:
-    """Write the band in which a number was expected; "" where there was none."""
+    """Return the expected range as text; "" if there is none."""
     if low is None and high is None:
         return ""
     if low is None or high is None:
@@ -62,9 +62,9 @@ def band(low: float | None, high: float | None, unit: Unit) -> str:
 
 
 def of_tick(measures: Iterable[Measure]) -> tuple[tuple[Measured, ...], int]:
-    """List a tick's numbers: what is unusual, then those of sources; of tables nothing that is as usual.
+    """Return a tick's measures and how many were left out.
 
-    Gives how many more there are that are not listed.
+    Unusual ones come first, then the other measures of sources. Usual measures of tables are not listed.
     """
     chosen = [each for each in measures if each.unusual or (each.source and each.measure in MEASURES)]
     chosen.sort(key=lambda each: (not each.unusual, each.subject, order(each.measure)))

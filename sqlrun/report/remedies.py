@@ -1,4 +1,4 @@
-"""What to do about a check that didn't pass, in words of ours alone: backticks in it are marks. Pure."""
+"""Advice for a check that did not pass. Backticks mark code; no text of the project is in it. Pure."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from sqlrun.project import INFO
 
 # Types of checks that compare a tick with the past.
 COMPARED = frozenset({"volume", "quarantined", "lateness", "null_share"})
-WAITING = (
-    "`sqlrun quarantine list` says why lines were set aside. If a rule is wrong: mend it, and `sqlrun "
-    "quarantine replay` its lines. If the lines are wrong: `sqlrun quarantine discard` them."
+QUARANTINED = (
+    "`sqlrun quarantine list` shows why lines were quarantined. If a rule is wrong, fix it and run `sqlrun quarantine "
+    "replay`. If the lines are wrong, run `sqlrun quarantine discard`."
 )
 
 
 def advice(check: CheckResult) -> str:
-    """Return what to do about a check, by what came of it."""
+    """Return the advice for a check, by its outcome; "" for a check that passed."""
     match check.status:
         case Outcome.PASS:
             return ""
@@ -26,30 +26,30 @@ def advice(check: CheckResult) -> str:
         case Outcome.INFO:
             return _noted(check)
         case Outcome.ERROR:
-            return "Mend the check at its place below, then run `sqlrun build` again."
+            return "Fix the check at the place below, then run `sqlrun build` again."
         case Outcome.UNJUDGED:
-            return "Nothing has to be done: it is evaluated as soon as there is something to compare with."
+            return "Nothing: the check runs as soon as there is a past to compare with."
         case Outcome.UNMEASURED:
-            return "The message says why. The past was not looked at in this tick, which is published all the same."
+            return "The message says why. This tick was not compared with the past; it is published anyway."
 
 
 def _failed(check: CheckResult) -> str:
     if check.type == "freshness":
         return (
-            "Have the source send again: the next build that finds a new event is published. If it may be silent for "
-            "so long: write a longer `error_after` at the place below, or `warn_after` alone."
+            "Make the source send again: the next build that finds a new event publishes. If the source may be silent "
+            "for that long, set a longer `error_after` at the place below, or only `warn_after`."
         )
     if check.type == "max_quarantined":
-        return f"{WAITING} Then run `sqlrun build` again."
+        return f"{QUARANTINED} Then run `sqlrun build` again."
     return (
-        "If the rows are wrong: have the source send them right, or mend the model's query. If the rule is wrong: "
-        f"change it at its place below.{_milder(check)} Then run `sqlrun build` again; there is nothing to clean up."
+        "If the rows are wrong, correct them in the source or fix the model's query. If the rule is wrong, change it "
+        f"at the place below.{_milder(check)} Then run `sqlrun build` again; there is nothing to clean up."
     )
 
 
 def _milder(check: CheckResult) -> str:
-    """Return how such rows would pass and be told, in the words of the file in which the rule stands."""
-    such = " If such rows should pass and be told: write"
+    """Return how to publish such rows with a warning, in the syntax of the file that declares the rule."""
+    such = " To publish such rows with a warning, set"
     if not in_contract(check):
         return f"{such} `on_fail: warn` there."
     if "unique" in check.type:
@@ -62,30 +62,29 @@ def _milder(check: CheckResult) -> str:
 def _warned(check: CheckResult) -> str:
     if check.type in COMPARED:
         return (
-            "It is compared with the past; nobody wrote a rule. Look whether the source sends what it should. What is "
-            "so from now on becomes usual after weeks; `anomalies: false` in the model's `config` ends the comparing."
+            "sqlrun compares this number with its past; the project has no rule for it. Check the source. A "
+            "lasting change counts as usual after some weeks. To stop comparing, set `anomalies: false` in the model's "
+            "`config`."
         )
     if check.type == "freshness":
-        return (
-            "Look whether the source still sends. If it matters so much that readers should see nothing: `error_after`."
-        )
+        return "Check whether the source still sends. If readers must not see data this old, set `error_after`."
     if check.type == "max_quarantined":
-        return WAITING
+        return QUARANTINED
     if check.type == "repeats":
         return (
-            "Have the source send copies alone. If rows of one key may differ: take `repeats: true` out of the "
-            "contract, or name in `grain` what tells them apart."
+            "Make the source repeat rows unchanged. If rows of one key may differ, remove `repeats: true` from the "
+            "contract, or add the columns that distinguish them to `grain`."
         )
     stricter = "`severity: error`" if in_contract(check) else "`on_fail: fail`"
-    return f"If it matters so much that readers should not see such rows: write {stricter} at the rule's place below."
+    return f"If readers must not see such rows, set {stricter} at the rule's place below."
 
 
 def _noted(check: CheckResult) -> str:
     if check.severity == INFO:
-        return "Nothing has to be done. If it should be a warning: write `severity: warning` at the rule's place below."
-    return "Nothing has to be done."
+        return "Nothing. To make it a warning, set `severity: warning` at the rule's place below."
+    return "Nothing."
 
 
 def in_contract(check: CheckResult) -> bool:
-    """Return whether a rule stands in a model's contract, whose words are dbt's, and not among the expectations."""
+    """Return whether a model's contract declares the rule, in dbt's syntax, rather than an expectation suite."""
     return check.place.file.startswith("models/")

@@ -1,4 +1,4 @@
-"""target/report.html, report.md, junit.xml and checks/, each whole or as it was. Shell: files under target/."""
+"""target/report.html, report.md, junit.xml and checks/, each written atomically. Shell: files under target/."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ PAGE, SUMMARY, JUNIT, CHECKS = "report.html", "report.md", "junit.xml", "checks"
 
 
 def clear(folder: Path) -> None:
-    """Take away what programs would read as this build's. People may go on reading the page: it names its tick."""
+    """Delete the files that programs would take for this build's. The HTML page stays: it names its tick."""
     for file in (folder / SUMMARY, folder / JUNIT, *(folder / CHECKS).glob("*.json")):
         file.unlink(missing_ok=True)
 
 
 def write(folder: Path, result: TickResult, about: About) -> Path:
-    """Write the three files, and one for each model that had checks; give the page's.
+    """Write the three files, and one for each model with checks; return the page's path.
 
-    Raises: OSError where that can't be.
+    Raises: OSError if a file can't be written.
     """
     texts = {
         PAGE: html(TEMPLATE.read_text(encoding="utf-8"), result, about, SCRIPT.read_text(encoding="utf-8")),
@@ -34,6 +34,6 @@ def write(folder: Path, result: TickResult, about: About) -> Path:
         **{f"{CHECKS}/{model}.json": text for model, text in documents(result, about.rules).items()},
     }
     for name, text in texts.items():
-        # No sync: after a power cut run_results.json still says the same.
+        # No fsync: after a power failure run_results.json has the same results.
         atomic_files.put(folder / name, text)
     return folder / PAGE

@@ -1,4 +1,4 @@
-"""What a tick did, in the shape of dbt's run_results.json, version 6. Pure."""
+"""Results of a tick in the format of dbt's run_results.json, version 6. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCHEMA = "https://schemas.getdbt.com/dbt/run-results/v6.json"
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """The build that the results belong to; `args` is what it was asked to do."""
+    """The build that the results belong to; `args` are its options."""
 
     id: str
     project: str
@@ -24,7 +24,7 @@ class Invocation:
 
 
 def run_results(run: Invocation, results: Sequence[object], elapsed: float, at: datetime) -> dict[str, object]:
-    """Put results together; `at` is the time of writing. Keys are dbt's and no others: its readers refuse more."""
+    """Return the document; `at` is the time of writing. It has only dbt's keys, as dbt's readers reject others."""
     return {
         "metadata": {
             "dbt_schema_version": SCHEMA,
@@ -41,19 +41,19 @@ def run_results(run: Invocation, results: Sequence[object], elapsed: float, at: 
 
 
 def document(run: Invocation, results: Sequence[str], elapsed: float, at: datetime) -> str:
-    """Write the file, each result given as the JSON that `json_of` made of it."""
+    """Return the file's text; each result is JSON text by `json_of`."""
     parts = {key: json_of(value) for key, value in run_results(run, (), elapsed, at).items()}
     parts["results"] = "[\n" + ",\n".join(results) + "\n]"
     return "{\n" + ",\n".join(f'"{key}": {text}' for key, text in parts.items()) + "\n}\n"
 
 
 def json_of(value: object) -> str:
-    """Write a value as JSON; what JSON has no word for becomes text."""
+    """Return a value as JSON; types that JSON lacks become text."""
     return json.dumps(value, default=str)
 
 
 def node_result(project: str, node: NodeResult, at: datetime, what: str = "") -> dict[str, object]:
-    """Write a step that ended `at`; `what` tells a seed from a model where the result doesn't say."""
+    """Return the result of a step that ended `at`; `what` names its kind if the result doesn't."""
     kind = node.kind or what.partition(" ")[0]
     own = node.stages[-1] if node.stages else None  # hidden tables come before the model's own
     response: dict[str, object] = {
@@ -71,7 +71,7 @@ def node_result(project: str, node: NodeResult, at: datetime, what: str = "") ->
 
 
 def check_result(project: str, check: CheckResult, number: int, at: datetime) -> dict[str, object]:
-    """Write a check that ended `at`; `number` tells the checks of one type on one model apart."""
+    """Return the result of a check that ended `at`; `number` distinguishes checks of one type on one model."""
     response: dict[str, object] = {
         "_message": check.status.stored,
         "columns": list(check.columns),
@@ -115,5 +115,5 @@ def _result(
 
 
 def moment(at: datetime) -> str:
-    """Write a time as dbt does, UTC with microseconds."""
+    """Return a time in dbt's format: UTC with microseconds."""
     return at.astimezone(timezone.utc).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"

@@ -1,4 +1,4 @@
-"""target/run_results.json, whole at any moment and written with every step. Shell: files under target/."""
+"""target/run_results.json, rewritten atomically after every step. Shell: files under target/."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from sqlrun.report.run_results import Invocation, check_result, document, json_o
 from sqlrun.runtime import atomic_files
 
 NAME = "run_results.json"
-# What is told with the checks that follow it.
+# Statuses of steps that are written together with the checks that follow.
 WELL = ("success", "no-op")
 
 
 class Artifacts:
-    """The results of one tick in `folder`; `clock` tells the time, `args` what the build was asked to do."""
+    """The results of one tick in `folder`; `args` are the options of the build."""
 
     def __init__(
         self, folder: Path, project: str, clock: Callable[[], datetime], args: Mapping[str, object] | None = None
@@ -32,19 +32,19 @@ class Artifacts:
         self._lock = threading.Lock()
         self._what: dict[int, str] = {}
         self._results: list[str] = []
-        self._follow = 0  # so many checks of the step that was told last are still to be told
-        self._owed = False  # what was added since the last write isn't all of passes
+        self._follow = 0  # checks of the last step that are still to come
+        self._owed = False  # something other than passed checks was added since the last write
         self._numbers: Counter[tuple[str, str]] = Counter()
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            # Now, so that nobody takes the results of the last build for this one's, and a disk that
-            # can't be written is told before anything runs.
+            # Written at once, so that a reader doesn't take the last build's results for this one's, and an unwritable
+            # disk is reported before anything runs.
             self._write(synced=False)
         except OSError as error:
             raise self._refusal(error) from error
 
     def emit(self, event: Event) -> None:
-        """Add a result to the file. A disk that is full doesn't stop a tick: `finish` tells."""
+        """Add a result to the file. A full disk doesn't stop a tick: `finish` reports it."""
         with self._lock:
             now = self._clock()
             match event:
@@ -64,10 +64,10 @@ class Artifacts:
                     well = event.status is Outcome.PASS
                     owed = not well
                     self._add(check_result(self._run.project, event, number, now))
-            # A kill needs no fsync, a power cut does; passes come by the dozen and can be had again.
+            # Surviving a power failure needs fsync, surviving a kill doesn't. Passed checks can be recomputed.
             self._owed = self._owed or owed
             if well and self._follow > 0:
-                return  # the next one is told in the same breath
+                return  # the next result follows at once
             try:
                 self._write(synced=self._owed)
             except OSError:
@@ -75,7 +75,7 @@ class Artifacts:
             self._owed = False
 
     def finish(self, result: TickResult) -> None:
-        """Write the file a last time, with what became of the tick.
+        """Write the final file, with the outcome of the tick.
 
         Raises: SqlrunError if it can't be written.
         """
@@ -87,11 +87,11 @@ class Artifacts:
                 raise self._refusal(error) from error
 
     def _add(self, result: dict[str, object]) -> None:
-        # Kept as JSON: each result is written again with every later one.
+        # Stored as JSON, because each later write contains all results.
         self._results.append(json_of(result))
 
     def _write(self, *, synced: bool, elapsed: float | None = None) -> None:
-        """Put a whole new file in the old one's place: a reader never sees half of one."""
+        """Replace the file atomically: a reader never sees half of one."""
         now = self._clock()
         if elapsed is None:
             elapsed = max(0.0, (now - self._run.started_at).total_seconds())

@@ -1,4 +1,4 @@
-"""Rows of outcomes and of shares as the paths of small SVG pictures, which need no script. Pure."""
+"""Outcomes and shares as paths of small SVG pictures, which need no script. Pure."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from itertools import groupby
 
 from sqlrun.outcome import RANKED
 
-# By rank.
+# Heights of boxes, by rank.
 HEIGHTS = tuple(outcome.height for outcome in RANKED)
 TALL = max(HEIGHTS)
 BARS = 20
 
 
 def strip(ranks: Sequence[int | None]) -> tuple[str, ...]:
-    """Return one path for each rank, "" where it isn't there; a run of equal outcomes is one box.
+    """Return one path for each rank, "" if there is none; a run of equal outcomes is one box.
 
     >>> strip([0, 0, None, 3])
     ('M0 7h2v5h-2z', '', '', 'M3 0h1v12h-1z', '')
@@ -31,7 +31,7 @@ def strip(ranks: Sequence[int | None]) -> tuple[str, ...]:
 
 
 def bars(values: Sequence[float | None]) -> str:
-    """Return the path of one bar a column, the highest as tall as the picture; what is there is at least a line.
+    """Return the path of one bar per column, scaled to the highest; a positive value is at least 1 high.
 
     >>> bars([0.0, 0.5, None, 1.0])
     'M1 10h1v10h-1zM3 0h1v20h-1z'

@@ -1,4 +1,4 @@
-"""The report of a tick for other systems: a summary in Markdown, JUnit's XML for CI. Pure."""
+"""Reports of a tick for other systems: a Markdown summary and JUnit XML for CI. Pure."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from sqlrun.report import findings, html_report
 from sqlrun.report.findings import About, Finding, clean, message
 from sqlrun.report.log_lines import subject
 
-# What Markdown might take for a mark of its own: an underscore within a word is none, an address becomes a link.
+# Characters that Markdown may read as markup. An underscore within a word is none; an address would become a link.
 MARKS = re.compile(r"[\\`*\[\]#|~$@]|(?<!\w)_|_(?!\w)|(?<=:)//|(?<=www)\.")
 MOST = 50
-# A case of JUnit is read in a narrow window; the page has more.
+# CI shows a JUnit case in a narrow window; the HTML page has more.
 FEW = 5
 
 
 def markdown(result: TickResult, about: About) -> str:
-    """Write the headline, what is wrong as a table, and what was quarantined."""
-    told = [f"{name.lower()} {plain(value)}" for name, value in html_report.facts(result, about)]
-    lines = [f"# {plain(findings.headline(result, about))}", "", ", ".join(told)]
+    """Return the headline, tables of findings, and the quarantined lines as Markdown."""
+    facts = [f"{name.lower()} {plain(value)}" for name, value in html_report.facts(result, about)]
+    lines = [f"# {plain(findings.headline(result, about))}", "", ", ".join(facts)]
     lines += _table("What is wrong", findings.failures(result, about))
     lines += _table("Warnings", findings.warnings(result, about))
     lines += _table("Notes", findings.notes(result, about))
-    aside = findings.quarantined(result.nodes)
-    if aside:
+    quarantined = findings.quarantined(result.nodes)
+    if quarantined:
         lines += ["", "## Quarantined lines", "", "| model | reason | lines |", "|---|---|---:|"]
-        lines += [f"| {plain(q.model)} | {plain(r)} | {n:,} |" for q in aside for r, n in q.reasons]
-        lines += [f"| {plain(q.model)} | other reasons | {q.more:,} |" for q in aside if q.more]
+        lines += [f"| {plain(q.model)} | {plain(r)} | {n:,} |" for q in quarantined for r, n in q.reasons]
+        lines += [f"| {plain(q.model)} | other reasons | {q.more:,} |" for q in quarantined if q.more]
     return "\n".join(lines) + "\n"
 
 
 def plain(text: str) -> str:
-    """Escape what Markdown or HTML would take for a mark.
+    """Return a text with Markdown and HTML markup escaped.
 
     >>> plain("a|b <i>")
     'a\\\\|b &lt;i&gt;'
@@ -48,17 +48,17 @@ def plain(text: str) -> str:
 def _table(title: str, found: Sequence[Finding]) -> list[str]:
     if not found:
         return []
-    lines = ["", f"## {title} ({len(found):,})", "", "| where | rule | rows | what | not up to date because of it |"]
+    lines = ["", f"## {title} ({len(found):,})", "", "| where | rule | rows | what | not updated because of it |"]
     lines.append("|---|---|---|---|---|")
     for finding in found[:MOST]:
-        said = clean(finding.said, findings.LONGEST_SAMPLE, "\n")
+        detail = clean(finding.detail, findings.LONGEST_SAMPLE, "\n")
         match finding.kind:
             case Outcome.ERROR:
-                what = f"{NEVER_PASS}: {said}"
+                what = f"{NEVER_PASS}: {detail}"
             case Outcome.UNJUDGED:
-                what = said
+                what = detail
             case _:
-                what = finding.description or said
+                what = finding.description or detail
         held = ", ".join(finding.held_back[:10]) + (" ..." if len(finding.held_back) > 10 else "")
         cells = (finding.where, finding.rule or "-", finding.amount or "-", what, held or "-")
         lines.append(f"| {' | '.join(map(plain, cells))} |")
@@ -68,20 +68,20 @@ def _table(title: str, found: Sequence[Finding]) -> list[str]:
 
 
 def junit(result: TickResult, about: About) -> str:
-    """Write one test case a check, and one for each step that failed or was skipped; a suite is a model."""
+    """Return a test suite for each model as JUnit XML: a case for each check, and for each failed or skipped step."""
     checks = findings.by_model(result.checks)
     steps = {node.name: node for node in result.nodes if node.status in ("error", "skipped")}
     root = ElementTree.Element("testsuites", name=clean(about.project), time=f"{result.seconds:.3f}")
     if about.problem:
         case = case_in(_suite(root, "build", (), result), "build", "the build", 0.0)
-        ElementTree.SubElement(case, "error", message="the build ended before its end").text = message(about.problem)
+        ElementTree.SubElement(case, "error", message="the build ended early").text = message(about.problem)
     for name in dict.fromkeys([*checks, *steps]):
         suite = _suite(root, name, checks.get(name, ()), result)
         if name in steps:
             _step(suite, steps[name])
         numbers: Counter[str] = Counter()
         for check in checks.get(name, ()):
-            # CI follows a case by its name, which must not change with a line number.
+            # CI tracks a case by its name, so the name must not contain a line number.
             what = f"{clean(check.type)} {clean(subject(check))}"
             numbers[what] += 1
             _check(suite, check, f"{what} {numbers[what]}" if numbers[what] > 1 else what)
@@ -89,7 +89,7 @@ def junit(result: TickResult, about: About) -> str:
 
 
 def xml(root: ElementTree.Element) -> str:
-    """Count the cases of JUnit's suites, and write it all as text."""
+    """Return JUnit suites as text, with their cases counted."""
     for suite in (root, *root):
         cases = list(suite.iter("testcase"))
         suite.set("tests", str(len(cases)))
@@ -108,16 +108,16 @@ def _suite(
 
 
 def case_in(suite: ElementTree.Element, model: str, name: str, seconds: float) -> ElementTree.Element:
-    """Add a case to a suite of JUnit."""
+    """Add a case to a JUnit suite."""
     return ElementTree.SubElement(suite, "testcase", classname=model, name=name, time=f"{seconds:.3f}")
 
 
 def _step(suite: ElementTree.Element, node: NodeResult) -> None:
     case = case_in(suite, clean(node.name), f"{clean(node.kind or 'model')} {clean(node.name)}", node.seconds)
     if node.status == "skipped":
-        ElementTree.SubElement(case, "skipped", message="what it is made of failed")
+        ElementTree.SubElement(case, "skipped", message="an input failed")
     else:
-        error = ElementTree.SubElement(case, "error", message="it could not be brought up to date")
+        error = ElementTree.SubElement(case, "error", message="it could not be updated")
         error.text = message(node.message)
 
 
@@ -129,11 +129,11 @@ def _check(suite: ElementTree.Element, check: CheckResult, name: str) -> None:
     if not tag:
         return
     samples = [clean(sample, findings.LONGEST_SAMPLE) for sample in check.samples[:FEW]]
-    said = message(check.status.sentence(findings.amount(check), check.message))
+    detail = message(check.status.sentence(findings.amount(check), check.message))
     text = "\n".join(filter(None, [clean(check.description, findings.LONGEST_SAMPLE), place, *samples]))
     if check.status.blocks:
-        ElementTree.SubElement(case, tag, message=said, type=clean(check.severity)).text = text
-    elif check.status.kept:
-        ElementTree.SubElement(case, tag).text = f"{check.status.words.tag}: {said}\n{text}"
+        ElementTree.SubElement(case, tag, message=detail, type=clean(check.severity)).text = text
+    elif check.status.has_past:
+        ElementTree.SubElement(case, tag).text = f"{check.status.words.tag}: {detail}\n{text}"
     else:
-        ElementTree.SubElement(case, tag, message=said)
+        ElementTree.SubElement(case, tag, message=detail)

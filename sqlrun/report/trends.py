@@ -1,7 +1,7 @@
-"""Many ticks as few columns of a picture: what checks, tables and sources did in them, in words and numbers. Pure.
+"""Trends over many ticks as the columns of a chart: checks, tables and sources, in words and numbers. Pure.
 
-All pictures of a history page share one grid, so that what stands above each other happened in the same ticks. A column
-stands for one tick or, in a long history, for several: it shows the worst of them, never an average that hides it.
+All charts of a history page share one grid, so values above each other belong to the same ticks. A column covers one
+tick or, in a long history, several: it shows the worst of them, never an average that hides it.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from sqlrun.outcome import BLOCKING, RANKED, Outcome
 from sqlrun.report.findings import clean, share
 from sqlrun.runtime.text_table import counted
 
-# So many columns are drawn at most, and fewer where there are many checks: a page stays small enough to be mailed.
+# Maximum number of columns, and the maximum where there are many checks: the page stays small enough to be mailed.
 WIDEST, NARROWEST = 336, 168
 MANY_CHECKS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """One tick. `why` it wasn't published, "" where it was; `warned` counts checks that failed and were told."""
+    """One tick. `why` is the reason if it was not published, else ""; `warned` counts warnings."""
 
     tick: int
     as_of: datetime
@@ -42,13 +42,13 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Ticks, the oldest first, and the columns that they fall into: (first, last) places among them."""
+    """Ticks, oldest first, and the columns that cover them, as (first, last) indexes."""
 
     moments: tuple[Moment, ...]
     columns: tuple[tuple[int, int], ...]
 
     def placed(self) -> dict[int, int]:
-        """Return each tick's column."""
+        """Return the column of each tick, by tick number."""
         return {
             self.moments[place].tick: column
             for column, (first, last) in enumerate(self.columns)
@@ -56,7 +56,7 @@ class Grid:
         }
 
     def label(self, column: int) -> str:
-        """Return the name of a column's ticks and their time."""
+        """Return a column's label: its ticks and their time."""
         first, last = (self.moments[place] for place in self.columns[column])
         at = f"{last.as_of:%Y-%m-%d %H:%M}"
         return f"tick {last.tick}, {at}" if first == last else f"ticks {first.tick}–{last.tick}, until {at}"
@@ -67,7 +67,7 @@ class Grid:
 
 
 def grid(moments: Sequence[Moment], checks: int = 0) -> Grid:
-    """Part ticks into columns of nearly equal size.
+    """Split ticks into columns of nearly equal size.
 
     >>> at = datetime(2026, 1, 1)
     >>> grid([Moment(n, at, True) for n in range(5)]).columns
@@ -80,9 +80,9 @@ def grid(moments: Sequence[Moment], checks: int = 0) -> Grid:
 
 @dataclass(frozen=True, slots=True)
 class CheckPast:
-    """What a check said in the grid's ticks. `ranks` and `shares` have a place for each column, None: it did not run.
+    """Outcomes of a check in the grid's ticks. `ranks` and `shares` have a value for each column, None: it did not run.
 
-    `said` counts ticks by outcome; `last` is the outcome in the newest tick in which it ran. Shares are of 0 to 1.
+    `ticks` counts ticks by outcome; `last` is the outcome in the newest tick in which it ran. Shares are from 0 to 1.
     """
 
     check_id: str
@@ -90,7 +90,7 @@ class CheckPast:
     expectation: str
     columns: tuple[str, ...]
     severity: str
-    said: Mapping[Outcome, int]
+    ticks: Mapping[Outcome, int]
     last: Outcome
     last_tick: int
     worst_tick: int | None
@@ -101,20 +101,20 @@ class CheckPast:
 
     @property
     def bad(self) -> int:
-        """Count the ticks in which it didn't pass."""
-        return sum(count for outcome, count in self.said.items() if outcome is not Outcome.PASS)
+        """Return the number of ticks in which it did not pass."""
+        return sum(count for outcome, count in self.ticks.items() if outcome is not Outcome.PASS)
 
     @property
     def subject(self) -> str:
-        """Return the name of what it looks at, as a report does."""
+        """Return the table or columns that it checks."""
         return f"{self.model}.{', '.join(self.columns)}" if self.columns else self.model
 
     def summary(self) -> str:
-        """Return how often it failed, when last, and in how many rows then."""
-        ticks = sum(self.said.values())
+        """Return how often it failed, when it failed last, and in how many rows."""
+        ticks = sum(self.ticks.values())
         if not self.bad:
             return f"passed in {'the one tick' if ticks == 1 else f'all {ticks:,} ticks'} in which it ran"
-        parts = [f"{one.words.told} in {self.said[one]:,}" for one in RANKED if one.rank and self.said[one]]
+        parts = [f"{one.words.verb} in {self.ticks[one]:,}" for one in RANKED if one.rank and self.ticks[one]]
         text = f"{', '.join(parts)} of {counted(ticks, 'tick')}, last in tick {self.worst_tick}"
         if self.unexpected and self.evaluated:
             text += (
@@ -126,7 +126,7 @@ class CheckPast:
 
 
 def filled(columns: int, cells: Iterable[tuple[int, int, float | None]]) -> tuple[list[int | None], list[float | None]]:
-    """Put the outcomes and shares of a check into their columns."""
+    """Return the ranks and shares of a check by column, from cells (column, rank, share); None where there is none."""
     ranks: list[int | None] = [None] * columns
     shares: list[float | None] = [None] * columns
     for column, rank, part in cells:
@@ -135,16 +135,16 @@ def filled(columns: int, cells: Iterable[tuple[int, int, float | None]]) -> tupl
 
 
 def streak(first: int, ranks: Sequence[int | None]) -> str:
-    """Return since which tick a check hasn't passed, and how often before; `first` is the tick of the first.
+    """Return since when a check has failed, and how often it passed before; `first` is the tick of `ranks[0]`.
 
     >>> streak(7, [0, None, 0, 2, 3])
     'It has not passed since tick 10; it passed in 2 of the 4 ticks since tick 7 in which it ran.'
     >>> streak(7, [None, 3])
-    'It ran in no other tick that is kept.'
+    'It ran in no other retained tick.'
     """
     ran = [(first + place, rank) for place, rank in enumerate(ranks) if rank is not None]
     if len(ran) < 2:
-        return "It ran in no other tick that is kept."
+        return "It ran in no other retained tick."
     passed = [tick for tick, rank in ran if rank == 0]
     if not passed:
         return f"It passed in none of the {len(ran):,} ticks since tick {ran[0][0]} in which it ran."
@@ -154,7 +154,7 @@ def streak(first: int, ranks: Sequence[int | None]) -> str:
 
 
 def why(failed: Iterable[tuple[str, Outcome]], ran: bool) -> str:
-    """Return why a tick wasn't published, by (model, outcome) of its checks; `ran`: its end was written down.
+    """Return why a tick was not published, from the (model, outcome) of its checks; `ran`: its end was recorded.
 
     >>> why([("orders", Outcome.FAIL), ("orders", Outcome.FAIL), ("slots", Outcome.ERROR)], True)
     '2 checks failed and 1 check could not be evaluated in orders and slots'
@@ -162,25 +162,25 @@ def why(failed: Iterable[tuple[str, Outcome]], ran: bool) -> str:
     held = [(model, outcome) for model, outcome in failed if outcome.blocks]
     if not held:
         if ran:
-            return "no check failed: a table could not be brought up to date"
-        return "the build ended before its end"
+            return "no check failed; a table could not be updated"
+        return "the build ended early"
     tally = Counter(outcome for _, outcome in held)
-    parts = [f"{counted(tally[one], 'check')} {one.words.told}" for one in BLOCKING if tally[one]]
+    parts = [f"{counted(tally[one], 'check')} {one.words.verb}" for one in BLOCKING if tally[one]]
     models = list(dict.fromkeys(clean(model) for model, _ in held))
     shown = models[:3] + ([f"{len(models) - 3:,} more"] if len(models) > 3 else [])
     where = " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))
     return f"{' and '.join(parts)} in {where}"
 
 
-# `lines` are added up, of the others no sum means anything.
+# Only `lines` can be summed.
 Unit = Literal["rows", "lines", "seconds", "share"]
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One number of a table or a source over the grid's columns, and the band in which it was expected.
+    """A measure of a table or source over the grid's columns, and its expected band. None: no value was recorded.
 
-    `places` are the columns in which it was unusual, with what was said of it. None: nothing was written down.
+    `places` are the columns in which it was unusual, with the message.
     """
 
     subject: str
@@ -193,19 +193,19 @@ class Line:
 
     @property
     def known(self) -> list[float]:
-        """List the numbers that there are."""
+        """Return the values that are not None."""
         return [value for value in self.values if value is not None]
 
     @property
     def loud(self) -> bool:
-        """Return whether it was ever anything but nothing."""
+        """Return whether it was ever other than 0, or unusual."""
         return bool(any(self.known) or self.places)
 
     def summary(self, grid: Grid) -> str:
-        """Return the last, middle and highest number, and how often it was unusual."""
+        """Return the last, median and highest value, and how often it was unusual."""
         known = self.known
         if not known:
-            return "no number yet"
+            return "no value yet"
         if self.unit == "lines":
             top = max(known)
             text = counted(int(sum(known)), "line")
@@ -214,7 +214,7 @@ class Line:
                 if top == sum(known) == 0
                 else f"{text}, {top:,.0f} of them in {grid.label(self.values.index(top))}"
             )
-        text = f"last {amount(known[-1], self.unit)}, middle {amount(median(known), self.unit)}"
+        text = f"last {amount(known[-1], self.unit)}, median {amount(median(known), self.unit)}"
         top = max(known)
         text += f", highest {amount(top, self.unit)} in {grid.label(self.values.index(top))}"
         if self.places:
@@ -223,7 +223,7 @@ class Line:
 
 
 def amount(value: float, unit: Unit) -> str:
-    """Write a number with its unit, short.
+    """Return a number with its unit, rounded.
 
     >>> [amount(v, u) for v, u in ((1234.0, "rows"), (0.25, "share"), (0.034, "seconds"), (5400, "seconds"))]
     ['1,234', '25 %', '0.03 s', '1.5 h']

@@ -117,5 +117,5 @@ def rows_of(result: TickResult, at: datetime) -> list[dict[str, Any]]:
             "message": check.message,
         }
         for check in result.checks
-        if check.status.kept
+        if check.status.has_past
     ]

@@ -252,13 +252,29 @@ def test_charts_are_drawn_once_they_are_in_view(browser: Browser) -> None:
     assert ink(opened, 0) > 2_000
     assert ink(opened, 23) > 2_000
     assert opened.locator("#line23 svg").count() == 0
-    # A tick that is pointed at in one chart is told in all of them.
+    # All charts show the tick under the pointer in one of them.
     box = opened.locator("#line23 .u-over").bounding_box()
     for x in (40, 50):
         opened.mouse.move(box["x"] + x, box["y"] + 20)
-    told = opened.locator("#line22 .u-legend", has_text="ticks ")
-    told.wait_for(timeout=5000)
-    assert "atmost1.8min" in "".join(told.inner_text().split())
+    legend = opened.locator("#line22 .u-legend", has_text="ticks ")
+    legend.wait_for(timeout=5000)
+    assert "atmost1.8min" in "".join(legend.inner_text().split())
+
+
+def test_a_value_between_ticks_without_one_is_drawn(browser: Browser) -> None:
+    values = tuple(None if n % 2 else 50.0 + n for n in range(20))
+    opened = browser.open(history(grid(moments(20)), [], [line(20, what="lateness", values=values)]))
+
+    opened.locator("#line0").scroll_into_view_if_needed()
+    canvas = opened.locator("#line0 canvas")
+    canvas.wait_for()
+    blue = """canvas => {
+        const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+        let found = 0;
+        for (let at = 0; at < data.length; at += 4) found += data[at + 3] > 128 && data[at + 2] > data[at] + 60;
+        return found;
+    }"""
+    assert canvas.evaluate(blue) > 10 * 9  # ten dots
 
 
 def test_charts_follow_the_width_and_the_colours_of_the_screen(browser: Browser) -> None:

@@ -55,11 +55,11 @@ def moments(count: int, *unpublished: int, why: str = "1 check failed in m") -> 
 
 
 def past(name: str = "m", ranks: tuple[int | None, ...] = (0, 3, 0), **more: Any) -> CheckPast:
-    said = {outcome: ranks.count(outcome.rank) for outcome in RANKED}
+    ticks = {outcome: ranks.count(outcome.rank) for outcome in RANKED}
     shares = tuple(None if rank is None else 0.25 if rank else 0.0 for rank in ranks)
     values: dict[str, Any] = {
         "check_id": name, "model": name, "expectation": "expect_it", "columns": ("amount",), "severity": "critical",
-        "said": said, "last": "pass", "last_tick": 3, "worst_tick": 2, "unexpected": 3, "evaluated": 12,
+        "ticks": ticks, "last": "pass", "last_tick": 3, "worst_tick": 2, "unexpected": 3, "evaluated": 12,
         "ranks": ranks, "shares": shares, **more,
     }  # fmt: skip
     values["last"] = Outcome(values["last"])
@@ -136,15 +136,15 @@ def test_a_check_says_how_often_when_and_how_many() -> None:
 
 def test_why_a_tick_was_not_published() -> None:
     assert why([("a", Outcome.FAIL)], True) == "1 check failed in a"
-    assert why([("a", Outcome.WARN)], True) == "no check failed: a table could not be brought up to date"
-    assert why([], False) == "the build ended before its end"
+    assert why([("a", Outcome.WARN)], True) == "no check failed; a table could not be updated"
+    assert why([], False) == "the build ended early"
     assert why([(name, Outcome.FAIL) for name in "abcde"], True) == "5 checks failed in a, b, c and 2 more"
 
 
 @pytest.mark.parametrize(
     ("ranks", "told"),
     [
-        ([None, 3], "It ran in no other tick that is kept."),
+        ([None, 3], "It ran in no other retained tick."),
         ([3, 3, 2], "It passed in none of the 3 ticks since tick 7 in which it ran."),
         ([0, None, 0, 2, 3],
          "It has not passed since tick 10; it passed in 2 of the 4 ticks since tick 7 in which it ran."),
@@ -162,12 +162,12 @@ def test_numbers_are_short_and_have_their_unit() -> None:
     assert [amount(v, "rows") for v in (0, 0.5, 12.4, 1_234_567)] == ["0", "0.50", "12", "1,234,567"]
 
 
-def test_a_line_says_its_last_middle_and_highest_number() -> None:
+def test_a_line_says_its_last_median_and_highest_number() -> None:
     drawn = grid(moments(3))
 
-    assert line().summary(drawn) == "last 2, middle 1, highest 2 in tick 3, 2026-01-10 12:15"
+    assert line().summary(drawn) == "last 2, median 1, highest 2 in tick 3, 2026-01-10 12:15"
     assert line(places=((1, "low"),)).summary(drawn).endswith("; unusual once")
-    assert line(values=(None, None, None)).summary(drawn) == "no number yet"
+    assert line(values=(None, None, None)).summary(drawn) == "no value yet"
     assert filled(3, [(1, 2, 0.5)]) == ([None, 2, None], [None, 0.5, None])
 
 
@@ -202,7 +202,7 @@ def test_what_failed_comes_before_what_passed() -> None:
     assert in_order(
         text, "not published", "ticks 2–3", "1 check failed in m", "Unusual numbers", "events", "rows",
         "half as many as usual", "1", "5 to 9", "Checks that did not pass (1)", "m.amount", "failed in 1 of 3 ticks",
-        "1 that always passed", "calm.amount", "Sources and tables", "last 2, middle 1",
+        "1 that always passed", "calm.amount", "Sources and tables", "last 2, median 1",
     )  # fmt: skip
 
 
@@ -254,7 +254,7 @@ def test_the_page_loads_nothing_and_runs_its_own_scripts_alone() -> None:
     ]
 
 
-def test_a_check_that_the_project_has_no_more_is_told_and_does_not_count() -> None:
+def test_a_check_that_was_removed_is_marked_and_does_not_count() -> None:
     kind = "expect_column_values_to_be_unique"
     checks = [
         past(last="fail", expectation=kind),
@@ -263,8 +263,8 @@ def test_a_check_that_the_project_has_no_more_is_told_and_does_not_count() -> No
     ]
     text = Reader(page(grid(moments(3)), checks, (), replace(ABOUT, described={"n": "Sums <b>add</b> up."}))).text
 
-    assert in_order(text, "1 check failed when last run: n.amount.", "m.amount", "has this check no more", "n.amount")
-    assert text.count("has this check no more") == 1
+    assert in_order(text, "1 check failed when last run: n.amount.", "m.amount", "This check was removed", "n.amount")
+    assert text.count("This check was removed") == 1
     assert "Sums <b>add</b> up." in text
 
 
@@ -354,7 +354,7 @@ def test_what_the_books_hold_is_what_is_drawn(ledger: Ledger) -> None:
     assert [(m.tick, m.published, m.why, m.warned) for m in found.grid.moments] == [
         (1, True, "", 1), (2, True, "", 0),
         (3, False, "1 check failed and 1 check could not be evaluated in m and n", 0),
-        (4, False, "the build ended before its end", 0), (5, True, "", 0),
+        (4, False, "the build ended early", 0), (5, True, "", 0),
     ]  # fmt: skip
     assert [(c.check_id, c.ranks, c.shares, c.last, c.worst_tick) for c in found.checks] == [
         ("id_n", (2, None, 4, None, 0), (0.1, None, 0.0, None, 0.0), "pass", 3),

@@ -134,7 +134,7 @@ def test_what_is_wrong_comes_first() -> None:
         "What is wrong (1)",
         "stg_orders.order_total: 3 of 1,234 rows (0.24 %) not as expected",
         "An order's total is not negative.",
-        "Not brought up to date because of it: orders, slots, hours.",
+        "Not updated because of it: orders, slots, hours.",
         "What to do:",
         "order_id=o1, order_total=-1.00", "email=***",
         "expect_column_values_to_be_between, severity critical, at expectations/staging/stg_orders.yml:12:5",
@@ -152,7 +152,7 @@ def test_what_is_wrong_comes_first() -> None:
     [
         (tick(checks=(check(), check())), ABOUT, "Tick 12 is published, and all 2 checks passed."),
         (tick(checks=(check(),)), ABOUT, "Tick 12 is published, and the check passed."),
-        (tick(), ABOUT, "Tick 12 is published; no rows changed that a check looks at."),
+        (tick(), ABOUT, "Tick 12 is published; no checked rows changed."),
         (tick(checks=(check(), check("warn"))), ABOUT, "Tick 12 is published, with 1 warning from 2 checks."),
         (tick(checks=(check(),)), replace(ABOUT, env="dev"),
          "Tick 12 of environment dev is published, and the check passed."),
@@ -160,10 +160,10 @@ def test_what_is_wrong_comes_first() -> None:
          "Tick 12 is NOT published: readers still see tick 11, because 2 checks failed and 1 check could not be "
          "evaluated in 2 models."),
         (tick(node("keys", "slots", "error", message="no"), published=False), replace(ABOUT, before=0),
-         "Tick 12 is NOT published: readers see nothing yet, because 1 table could not be brought up to date in "
+         "Tick 12 is NOT published: readers see nothing yet, because 1 table could not be updated in "
          "slots."),
         (TickResult(0, AS_OF, False, 0.1, ()), replace(ABOUT, problem="no space"),
-         "The tick is NOT published: readers still see tick 11, because the build ended before its end."),
+         "The tick is NOT published: readers still see tick 11, because the build ended early."),
     ],
 )  # fmt: skip
 def test_the_headline_says_in_a_sentence_what_happened(result: TickResult, about: About, expected: str) -> None:
@@ -185,12 +185,12 @@ def test_what_failed_and_how_is_told_for_each_kind() -> None:
 
     assert in_order(
         text,
-        "The build ended before its end", "it stopped",
-        "events could not be brought up to date", "[DISK] full\n  while writing",
-        "Not brought up to date because of it: stg_orders, orders, slots, hours.",
+        "The build ended early", "it stopped",
+        "events could not be updated", "[DISK] full\n  while writing",
+        "Not updated because of it: stg_orders, orders, slots, hours.",
         "stg_orders: not as expected", "observed 5",
         "stg_orders.order_total: 7 rows not as expected",
-        "could not be evaluated, which is never a pass", "no column `x`", "Mend the check",
+        "could not be evaluated, which is never a pass", "no column `x`", "Fix the check",
     )  # fmt: skip
 
 
@@ -274,7 +274,7 @@ def test_a_failure_shows_its_past_its_arguments_and_its_sql() -> None:
         "with batch\nselect 1", '{"min_value": 0}', "Warnings",
     )  # fmt: skip
     assert [a["aria-label"] for a in pictures] == [
-        "It has not passed since tick 3.", "share of rows not as expected, in the same ticks",
+        "It has not passed since tick 3.", "share of unexpected rows, in the same ticks",
     ]  # fmt: skip
     assert [a["d"] for tag, a in found.elements if tag == "path"] == [
         "M0 7h1v5h-1z", "M2 0h1v12h-1z", "M2 0h1v20h-1z",
@@ -584,7 +584,7 @@ def test_a_real_build_writes_it_published_or_not(tmp_path: Path) -> None:
         text,
         "Tick 2 is NOT published: readers still see tick 1, because 1 check failed in events.",
         "events.email: 1 of 2 rows (50 %) not as expected", "Nobody <b>evil</b> buys.",
-        "Not brought up to date because of it: totals.", "email=***", "expectations/events.yml:3",
+        "Not updated because of it: totals.", "email=***", "expectations/events.yml:3",
     )  # fmt: skip
     files = [*(target / name for name in ("report.html", "report.md", "junit.xml")), *(target / "checks").iterdir()]
     assert "evil@z" not in "".join(file.read_text() for file in files)

@@ -1,5 +1,5 @@
 "use strict";
-// Puts a chart in the place of each figure's picture once it comes into view, and filters by name.
+// Replaces each figure's picture by a chart when it scrolls into view, and filters by name.
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const places = data.labels.map((_, place) => place);
@@ -22,6 +22,8 @@
   // Steps of time that people count in.
   const STEPS = { seconds: [0.001, 0.01, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600,
     7200, 10800, 21600, 43200, 86400, 172800, 604800, 2592000, 31536000, 315360000] };
+  // Places whose neighbours have no value: no line leads there, so each gets a dot.
+  const alone = (values) => places.filter((at) => values[at] != null && values[at - 1] == null && values[at + 1] == null);
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
   function options(line, width) {
@@ -40,8 +42,9 @@
           ...(STEPS[unit] ? { incrs: STEPS[unit] } : {}) },
       ],
       series: [
-        { label: "at", value: (u, place) => data.labels[place] ?? "–" },
-        { label: "was", stroke: ink, width: 1.5, points: { show: places.length < 3, size: 5 }, value: label },
+        { label: "tick", value: (u, place) => data.labels[place] ?? "–" },
+        { label: "value", stroke: ink, width: 1.5, value: label,
+          points: { show: true, size: 5, fill: ink, filter: () => alone(line.value) } },
       ],
     };
     const columns = [places, line.value];

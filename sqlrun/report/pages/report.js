@@ -1,17 +1,17 @@
-// Shows those of the report's checks that were chosen. Without it, or with nothing chosen, all are shown.
+// Filters the report's checks. Without it, or with nothing selected, all are shown.
 "use strict";
 (() => {
   const box = document.getElementById("filter");
-  const told = document.getElementById("shown");
+  const shown = document.getElementById("shown");
   const choices = [...box.querySelectorAll("select")];
   const items = [...document.querySelectorAll("[data-model]")];
   const rows = items.filter((item) => item.tagName === "TR");
   const blocks = [...document.querySelectorAll("#checks .checks, #checks .group, main > section:has(article)")];
-  const overviews = [...document.querySelectorAll(".overview")]; // they lead to what may be hidden
+  const overviews = [...document.querySelectorAll(".overview")]; // they link to what may be hidden
   const folds = [...document.querySelectorAll("#checks details, section:has(article) > details")];
   const open = folds.map((fold) => fold.open);
 
-  // What has no word of a kind, as a model that could not be built has no severity, is left alone by that choice.
+  // An item without an attribute stays: a model that could not be built has no severity.
   const fits = (item) => choices.every(({ name, value }) => !value || !item.dataset[name] || item.dataset[name] === value);
   const seen = (block) => [...block.querySelectorAll("[data-model]")].some((item) => !item.hidden);
 
@@ -25,11 +25,11 @@
       fold.open = any ? !fold.hidden : open[place];
     });
     const left = rows.filter((row) => !row.hidden).length;
-    told.textContent = any ? `${left.toLocaleString("en")} of ${rows.length.toLocaleString("en")} checks` : "";
+    shown.textContent = any ? `${left.toLocaleString("en")} of ${rows.length.toLocaleString("en")} checks` : "";
   }
 
   box.addEventListener("change", choose);
   box.addEventListener("reset", () => setTimeout(choose));
   box.hidden = false;
-  choose(); // a browser that goes back keeps what was chosen
+  choose(); // after "back" a browser restores the selection
 })();
