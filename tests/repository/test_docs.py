@@ -34,7 +34,13 @@ from tests.support.memory import Memory, Table, View
 ROOT = Path(__file__).parents[2]
 WRITE = bool(os.environ.get("SQLRUN_WRITE"))
 PAGES = sorted(
-    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "models" / "README.md", ROOT / "tests" / "README.md"]
+    [
+        *ROOT.glob("*.md"),
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "benchmarks" / "notes").glob("*.md"),
+        ROOT / "models" / "README.md",
+        ROOT / "tests" / "README.md",
+    ]
 )
 # What these show is run; the other pages explain.
 RUN = [ROOT / "README.md", *sorted((ROOT / "docs" / "howto").glob("*.md"))]
