@@ -30,11 +30,11 @@ pre {{ overflow-x: auto; border-left: 3px solid var(--bad); padding-left: .7rem 
 TITLE = "sqlrun and its rivals"
 MARK, END = "<!-- bench -->", "<!-- /bench -->"
 READING = (
-    "Each contender ran alone, in an environment of its own. A tick takes in a file of new orders and brings the dashboard "
-    "to the tick's time: s a tick is the median of the measured ones. A warm process has ticked before; a command is a "
-    "whole process each time. The first is the first tick of a fresh process after the history was loaded. MB are "
-    "bytes asked of the system and given to it, its cache and a program's own files among them; memory is the most that "
-    "all its processes held. Right means that every row of the mart is what plain Python works out from the raw lines."
+    "Each contender ran alone, in its own environment. A tick reads a file of new orders and updates the dashboard to "
+    "the tick's time; s a tick is the median of the measured ticks. A warm process has ticked before; a command is a "
+    "new process for each tick. The first is the first tick of a fresh process after the history was loaded. MB are "
+    "bytes asked of the system and given to it, including its cache and a program's own files. Memory is the maximum of "
+    "all processes together. Right means that every row of the mart equals what plain Python computes from the raw lines."
 )
 
 
@@ -83,7 +83,7 @@ def blocks(figures: Sequence[Figures], about: About) -> list[Block]:
     for size in dict.fromkeys(one.size for one in figures):
         found += _size([one for one in figures if one.size == size])
     found += _failed(figures)
-    found.append(Text("Who took part", 2))
+    found.append(Text("Contenders", 2))
     names = dict.fromkeys(one.contender for one in figures)
     found.append(Table(("contender", "what it is", "versions"), tuple(_who(name, figures, about) for name in names)))
     return found
@@ -100,7 +100,7 @@ def _aims(figures: Sequence[Figures]) -> list[Block]:
         (aim.text, aim.wanted, "-" if aim.found is None else f"{aim.found:.2f}", aim.verdict)
         for aim in bench_aims.aims(figures)
     )
-    return [Text("What was aimed at", 2), Table(("aim", "wanted", "found", ""), rows)] if rows else []
+    return [Text("Targets", 2), Table(("target", "wanted", "found", ""), rows)] if rows else []
 
 
 def _history(figures: Sequence[Figures]) -> list[Block]:
@@ -142,7 +142,7 @@ def _size(figures: Sequence[Figures]) -> list[Block]:
     if base is not None and base.ticks:
         seconds = base.median("seconds") or 0.0
         ahead = [f.title for f in done if (f.median("seconds") or 0.0) < seconds and f.is_right and f is not base]
-        found.append(Text(f"Ahead of {name}: {', '.join(ahead) or 'none of those who took part'}."))
+        found.append(Text(f"Ahead of {name}: {', '.join(ahead) or 'no other contender'}."))
     engines = {f.title: f.engines for f in done if f.engines and "+" in f.size}
     for title, by_table in engines.items():
         found.append(Text(f"{title} wrote {', '.join(f'{t} by {e}' for t, e in by_table.items())}."))

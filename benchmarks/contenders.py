@@ -67,7 +67,7 @@ def stamp(as_of: datetime) -> str:
 
 
 def _sqlrun(engine: str) -> Contender:
-    told = {"auto": "the engine chosen by itself", "duckdb": "on DuckDB", "spark": "on Spark"}[engine]
+    told = {"auto": "the engine chosen automatically", "duckdb": "on DuckDB", "spark": "on Spark"}[engine]
     return Contender(
         f"sqlrun_{engine}",
         f"sqlrun, {engine}",
@@ -151,7 +151,7 @@ CONTENDERS = (
     Contender(
         "duckdb_full",
         "DuckDB, full recompute",
-        "parsed events are kept in a DuckDB file; the mart and the hours are computed from all of them each tick",
+        "parsed events in a DuckDB file; each tick computes hours and mart from all of them",
         "duckdb_full",
         ("duckdb",),
         resident=("benchmarks.rivals.duckdb_full",),
@@ -191,7 +191,7 @@ CONTENDERS = (
     Contender(
         "spark_full",
         "Spark, full recompute",
-        "parsed events are kept in a Delta table; the mart and the hours are computed from all of them each tick",
+        "parsed events in a Delta table; each tick computes hours and mart from all of them",
         "spark_full",
         ("pyspark", "delta-spark"),
         resident=("benchmarks.rivals.spark_full",),

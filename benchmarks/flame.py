@@ -67,7 +67,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--ticks", type=int, default=3, help="ticks that are recorded")
     parser.add_argument("--memory", default="6g")
     parser.add_argument("--keep", help="folder with the tables of an earlier run of benchmarks.tick")
-    parser.add_argument("--out", default="docs/spark-tick.svg")
+    parser.add_argument("--out", default="benchmarks/notes/spark-tick.svg")
     args = parser.parse_args(arguments)
     with folder_of(args.keep) as root:
         settings, orders, new = (

@@ -58,7 +58,7 @@ def _aggregate(name: str, required: str = "", optional: str = "BOUNDS") -> Kind:
 
 
 _LIKE = "LIKE patterns have no pandas implementation in Great Expectations; write the pattern as a regex"
-_TYPES = "types are the contract's: every tick is written with them"
+_TYPES = "the contract sets the types, and every tick is written with them"
 _ORDER = "the rows of a table have no order"
 _REFUSED = {
     "values_to_match_like_pattern": _LIKE,

@@ -63,23 +63,23 @@ THEMES: Mapping[str, str] = {
 }
 # What DuckDB does otherwise, and what to write instead.
 SPARK_ONLY: Mapping[str, tuple[str, str]] = {
-    "approx_count_distinct": ("it estimates by another algorithm", "count(distinct x) is exact."),
-    "approx_percentile": ("it estimates by another algorithm", "percentile(x, p) is exact."),
+    "approx_count_distinct": ("it uses another algorithm", "count(distinct x) is exact."),
+    "approx_percentile": ("it uses another algorithm", "percentile(x, p) is exact."),
     "array_insert": ("it has no array_insert", ""),
     "arrays_zip": ("it gives the fields other names", ""),
-    "bit_get": ("it counts the bits of texts of bits", ""),
-    "bround": ("it rounds halves to even by another way", ""),
+    "bit_get": ("its function is for bit strings", ""),
+    "bround": ("it rounds halves to even differently", ""),
     "conv": ("it has no conv", ""),
     "convert_timezone": ("it has no convert_timezone", ""),
     "crc32": ("it has no crc32", "sha2(x, 256) is the same on both."),
     "expm1": ("it has no expm1", "exp(x) - 1"),
-    "format_number": ("it rounds and groups digits otherwise", "round(x, n) is the same on both for decimals."),
+    "format_number": ("it rounds and groups digits differently", "round(x, n) is the same on both for decimals."),
     "format_string": ("its formats are not Java's", ""),
     "from_json": (
         "its schemas are not Spark's, and malformed JSON is an error",
         "get_json_object(x, path) is the same on both.",
     ),
-    "getbit": ("it counts the bits of texts of bits", ""),
+    "getbit": ("its function is for bit strings", ""),
     "hash": ("its hash() is another function", "sha2(x, 256) is the same on both."),
     "hll_sketch_agg": ("it has no HyperLogLog sketches", ""),
     "hll_sketch_estimate": ("it has no HyperLogLog sketches", ""),
@@ -92,24 +92,24 @@ SPARK_ONLY: Mapping[str, tuple[str, str]] = {
     "make_ym_interval": ("it has no make_ym_interval", ""),
     "map_zip_with": ("it has no map_zip_with", ""),
     "parse_url": ("it has no parse_url", ""),
-    "percentile_approx": ("it estimates by another algorithm", "percentile(x, p) is exact."),
+    "percentile_approx": ("it uses another algorithm", "percentile(x, p) is exact."),
     "printf": ("its formats are not Java's", ""),
-    "regr_avgx": ("its average has other digits", "avg(x) filter (where y is not null)"),
-    "regr_avgy": ("its average has other digits", "avg(y) filter (where x is not null)"),
+    "regr_avgx": ("its average has different digits", "avg(x) filter (where y is not null)"),
+    "regr_avgy": ("its average has different digits", "avg(y) filter (where x is not null)"),
     "schema_of_json": ("it has no schema_of_json", ""),
     "shiftrightunsigned": ("it has no such shift", ""),
     "soundex": ("it has no soundex", ""),
     "stack": ("it has no stack", ""),
     "str_to_map": ("it has no str_to_map", ""),
-    "to_char": ("it has no formats of numbers", ""),
-    "to_json": ("it writes NULL fields, times and decimals otherwise", ""),
-    "to_number": ("it has no formats of numbers", ""),
-    "to_utc_timestamp": ("it reads the hour that a change of clocks repeats as the later one", ""),
-    "to_varchar": ("it has no formats of numbers", ""),
+    "to_char": ("it has no number formats", ""),
+    "to_json": ("it writes NULL fields, times and decimals differently", ""),
+    "to_number": ("it has no number formats", ""),
+    "to_utc_timestamp": ("it reads the hour that a clock change repeats as the later one", ""),
+    "to_varchar": ("it has no number formats", ""),
     "try_avg": ("it has no try_avg", ""),
     "try_sum": ("it has no try_sum", "Sum decimals: sum(cast(x as decimal(38, 0)))."),
-    "typeof": ("it names its own types", ""),
-    "url_decode": ("it leaves + as it is, Spark makes it a space", ""),
+    "typeof": ("it returns the names of its own types", ""),
+    "url_decode": ("it leaves + unchanged, Spark returns a space", ""),
     "url_encode": ("it writes a space as %20, Spark as +", ""),
     "width_bucket": ("it has no width_bucket", ""),
     "xxhash64": ("it has no xxhash64", "sha2(x, 256) is the same on both."),
@@ -121,15 +121,15 @@ ORDER_DEPENDENT = frozenset({
 })  # fmt: skip
 # Where both engines agree but for what is said here; DuckDB gives another value, or an error where there is one.
 NOTES: Mapping[str, str] = {
-    "get_json_object": "malformed JSON is an error on DuckDB; Spark reads what it can, or gives NULL",
+    "get_json_object": "malformed JSON is an error on DuckDB; Spark reads what it can, or returns NULL",
     "json_array_length": "malformed JSON is an error on DuckDB, NULL on Spark",
     "json_object_keys": "malformed JSON is an error on DuckDB, NULL on Spark",
-    "sum": "of whole numbers beyond a bigint: an error on Spark, on DuckDB only when it is stored",
+    "sum": "a sum of whole numbers beyond a bigint is an error on Spark, on DuckDB only if it is stored",
 }
 
 # As above, of operators by the names that their examples have.
 OPERATORS: Mapping[str, str] = {
-    "plus": "a column of dates and an interval make a time on DuckDB",
+    "plus": "on DuckDB a date column plus an interval is a timestamp",
     "equal": "DuckDB compares a text with a number as decimals",
 }
 # A model is a function of its inputs and as_of: these change by themselves.

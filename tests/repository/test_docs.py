@@ -297,6 +297,17 @@ def test_the_readme_counts_the_project_rightly() -> None:
     assert next(line.text for line in opening if line.text.startswith("Found")) in (ROOT / "README.md").read_text()
 
 
+def test_the_readme_stays_short() -> None:
+    assert len(read(ROOT / "README.md").splitlines()) <= 150
+
+
+def test_the_readme_s_commands_name_no_date() -> None:
+    """Time only goes forward: a fixed `--as-of` fails after the builds above it, which tick at the present."""
+    dated = [b.text for b in blocks(ROOT / "README.md") if b.info == "bash" and re.search(r"20\d\d-\d\d-\d\d", b.text)]
+
+    assert dated == []
+
+
 # Each of these looks at all pages and lists what it found: one test a page takes longer to report than to run.
 
 
