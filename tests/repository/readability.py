@@ -24,7 +24,7 @@ LONGEST = 40  # words
 BE = r"(?:is|are|was|were|be|been|being)"
 PARTICIPLE = (
     r"(?:\w+ed|built|done|found|given|held|kept|known|left|lost|made|meant|put|read|said|seen|sent|set|shown|taken|torn"
-    r"|thrown|written|run)"
+    r"|thrown|told|written|run)"
 )
 PASSIVE = re.compile(rf"(?i)\b{BE}\s+(?:not\s+|never\s+|only\s+|also\s+|then\s+|all\s+)?{PARTICIPLE}\b")
 

@@ -1,0 +1,59 @@
+"""The style of docs/contributing/style.md: its words and its longest sentence, in pages, docstrings and comments."""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.repository import readability
+
+ROOT = Path(__file__).parents[2]
+# These pages name the words that the style replaces.
+LISTS = {ROOT / "docs" / "contributing" / "style.md"}
+PAGES = sorted({*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").rglob("*.md")} - LISTS)
+MODULES = sorted((ROOT / "sqlrun").rglob("*.py"))
+
+
+def test_a_word_of_the_list_and_a_long_sentence_are_found() -> None:
+    page = readability.measure(
+        "# Ticks\n\nThe build is told `anew` of it, [anew](anew.md). " + "So it goes on " * 11 + ".\n"
+    )
+
+    assert page.banned == ((3, "told"), (3, "anew"))
+    assert [len(each.split()) for each in page.long] == [44 + 1]
+    assert page.passive == 0.5
+
+
+def test_pages_follow_the_style() -> None:
+    wrong = {}
+    for page in PAGES:
+        measured = readability.measure(page.read_text(encoding="utf-8"))
+        if measured.banned or measured.long:
+            wrong[str(page.relative_to(ROOT))] = (*measured.banned, *measured.long)
+
+    assert wrong == {}
+
+
+def test_docstrings_and_comments_use_the_words_of_the_style() -> None:
+    wrong = {str(file.relative_to(ROOT)): found for file in MODULES if (found := list(banned(file.read_text("utf-8"))))}
+
+    assert wrong == {}
+
+
+def banned(source: str) -> Iterator[tuple[int, str]]:
+    """Yield the line and the word of each forbidden place in docstrings and comments; backticks are skipped."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            text = ast.get_docstring(node, clean=False) or ""
+            yield from ((node.body[0].lineno + line, word) for line, word in readability.measure(prose(text)).banned)
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield from ((token.start[0], word) for _, word in readability.measure(token.string.lstrip("#")).banned)
+
+
+def prose(docstring: str) -> str:
+    """Return a docstring without its doctests."""
+    return "\n".join(line for line in docstring.split("\n") if not line.lstrip().startswith((">>>", "...")))
