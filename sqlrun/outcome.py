@@ -1,7 +1,7 @@
-"""What can come of a check: a closed set of outcomes, and all that follows from each. Pure.
+"""The outcomes of a check, a closed set, and everything that depends on them. Pure.
 
-Whoever shows, counts, stores or judges an outcome asks here, so that no two places say different things of it, and none
-forgets one. The SQL over kept outcomes and the JavaScript of the served pages are written from these, too.
+All code that shows, counts, stores or evaluates outcomes uses this module, so that no two places differ and none
+forgets an outcome. It also generates the SQL over stored outcomes and the JavaScript of the served pages.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NEVER_PASS = "It could not be evaluated, which is never a pass"
 
 
 class Level(Enum):
-    """How much an outcome matters. Levels are compared by their `place`, from good to bad."""
+    """The severity of an outcome. Levels are compared by their `place`, from good to bad."""
 
     GOOD = (0, "good", "good", "PASS", "")
     NOTE = (1, "info", "plain", "INFO", "note")
@@ -28,14 +28,14 @@ class Level(Enum):
     def __init__(
         self, place: int, css: str, style: Literal["good", "plain", "warning", "error"], tally: str, noun: str
     ) -> None:
-        """Take the class on a page, the style and the word of a sum on the console, and what one is called."""
+        """Take the class on a page, the style and the word of a console summary, and the noun."""
         self.place, self.css, self.tally, self.noun = place, css, tally, noun
         self.style: Literal["good", "plain", "warning", "error"] = style
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What an outcome is called: on a line, as a tag, in a sum, in a sentence on checks, above its details."""
+    """The words for an outcome: on a line, as a tag, in a summary, in a sentence about checks, above its details."""
 
     line: str
     tag: str
@@ -46,7 +46,7 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """All that is known of an outcome; `Outcome` says what each means."""
+    """The properties of an outcome; `Outcome` documents each of them."""
 
     level: Level
     words: Words
@@ -60,12 +60,12 @@ class Traits:
 
 
 class Outcome(str, Enum):
-    """What came of a check, in the order in which a sum lists outcomes.
+    """The outcome of a check, in the order in which a summary lists outcomes.
 
-    PASS: the rows are as expected. FAIL: they aren't, and the tick is not published. WARN: they aren't, which is told;
-    INFO: so it is, and no more than worth knowing. ERROR: the check could not be evaluated, which is never a pass.
-    UNJUDGED: there is nothing yet that it could be held to, which is neither good nor bad; it has no past. UNMEASURED:
-    a measure is missing, which no tick waits for.
+    PASS: the rows are as expected. FAIL: they aren't, and the tick isn't published. WARN: they aren't, which is a
+    warning; INFO: the same, as a note. ERROR: the check could not be evaluated, which never counts as a pass. UNJUDGED:
+    there is nothing yet to compare with, which is neither good nor bad; it isn't stored in the history. UNMEASURED: a
+    measure is missing, which never blocks publishing.
     """
 
     traits: Traits
@@ -118,87 +118,87 @@ class Outcome(str, Enum):
     )  # fmt: skip
 
     def __new__(cls, word: str, traits: Traits) -> Outcome:
-        """Make a member that is its word."""
+        """Return a member that is its word."""
         member = str.__new__(cls, word)
         member._value_ = word
         member.traits = traits
         return member
 
     def __str__(self) -> str:
-        """Return the word under which it is stored."""
+        """Return the stored word."""
         return self.stored
 
     def __format__(self, spec: str) -> str:
-        """Write that word into a text."""
+        """Return the stored word, formatted."""
         return format(self.stored, spec)
 
     @property
     def stored(self) -> str:
-        """Return the word for it in files, tables and messages to programs; `read` reads it."""
+        """Return the word in files, tables and messages to programs; `read` parses it."""
         return self.traits.stored or self.value
 
     @property
     def as_stored(self) -> Outcome:
-        """Return the outcome as which it is counted: that of its stored word."""
+        """Return the outcome that it is counted as: that of its stored word."""
         return read(self.stored)
 
     @property
     def level(self) -> Level:
-        """Return how much it matters."""
+        """Return its severity."""
         return self.traits.level
 
     @property
     def blocks(self) -> bool:
-        """Return whether it keeps the tick from being published."""
+        """Return whether it blocks publishing the tick."""
         return self.traits.level is Level.BLOCKS
 
     @property
     def words(self) -> Words:
-        """Return what it is called."""
+        """Return the words for it."""
         return self.traits.words
 
     @property
     def evaluated(self) -> bool:
-        """Return whether rows or numbers were judged."""
+        """Return whether rows or numbers were evaluated."""
         return self.traits.evaluated
 
     @property
     def rank(self) -> int | None:
-        """Return how bad it is among those that are kept, 0 for the best; None of one that has no past."""
+        """Return its rank among stored outcomes, 0 for the best; None for one without a history."""
         return self.traits.rank
 
     @property
     def kept(self) -> bool:
-        """Return whether it becomes part of a check's past: the check ran."""
+        """Return whether it becomes part of a check's history: the check ran."""
         return self.traits.rank is not None
 
     @property
     def height(self) -> int:
-        """Return how tall it is drawn: what is worse is taller, as colour alone tells nothing to some."""
+        """Return the height of its bar in a chart: worse is taller, for readers who can't distinguish the colors."""
         return self.traits.height
 
     @property
     def css(self) -> str:
-        """Return its class on a page."""
+        """Return its CSS class on a page."""
         return self.traits.css or self.stored
 
     @property
     def dbt(self) -> str:
-        """Return dbt's word for it, which has none for what is only worth knowing; its readers refuse others."""
+        """Return dbt's word for it; dbt has none for notes, and its readers reject other words."""
         return self.traits.dbt
 
     @property
     def junit(self) -> str:
-        """Return the element of a case of JUnit that tells of it, "" where nothing has to be told."""
+        """Return the element of a JUnit test case for it; "" if there is nothing to report."""
         return self.traits.junit
 
     @property
     def sql(self) -> str:
-        """Write the stored word as a literal of SQL."""
+        """Return the stored word as an SQL literal."""
         return f"'{self.stored}'"
 
     def amount(self, checks: int) -> str:
-        """Count checks that had it.
+        """Return a number of checks with this outcome, as text.
 
         >>> Outcome.WARN.amount(2), Outcome.ERROR.amount(1000)
         ('2 warnings', '1,000 could not be evaluated')
@@ -210,7 +210,7 @@ class Outcome(str, Enum):
                 return f"{checks:,} {self.words.told}"
 
     def headline(self, amount: str) -> tuple[str, str]:
-        """Write a headline around the name of what was looked at; `amount` says in how many rows it isn't as expected.
+        """Return a headline, before and after the name of the table; `amount` is the number of unexpected rows.
 
         >>> "orders".join(Outcome.FAIL.headline("3 of 9 rows")), "orders".join(Outcome.UNJUDGED.headline(""))
         ('orders: 3 of 9 rows not as expected', 'orders: not evaluated yet')
@@ -228,7 +228,7 @@ class Outcome(str, Enum):
                 return "", ": not measured"
 
     def sentence(self, amount: str, message: str) -> str:
-        """Return it as one sentence, without a headline; the check's own message where no rows were judged."""
+        """Return one sentence without a headline; the check's own message if no rows were evaluated."""
         match self:
             case Outcome.FAIL | Outcome.WARN | Outcome.INFO | Outcome.PASS:
                 return f"{amount} not as expected" if amount else message
@@ -238,16 +238,16 @@ class Outcome(str, Enum):
                 return message
 
 
-# Those that a stored word names; of the others that word names one that shares it.
+# Outcomes with a stored word of their own; the others share one of these.
 STORED = tuple(outcome for outcome in Outcome if outcome.stored == outcome.value)
-# Those of a check's past, each at the place of its rank.
+# Outcomes in a check's history, each at the index of its rank.
 RANKED = tuple(sorted((outcome for outcome in STORED if outcome.kept), key=lambda outcome: outcome.rank or 0))
 WORST_FIRST = tuple(sorted(Outcome, key=lambda outcome: -outcome.level.place))
 BLOCKING = tuple(outcome for outcome in Outcome if outcome.blocks)
 
 
 def listed(outcomes: Iterable[Outcome]) -> str:
-    """Write outcomes as a list of SQL.
+    """Return outcomes as an SQL list.
 
     >>> listed(BLOCKING)
     "('fail', 'error')"
@@ -256,7 +256,7 @@ def listed(outcomes: Iterable[Outcome]) -> str:
 
 
 def read(word: str) -> Outcome:
-    """Read what is stored; a word that this version doesn't know is never a pass.
+    """Return the outcome of a stored word; a word that this version doesn't know never counts as a pass.
 
     >>> read("warn") is Outcome.WARN, read("a later word") is Outcome.ERROR
     (True, True)
@@ -265,7 +265,7 @@ def read(word: str) -> Outcome:
 
 
 def of_failure(expectation: Expectation) -> Outcome:
-    """Return the outcome of a failure: `on_fail` decides; severity for quarantine rules that `sqlrun check` reads."""
+    """Return the outcome of a failure: by `on_fail`; by severity for quarantine rules that `sqlrun check` evaluates."""
     held_back = expectation.on_fail == QUARANTINE and expectation.severity == CRITICAL
     if held_back or expectation.on_fail == FAIL:
         return Outcome.FAIL
@@ -273,7 +273,7 @@ def of_failure(expectation: Expectation) -> Outcome:
 
 
 def script() -> str:
-    """Write the module of JavaScript that tells the pages how much each stored outcome matters."""
+    """Return the JavaScript module with the severity of each stored outcome."""
     levels = ", ".join(f'{outcome.stored}: "{outcome.level.css}"' for outcome in STORED)
     good = ", ".join(f'"{outcome.stored}"' for outcome in STORED if outcome.level is Level.GOOD)
     return (

@@ -22,8 +22,8 @@ ELEMENT = "[]"
 class Found:
     """The origins of one column, in the order of discovery.
 
-    `values`: table, column and path. `also`: table, column and the clause that reads it. `steps`: expressions with line and
-    column in the rendered SQL.
+    `values`: table, column and path. `also`: table, column and the clause that reads it. `steps`: expressions with
+    line and column in the rendered SQL.
     """
 
     values: list[tuple[exp.Table, str, Path]] = field(default_factory=list)
