@@ -1,4 +1,4 @@
-"""What `explain` and `plan` say of engines before a tick."""
+"""What `explain` and `plan` report about engines before a tick."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_explain_names_the_engine_that_lands(site: Site) -> None:
 
 
 def test_plan_names_the_engine_of_what_is_built(site: Site) -> None:
-    """Before a build only what doesn't depend on sizes is known; then the inputs' sizes are."""
+    """Before a build only what doesn't depend on sizes is known; afterwards the inputs' sizes are."""
     names = [model.name for model in models(site)]
     before = explain_engine.of_plan(plan_of(site), names, profile(site), ALONE)
     site.write("0.jsonl", [LINE % "a"])

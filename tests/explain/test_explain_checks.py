@@ -1,4 +1,4 @@
-"""`sqlrun explain` lists a model's checks, and says which read the whole table, why, and how many rows that is."""
+"""`sqlrun explain` lists a model's checks, those that read the whole table with the reason and the number of rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Order, circles and selection."""
+"""Order, cycles and selection."""
 
 from __future__ import annotations
 

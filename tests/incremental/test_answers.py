@@ -1,4 +1,4 @@
-"""What each operator answers, held against its rows in DuckDB over small tables, before and after a tick."""
+"""The answers of each operator, compared with its rows in DuckDB over small tables, before and after a tick."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ DIALECTS: tuple[Dialect, ...] = ("duckdb", "spark")
 
 
 def parsed(text: str) -> exp.Expr:
-    """Read an expression over columns without a table, their names quoted as translate leaves them."""
+    """Return an expression over columns without a table, their names quoted as translate leaves them."""
     return sqlglot.parse_one(text, read="databricks").transform(
         lambda one: column(one.name) if isinstance(one, exp.Column) else one
     )
@@ -108,7 +108,8 @@ EXAMPLES: dict[str, Node] = {
     "latest: growing": Latest(GROWING, ("g",), (OrderKey("k", True, False),)),
     "touched": Touched(T, "relation", (("g", "k1"),)),
 }
-# (k, g, n, hours after the first tick, xs) of the tables before and after: rows stay, come, leave and are corrected.
+# (k, g, n, hours after the first tick, xs) of the tables before and after: unchanged, inserted, deleted and corrected
+# rows.
 STAYING = [(1, 1, 3, -2, [1, 2]), (2, 1, 4, -1, []), (3, 2, None, 0, None), (4, None, 5, 1, [5, 5]), (9, 9, 1, 3, [9])]
 OLD = [*STAYING, (5, 2, 2, -1, [1]), (6, 3, 6, 1, [2]), (7, 3, 3, None, [7])]
 NEW = [*STAYING, (5, 1, 2, 1, [1, 3]), (6, 3, 1, 1, [2]), (8, 4, 9, 2, [None, 4]), (10, None, 1, -3, [1])]
@@ -167,7 +168,7 @@ def rows(node: Node, row_set: str, connection: duckdb.DuckDBPyConnection, column
 def change(
     node: Node, connection: duckdb.DuckDBPyConnection, instead: Mapping[str, str] | None = None
 ) -> Counter[tuple[object, ...]]:
-    """Give the weights of a node's change, added up, with other relations in the place of some."""
+    """Return the weights of a node's change, added up, with some relations replaced by others."""
     statement = script()
     source = statement.changes(node)
     if source is None:
@@ -196,7 +197,7 @@ def test_every_operator_has_an_example() -> None:
 
 @each
 def test_an_answer_to_every_question(node: Node) -> None:
-    """Of the right form, on both engines' dialects."""
+    """The answers have the right form, in the dialects of both engines."""
     inputs, unique, key = node.children(), node.grain(), node.columns[:1]
 
     assert type(node.with_children(inputs)) is type(node)
@@ -225,7 +226,7 @@ def test_the_change_is_the_difference(node: Node, tables: duckdb.DuckDBPyConnect
 
 @each
 def test_rows_stay_where_the_operator_keeps_them(node: Node, tables: duckdb.DuckDBPyConnection) -> None:
-    """Over inputs that only grow; the clock alone changes nothing where it is not read."""
+    """Over append-only inputs; the clock alone changes nothing where it isn't read."""
     if properties.only_grows(node):
         assert min(difference(node, tables).values(), default=1) > 0
     if not node.reads_clock():
@@ -250,7 +251,7 @@ def test_what_is_unique_and_what_is_fixed(node: Node, tables: duckdb.DuckDBPyCon
 
 @each
 def test_restricted_rows_are_those_of_touched_keys(node: Node, tables: duckdb.DuckDBPyConnection) -> None:
-    """By each column alone and by each two that follow each other."""
+    """By each column alone and by each two consecutive ones."""
     plain = [name for name, kind in node.types().items() if kind.text in ("int", "bigint", "")]
     touched = tables.execute("select * from relation").fetchall()
     for names in [*((name,) for name in plain), *itertools.pairwise(plain)]:
@@ -274,7 +275,7 @@ def test_what_is_touched_holds_every_key_that_changes(node: Node, tables: duckdb
 
 @each
 def test_reads_beside_changes_are_foreseen(node: Node, tables: duckdb.DuckDBPyConnection) -> None:
-    """What `changes` takes of old and new rows is listed, and the ranges hold all that it needs of them."""
+    """Every read of `changes` from pre-state and post-state is listed, and its ranges have all rows that it needs."""
     statement = script()
     statement.changes(node)
     foreseen: dict[tuple[str, str], list[Range | None]] = {}

@@ -1,4 +1,4 @@
-"""The third judge's own parts, without Spark: its grammar, its reader of rows, how it makes a failing query smaller."""
+"""Parts of the third judge that work without Spark: its grammar, its reader of rows, its reduction of failures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.judge.judging import Judge, at_end, examples, plain, shrunk
 
 
 class Echo:
-    """Refuses each query that has a word in it."""
+    """Refuses each query that contains a word."""
 
     def sql(self, text: str) -> None:
         raise ValueError("refused" if "coalesce" in text else "other")
@@ -28,7 +28,7 @@ def test_queries_are_a_function_of_the_seed() -> None:
 
 
 def test_most_queries_are_kept() -> None:
-    """A query that is refused is judged of nothing."""
+    """A refused query tests nothing."""
     kept = 0
     for _, _, batch in examples(1, 4):
         for one in batch:
@@ -76,12 +76,12 @@ def test_digits_are_compared() -> None:
 
 @pytest.mark.slow
 def test_no_example_ends_in_an_error_of_duckdbs_own() -> None:
-    """A tick is refused, or stopped by a value, or kept. `--alone` tries more."""
+    """A tick is refused, stopped by a value, or maintained. `--alone` tries more."""
     assert alone.run(random.SystemRandom().randrange(10**6), 20)["broken"] == 0
 
 
 def test_an_error_of_duckdbs_own_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With what stops the tick of a value apart from it."""
+    """A tick that a value stops is reported separately."""
     ((_, _, (example,)),) = list(examples(2, 1))
     said = iter(["INTERNAL Error: inequal types", "Conversion Error: out of range"])
 

@@ -1,4 +1,4 @@
-"""Landing on DuckDB asks a line that looks plain less: what it says of the line is the same."""
+"""Landing on DuckDB takes shortcuts for lines that look plain: the results are the same."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sqlrun.transpile import writer as sql
 from tests.support import nested_lines, projects, rescue_lines
 from tests.support.landing_lines import LINES
 
-# Where a line is taken for usual, where for plain, and where its values are taken for whole.
+# Where a line is classified as usual or plain, and where its values are classified as complete.
 SHORT_CUTS = (
     " as _usual from lines",
     " as _plain from",
@@ -67,7 +67,7 @@ def test_a_plain_line_is_judged_as_any_other() -> None:
 
 @pytest.mark.slow
 def test_a_plain_line_rescues_what_any_other_does() -> None:
-    """Fields of fields, too: a struct in a struct, one in an array."""
+    """Also fields of fields: a struct in a struct, one in an array."""
     found = {name: line for name, (line, _) in rescue_lines.HOSTILE.items()} | {
         "in another order": '{"items": [], "size": {"h": {"cm": 2}, "w": 1}, "id": "1"}',
         "a key twice, all of them declared": '{"id": "1", "id": "2", "size": null, "items": []}',
@@ -134,7 +134,7 @@ FORMS = (
 
 @pytest.mark.slow
 def test_a_line_of_the_usual_form_is_read_as_any_other() -> None:
-    """What one look says of it is what all questions say: valid, an object, its keys, its shape."""
+    """The shortcut agrees with all tests: valid, an object, its keys, its shape."""
     form = sql.string(str(line_pattern.usual(rescue_lines.SOURCE, "duckdb")), "duckdb")
     found = lines({str(number): line for number, (line, _) in enumerate(FORMS)})
     matched = DuckDBEngine().query(f"select file, regexp_full_match(value, {form}) as yes from ({found})", ())
@@ -153,7 +153,7 @@ def test_a_line_of_the_usual_form_is_read_as_any_other() -> None:
 
 @pytest.mark.slow
 def test_random_lines_of_the_usual_form_are_read_as_any_other() -> None:
-    """Pieces of lines put together at random; some are whole, many nearly."""
+    """Pieces of lines in random order; some lines are valid, many almost."""
     chance = random.Random(8)
     scalars = [
         '"a"',

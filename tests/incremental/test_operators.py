@@ -1,4 +1,4 @@
-"""Every operator answers every question of the compiler, and one that leaves an answer out can't be made."""
+"""Every operator answers every question of the compiler; one that lacks an answer can't be instantiated."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ QUESTIONS = sorted(Node.__abstractmethods__)
 
 
 def test_no_question_has_a_default() -> None:
-    """A default would be the silent answer of an operator that forgot its own; the shape of a tree is no question."""
+    """A default would be the silent answer of an operator without its own; the shape of a tree isn't a question."""
     assert {name for name in vars(Node) if not name.startswith("_")} == set(QUESTIONS)
     assert {name for name in vars(Unary) if not name.startswith("_")} == {"child", "children", "with_children"}
 
@@ -39,7 +39,7 @@ def test_an_operator_that_leaves_an_answer_out_cannot_be_made(question: str) -> 
 
 @pytest.mark.slow
 def test_mypy_reports_an_answer_that_is_left_out(tmp_path: Path) -> None:
-    """In the registry's line, whether or not anything makes the operator."""
+    """On the registry's line, whether or not anything instantiates the operator."""
     file = ROOT / "sqlrun" / "incremental" / "operators" / "filter.py"
     lines = file.read_text().splitlines(keepends=True)
     (left_out,) = (
@@ -57,7 +57,7 @@ def test_mypy_reports_an_answer_that_is_left_out(tmp_path: Path) -> None:
 
 
 def found() -> dict[str, list[type[Node]]]:
-    """Give the operators that the modules of the folder define, by the module's name."""
+    """Return the operators that the folder's modules define, by the module's name."""
     made: dict[str, list[type[Node]]] = {}
     for info in pkgutil.iter_modules(operators.__path__):
         module = importlib.import_module(f"{operators.__name__}.{info.name}")

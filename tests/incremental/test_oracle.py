@@ -20,7 +20,7 @@ def item(dish_id: str = "d001", quantity: Any = 1, unit_price: Any = "10.00") ->
 
 
 def line(**changes: Any) -> str:
-    """Give a good line with some keys changed; `...` takes a key away."""
+    """Return a valid line with some keys changed; `...` removes a key."""
     event = {
         "event_id": "e1-1",
         "order_id": "o1",

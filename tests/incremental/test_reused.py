@@ -1,4 +1,4 @@
-"""A statement that is written once for all ticks of its kind is what it would be if it were written anew."""
+"""A cached statement equals the statement that would be written again."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("dialect", ["duckdb", "spark"])
 @pytest.mark.slow
 def test_it_is_the_statement_of_its_own_tick(stage: Stage, dialect: Dialect) -> None:
-    """Whatever tick it was written in first."""
+    """Regardless of the tick that it was first written in."""
     some = frozenset(stage.inputs)
     kinds = [(some, False, False), (frozenset(stage.inputs[:1]), False, False), (frozenset(), False, False)]
     kinds += [(some, True, False), (some, False, True)]
@@ -65,7 +65,7 @@ def test_it_is_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
         assert times == {f"{time:%Y-%m-%d %H:%M:%S.%f}+00" for time in moment.parameters.values()}
         texts.add(str(statement))
     assert len(texts) == len(TIMES)
-    assert len(asked) == 2  # one for a clock that went on, one for a clock that stood
+    assert len(asked) == 2  # one for a clock that advanced, one for a clock that didn't
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Queries that nobody writes by hand, in a process with limits: a result or an error with a code, in bounded time."""
+"""Extreme queries in a process with limits: a result or an error with a code, in bounded time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def union(parts: int, word: str = "union all") -> str:
 
 
 def ctes(number: int) -> str:
-    """Each CTE reads the one before twice: written out they double and double."""
+    """Return CTEs each of which reads the previous one twice: inlined, their size doubles each time."""
     steps = [
         f"c{n} as (select x.id, y.a from c{n - 1} as x join c{n - 1} as y on x.id = y.id)" for n in range(1, number)
     ]
@@ -38,7 +38,7 @@ def nested(before: str, behind: str, times: int) -> str:
     return f"select {before * times}id{behind * times} as id from {T}"
 
 
-# The query, and the code of its one problem; nothing where it is kept.
+# The query, and the code of its one problem; "" if it is maintained.
 QUERIES = {
     "a UNION ALL of 300": (union(300), ""),
     "a UNION ALL of 1,000": (union(1000), "SR301"),
@@ -93,13 +93,13 @@ SLOW = {
 @pytest.mark.slow
 @pytest.mark.long
 def test_no_query_is_too_much() -> None:
-    """All of them in one child: kept, or one problem with its code; no traceback and no minutes."""
+    """All of them in one child: maintained, or one problem with its code; no traceback and no minutes."""
     told = hostile.run({name: {"models/m.sql": sql} for name, (sql, _) in QUERIES.items()})
 
     codes = {name: " ".join(dict.fromkeys(problem[:5] for problem in answer.problems)) for name, answer in told.items()}
     assert codes == {name: code for name, (_, code) in QUERIES.items()}
     assert all(answer.seconds < hostile.SECONDS for answer in told.values())
-    # A line of a megabyte is not printed.
+    # A line of a megabyte isn't printed.
     assert all(len(answer.text) < 5_000 for answer in told.values() if answer.problems)
 
 

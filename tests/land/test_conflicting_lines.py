@@ -1,4 +1,4 @@
-"""Lines of one key and version whose content differs: what counts depends on the set of lines, not on their order."""
+"""Lines of one key and version with different content: the winner depends on the set of lines, not on their order."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def told(result: TickResult) -> list[tuple[str, int, tuple[str, ...]]]:
 
 
 def test_users_are_told_in_the_tick_in_which_they_come(tmp_path: Path) -> None:
-    """Whether both lines come in one tick or the second much later; copies are nothing to tell."""
+    """Whether both lines land in one tick or the second much later; copies aren't reported."""
     site = Site(copy_project(tmp_path), DuckDBEngine())
     plays = (
         ([CONFLICTS[0], CONFLICTS[0], order("2", START)], 0),
@@ -76,7 +76,7 @@ def test_keys_are_told_in_their_own_order(tmp_path: Path) -> None:
 
 
 def kept(folder: Path, ticks: list[list[str]]) -> list[dict[str, object]]:
-    """Land the lines tick by tick and give the orders that are kept; each table equals its own query run in full."""
+    """Land the lines tick by tick and return the resulting orders; each table equals its own query run in full."""
     folder.mkdir()
     site = Site(copy_project(folder), DuckDBEngine())
     for number, lines in enumerate(ticks):

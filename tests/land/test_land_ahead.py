@@ -1,4 +1,4 @@
-"""What comes between two ticks is landed before the second, where it is whole; the tick is the same as without that."""
+"""Complete files land between two ticks, before the second; the tick's result is the same."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def site(tmp_path: Path) -> Site:
 
 
 def send(site: Site, name: str, *ids: str, age: float = source_folder.SETTLES, shop: str = "ada") -> None:
-    """Let a file arrive that was written so many seconds ago."""
+    """Add a file that was written `age` seconds ago."""
     shops.send(site, name, *(shops.sale(each, shop) for each in ids))
     at = time.time() - age
     os.utime(site.orders / name, (at, at))
@@ -102,7 +102,7 @@ def test_without_news_nothing_is_asked_of_an_engine(site: Site) -> None:
 
 
 def test_a_file_that_is_being_written_is_left_for_the_tick(site: Site) -> None:
-    """Nothing lands, or Spark, which takes all files that are there, would take half of it."""
+    """Nothing lands, because Spark, which takes all existing files, would take half of it."""
     send(site, "1.jsonl", "c")
     send(site, "2.jsonl", "d", age=1)
     before = head(site)
@@ -136,7 +136,7 @@ def test_who_has_lost_the_warehouse_lands_nothing(site: Site) -> None:
 
 
 def every(site: Site, step: str, ticks: int, arrive: Any) -> tuple[int, str]:
-    """Run `build --every` by a clock that only waiting moves; `arrive` is called at each wait."""
+    """Run `build --every` with a clock that only waiting advances; `arrive` is called at each wait."""
     out = io.StringIO()
     clock = [START + timedelta(seconds=3)]
     names = tuple(name for name in site.prepared.graph.order if not name.startswith("source:"))

@@ -1,4 +1,4 @@
-"""What `_exposures.yml` says, and every way in which it can be wrong."""
+"""`_exposures.yml`, and every way in which it can be wrong."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_mistake_is_told_where_it_stands(tmp_path: Path, text: str, told: str)
 
 
 def test_exposures_make_no_model_and_no_query(tmp_path: Path) -> None:
-    """The file beside models isn't taken for the contract of a model `_exposures`."""
+    """The file beside models isn't read as the contract of a model `_exposures`."""
     found = project(tmp_path, exposure())
 
     assert sorted(model.name for model in found.project.models) == ["menu", "orders"]

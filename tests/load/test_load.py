@@ -1,4 +1,4 @@
-"""The project folder to nouns; the problems are in tests/cases/errors."""
+"""Reading a project's folder; its problems are in tests/cases/errors."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ at_worst = "merge"
     assert (project.name, project.profile, project.vars) == ("small", "duckdb", {"hours": [1, 24]})
     assert configs["a"] == Config("table", ("id",), "merge", ("all", "raw", "own"))
     assert configs["b"] == Config("view", (), "full", ("all", "raw"))
-    # A folder's settings are for that folder of models/, not for every folder of its name.
+    # A folder's settings apply to that folder of models/, not to every folder of its name.
     assert configs["c"] == configs["d"] == Config("table", (), "full", ("all",))
 
 
@@ -215,7 +215,7 @@ def test_a_spreadsheets_csv_is_read(tmp_path):
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_a_line_end_in_quotes_is_kept_as_it_is(tmp_path, end):
-    """Whatever ends the lines of the file."""
+    """Regardless of the line ends of the file."""
     columns = "".join(f"      - {{name: {name}, data_type: string, description: It.}}\n" for name in "ab")
     write(tmp_path, {"seeds/a.yml": SEED.format("a") + columns})
     lines = ["a,b", '"x\ry","p\nq"', '"\r\n",z', '"\r",', ""]

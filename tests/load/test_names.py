@@ -1,6 +1,6 @@
-"""Names of anything in a project: it builds and is right, or is refused with a code before anything is written.
+"""Names of anything in a project: it builds correctly, or is refused with a code before anything is written.
 
-`SQLRUN_NAMES=200` draws so many random names besides those that are known to be awkward.
+`SQLRUN_NAMES=200` tries 200 random names in addition to the known awkward ones.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ SALES = [shops.sale("1"), shops.sale("2", "bob"), shops.sale("3")]
 
 
 def run(root: Path, *words: str) -> tuple[int, str]:
-    """Run a command; whatever it is called, it ends with a code."""
+    """Run a command; with any name, it ends with an exit code."""
     done = CliRunner().invoke(main, ["--project-dir", str(root), *words])
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     return done.exit_code, done.output
 
 
 def require_true(root: Path, name: str, column: str) -> None:
-    """Build twice, look after the tables, and compare what is shown with what was sent."""
+    """Build twice, maintain the tables' files, and compare what is shown with what was sent."""
     for number in range(2):
         code, told = run(root, "build")
         assert code == 0, told
@@ -103,7 +103,7 @@ def test_a_warehouse_that_is_no_path_is_refused(tmp_path: Path, name: str) -> No
 
 
 def with_column(folder: Path, name: str) -> Path:
-    """Make a project whose source, landing and mart have a column of a name."""
+    """Return a project whose source, landing and mart have a column of that name."""
     quoted, text = "`" + name.replace("`", "``") + "`", json.dumps(name, ensure_ascii=False)
     text = text if name.isprintable() else json.dumps(name)
     columns = f"{{name: {text}, data_type: string, description: It., nulls: false}}"
@@ -161,10 +161,10 @@ SAMPLE = ("a b", "a'b", "größe 日😀", "shop=r9")
 
 
 def named(root: Path, slot: str, name: str) -> None:
-    """Give one thing a name: the project builds twice and is right, or it is refused, and nothing was written."""
+    """Give one thing a name: the project builds twice correctly, or it is refused and nothing is written."""
     names = named_projects.Names({slot: name})
     if not named_projects.write(root, names) or (name == "" and slot in ("model", "macro")):
-        return  # the file system doesn't take it, or takes it for a hidden file
+        return  # the file system rejects it, or treats it as a hidden file
     env = ("--env", names.of("env", "")) if slot == "env" else ()
     code, told = run(root, "build", *env)
     if code != 0:
@@ -177,7 +177,7 @@ def named(root: Path, slot: str, name: str) -> None:
         assert code == 0, told
     model = names.of("model", "by_region")
     rows = json.loads(run(root, "show", model, "--output", "json", *env)[1])
-    hidden = names.of("source file", "f")[:1] in (".", "_")  # others may still be writing it
+    hidden = names.of("source file", "f")[:1] in (".", "_")  # other programs may still be writing it
     region = names.of("seed value", "north")
     assert rows == ([] if hidden else [{"region": region, "city": "rome", "n": 4}]), rows
 

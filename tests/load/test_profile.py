@@ -89,7 +89,7 @@ def test_odd_profiles_are_one_problem(tmp_path, text, code):
 @pytest.mark.parametrize("value", ["${NOT_SET}", "[a]", "{a: b}"])
 @pytest.mark.parametrize("key", ["engine", "landing", "delta_writer"])
 def test_a_choice_that_cannot_be_read_is_one_problem(tmp_path, key, value):
-    """The variable that isn't set, or the list, is told; not that what it stands for is no choice."""
+    """The unset variable, or the list, is reported; not that its value is an invalid choice."""
     text = {"engine": "auto", "warehouse": "w", key: value}
     with pytest.raises(ProjectError) as caught:
         profile.load(write(tmp_path, "".join(f"{name}: {given}\n" for name, given in text.items())), "own")
@@ -113,7 +113,7 @@ def test_the_profiles_of_the_project_work_untouched(name, engine):
 
 
 def test_what_duckdb_refuses_is_told_at_its_line_before_a_build(tmp_path, monkeypatch):
-    """Not by each seed and landing of a tick that has begun; a value from the environment is not shown."""
+    """Not by each seed and landing of a running tick; a value from the environment isn't shown."""
     monkeypatch.setenv("LIMIT", "hunter2")
     text = "engine: auto\nwarehouse: lake\nsettings:\n  threads: 2\n  memory_limit: ${LIMIT}\n  memory_limits: 1GB\n"
     root = write(tmp_path, text + "  spark.driver.memory: 4g\n")

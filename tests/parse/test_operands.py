@@ -1,4 +1,4 @@
-"""Operators over every two types: what Spark refuses is refused before a tick (SR555), and nothing else is."""
+"""Operators over every pair of types: what Spark refuses is refused before a tick (SR555), and nothing else."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def tree(sql: str) -> exp.Query:
 
 @pytest.mark.parametrize("part", range(8))
 def test_what_spark_refuses_is_refused(part: int) -> None:
-    """Each operator with each pair of types, as Spark's analyzer has judged it."""
+    """Each operator with each pair of types, by the verdict of Spark's analyzer."""
     wrong = {
         one.text: [message for _, message, _ in told]
         for one in ALL[part::8]
@@ -53,7 +53,7 @@ def test_the_file_holds_every_pair() -> None:
     ],
 )
 def test_it_says_what_is_wrong(text: str, why: str) -> None:
-    """With the types and the piece of SQL."""
+    """The message has the types and the SQL."""
     (told,) = operand_types.found(Walk(tree(f"select {text} as r from ref.t"), TABLES))
 
     assert told[1].startswith(why)

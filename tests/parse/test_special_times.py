@@ -1,4 +1,4 @@
-"""Texts that Spark reads by its own clock are refused where they are written out, and no time where they are data."""
+"""Texts that Spark reads by its own clock are refused as literals, and aren't times as data."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = Table("t0", (("k", "int"), ("s", "string"), ("at", "timestamp"), ("day", "da
     ],
 )  # fmt: skip
 def test_a_special_time_is_refused(word: str, text: str) -> None:
-    """By SR501, whatever makes a time of it."""
+    """With SR501, for any conversion to a time."""
     with pytest.raises(ProjectError) as caught:
         Memory([T], [View("v1", f"select k, {text.format(repr(word))} as x from t0")])
 
@@ -48,7 +48,7 @@ def test_a_text_that_stays_one_is_let_be(text: str) -> None:
 @pytest.mark.parametrize("word", ["now", "today", "epoch", "infinity", "-infinity", " Epoch"])
 @pytest.mark.parametrize("kind", ["timestamp", "date"])
 def test_such_a_value_is_no_time(word: str, kind: str) -> None:
-    """Spark calls it malformed, and try_cast gives NULL; DuckDB would read some."""
+    """Spark calls it malformed, and try_cast returns NULL; DuckDB would read some."""
     tried = Memory([T], [View("v1", f"select k, try_cast(s as {kind}) as x from t0")])
     tried.change("t0", [(1, ("1", word, None, None))])
     tried.step(memory.START)

@@ -1,4 +1,4 @@
-"""`sqlrun plan` says what the next build does, and the build does that: edited, new and removed models."""
+"""`sqlrun plan` predicts what the next build does: edited, new and removed models."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def edit(site: Site, *changes: tuple[str, str, str]) -> None:
 
 
 def largest(site: Site) -> None:
-    """Give a fact another column, in the middle, and for that a dearer strategy."""
+    """Give a fact another column, in between, which needs a more expensive strategy."""
     column = '      - {name: largest, data_type: "decimal(18,2)", description: "Of them.", unit: "EUR", nulls: false}\n'
     edit(
         site,
@@ -152,7 +152,7 @@ def test_a_removed_model_leaves_what_is_published(site: Site) -> None:
 
 
 def test_a_selection_without_an_edited_input_is_refused(site: Site) -> None:
-    """What was built of the input says something else than the project."""
+    """The input's table no longer matches the project."""
     largest(site)
 
     found = planned(site, "stg_orders")
@@ -203,7 +203,7 @@ def verified(site: Site, *names: str) -> dict[str, bool]:
 
 
 def test_a_table_built_anew_is_no_edit_of_its_readers(site: Site) -> None:
-    """Each is true of what it read, whose files upkeep keeps; the next build that includes them makes them anew."""
+    """Each is correct for the files that it read, which are retained; the next build that includes it rebuilds it."""
     name = SLOTS.rpartition("/")[2]
     assert site.tick(START + FIVE, (name,), refresh=True).published
 
@@ -222,7 +222,7 @@ def test_a_table_built_anew_is_no_edit_of_its_readers(site: Site) -> None:
 
 
 def test_what_is_no_edit_is_told_as_none(site: Site) -> None:
-    """A folder that moves, a comment, a rollback, another environment: no table is rebuilt for it."""
+    """A moved folder, a comment, a rollback, another environment: none rebuilds a table."""
     before = site.everything()
     assert site.tick(START + FIVE).published
     (site.root / "models" / "other").mkdir()

@@ -1,4 +1,4 @@
-"""Variances and regressions on DuckDB: in every place of a query, of values that are no numbers, in little memory."""
+"""Variances and regressions on DuckDB: in every place of a query, for values that aren't numbers, in little memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CALLS = ("stddev(i)", "var_pop(distinct i)", "covar_pop(i, j)", "regr_slope(i, j
          "stddev(case when x > 0 then i end)")  # fmt: skip
 GROWING = ("stddev(x)", "var_pop(x)", "covar_samp(x, y)", "corr(x, y)", "regr_slope(x, y)", "regr_sxx(x, y)",
            "regr_syy(x, y)", "regr_sxy(x, y)", "regr_intercept(x, y)", "regr_r2(x, y)")  # fmt: skip
-# The same value, taken at another place: what the query gives for each group is compared with the call by itself.
+# The same call in another place: the query's result for each group is compared with the plain call.
 FORMS = {
     "having": "select g, {0} as c0 from ref.odd group by g having coalesce({0}, 1) > -1000",
     "case": "select g, case when {0} is null then null when 1 = 1 then {0} end as c0 from ref.odd group by g",
@@ -49,7 +49,7 @@ def odd() -> duckdb.DuckDBPyConnection:
 
 
 def _numbers() -> list[Row]:
-    """Leave out the groups in which a sum of squares takes more digits than a double has."""
+    """Return the groups whose sums of squares fit in a double's digits."""
     return [row for row in values() if row[0] not in ("huge", "far from zero")]
 
 
@@ -76,7 +76,7 @@ def test_a_moment_is_the_same_wherever_it_stands(odd: duckdb.DuckDBPyConnection,
     ],
 )
 def test_what_is_no_number_makes_no_number(call: str, numbers: list[float], wanted: float | None) -> None:
-    """As Spark says of them."""
+    """As Spark computes them."""
     connection = memory.connect()
     (row,) = connection.execute(f"select {mended(call)} from (select unnest(?) as x)", [numbers]).fetchall()
 
@@ -85,7 +85,7 @@ def test_what_is_no_number_makes_no_number(call: str, numbers: list[float], want
 
 @pytest.mark.parametrize("call", ["stddev(x)", "corr(x, y)", "regr_r2(x, y)"])
 def test_squares_too_large_for_a_double_stop_the_tick(call: str) -> None:
-    """Spark gives NaN or an infinity, by the order in which it merges its parts."""
+    """Spark returns NaN or an infinity, depending on the order of merging its partial results."""
     connection = memory.connect()
 
     with pytest.raises(duckdb.Error):
@@ -96,7 +96,7 @@ def test_squares_too_large_for_a_double_stop_the_tick(call: str) -> None:
 
 @pytest.mark.parametrize("call", GROWING)
 def test_a_large_group_is_computed_as_a_small_one(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By two ways that meet where a group grows."""
+    """The two ways agree where a group grows past the limit."""
     connection = memory.connect()
     rows = "(select cast(i * i % 97 as double) as x, cast(i % 7 as double) as y from range(1, {}) r(i))"
     for size in (16, 17, 18, 33, 34):

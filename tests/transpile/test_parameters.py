@@ -1,4 +1,4 @@
-"""A tick's times are put into a statement where it names them, and nowhere else."""
+"""A tick's times replace the parameters of a statement, and nothing else."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sqlrun.transpile.writer import expression, identifier, string
 
 NOON = datetime(2026, 1, 31, 12, 0, 0, 7, tzinfo=timezone.utc)
 TIMES = {"as_of": NOON, "previous": NOON - timedelta(hours=1)}
-# What is no parameter, though it has the text of one.
+# Texts that look like a parameter but aren't one.
 ELSEWHERE: dict[Dialect, list[str]] = {
     "duckdb": [
         "'$as_of'", "'it''s $as_of'", '"$as_of"', '"a""$as_of"', "/* $as_of */ 1", "x$as_of", "$as_of_day_2",
@@ -40,7 +40,7 @@ def test_nothing_else_is_touched(dialect: Dialect, text: str) -> None:
 
 @pytest.mark.parametrize("dialect", ["duckdb", "spark"])
 def test_what_the_writer_quotes_is_a_token(dialect: Dialect) -> None:
-    """Whatever a text or a name holds."""
+    """For any content of a text or a name."""
     for inside in ("'", '"', "`", "\\", "--", "/*", "*/", "$$", "''", "\\'", "e'", "\n"):
         for text in (f"{inside}{MARKS[dialect]}as_of", f"{MARKS[dialect]}as_of{inside}", inside):
             quoted = f"{string(text, dialect)}, {identifier(text, dialect)}"
@@ -76,7 +76,7 @@ def test_all_texts_of_a_statement_are_filled_and_no_name() -> None:
 
 
 def test_the_engine_reads_the_same_times() -> None:
-    """DuckDB takes the statement as it stands, too: the parameters are its own."""
+    """DuckDB also accepts the statement unchanged: the parameters are valid in its own syntax."""
     text = "select $as_of as a, cast($previous_text as timestamptz) as b, cast($as_of_day as date) as c, '$as_of' as d"
     values = {"as_of": NOON, "previous_text": TIMES["previous"].isoformat(), "as_of_day": "2026-01-31"}
     with duckdb.connect() as connection:
@@ -87,7 +87,7 @@ def test_the_engine_reads_the_same_times() -> None:
 
 @pytest.mark.parametrize(("word", "kind"), [("timestamp", "TIMESTAMPTZ"), ("date", "DATE")])
 def test_a_time_is_cast_as_a_text_that_is_written_out(word: str, kind: str) -> None:
-    """Nothing is asked of its type, so that DuckDB knows the time while it plans."""
+    """No test of its runtime type, so that DuckDB knows the time while it plans."""
     tree = clocks.at(sqlglot.parse_one(f"a > current_{word}()", read="databricks"), "as_of")
 
     assert "CAST('2026-01-31" in (text := filled(expression(tree, "duckdb"), TIMES, "duckdb"))
