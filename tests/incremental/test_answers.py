@@ -196,7 +196,7 @@ def test_every_operator_has_an_example() -> None:
 
 
 @each
-def test_an_answer_to_every_question(node: Node) -> None:
+def test_every_operator_answers_every_question(node: Node) -> None:
     """The answers have the right form, in the dialects of both engines."""
     inputs, unique, key = node.children(), node.grain(), node.columns[:1]
 
@@ -225,7 +225,7 @@ def test_the_change_is_the_difference(node: Node, tables: duckdb.DuckDBPyConnect
 
 
 @each
-def test_rows_stay_where_the_operator_keeps_them(node: Node, tables: duckdb.DuckDBPyConnection) -> None:
+def test_append_only_operators_never_delete_rows(node: Node, tables: duckdb.DuckDBPyConnection) -> None:
     """Over append-only inputs; the clock alone changes nothing where it isn't read."""
     if properties.only_grows(node):
         assert min(difference(node, tables).values(), default=1) > 0
@@ -235,7 +235,7 @@ def test_rows_stay_where_the_operator_keeps_them(node: Node, tables: duckdb.Duck
 
 
 @each
-def test_what_is_unique_and_what_is_fixed(node: Node, tables: duckdb.DuckDBPyConnection) -> None:
+def test_grains_and_dependencies_hold(node: Node, tables: duckdb.DuckDBPyConnection) -> None:
     for row_set in ("old", "new"):
         found = [dict(zip(node.columns, row, strict=True)) for row in rows(node, row_set, tables).elements()]
         unique = node.grain()
@@ -250,7 +250,7 @@ def test_what_is_unique_and_what_is_fixed(node: Node, tables: duckdb.DuckDBPyCon
 
 
 @each
-def test_restricted_rows_are_those_of_touched_keys(node: Node, tables: duckdb.DuckDBPyConnection) -> None:
+def test_restricted_rows_are_those_of_affected_keys(node: Node, tables: duckdb.DuckDBPyConnection) -> None:
     """By each column alone and by each two consecutive ones."""
     plain = [name for name, kind in node.types().items() if kind.text in ("int", "bigint", "")]
     touched = tables.execute("select * from relation").fetchall()
@@ -263,7 +263,7 @@ def test_restricted_rows_are_those_of_touched_keys(node: Node, tables: duckdb.Du
 
 
 @each
-def test_what_is_touched_holds_every_key_that_changes(node: Node, tables: duckdb.DuckDBPyConnection) -> None:
+def test_affected_keys_include_every_changed_key(node: Node, tables: duckdb.DuckDBPyConnection) -> None:
     for name in node.columns:
         statement = script()
         pieces = node.support((name,), statement)
@@ -274,7 +274,7 @@ def test_what_is_touched_holds_every_key_that_changes(node: Node, tables: duckdb
 
 
 @each
-def test_reads_beside_changes_are_foreseen(node: Node, tables: duckdb.DuckDBPyConnection) -> None:
+def test_reads_in_addition_to_changes_are_declared(node: Node, tables: duckdb.DuckDBPyConnection) -> None:
     """Every read of `changes` from pre-state and post-state is listed, and its ranges have all rows that it needs."""
     statement = script()
     statement.changes(node)

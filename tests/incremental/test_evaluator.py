@@ -186,7 +186,7 @@ def test_answer(sql: str) -> None:
         "select b from ref.t group by a",
     ],
 )
-def test_unknown_is_no_guess(sql: str) -> None:
+def test_unsupported_queries_are_errors(sql: str) -> None:
     """An unsupported or ambiguous query is an error."""
     with pytest.raises(Unknown):
         ask(sql)

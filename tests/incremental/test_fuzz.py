@@ -51,7 +51,7 @@ def test_random_queries(number: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", VARIANTS)
 @pytest.mark.long
-def test_the_same_changes_in_another_way(name: str) -> None:
+def test_equivalent_tick_sequences_agree(name: str) -> None:
     """Merged, split, reordered, replayed or undone ticks lead to the same tables."""
 
     def checked(case: Case, statistics: Statistics) -> None:
@@ -113,7 +113,7 @@ def test_a_written_case_is_read_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_failing_example_is_made_small() -> None:
+def test_a_failing_example_is_reduced() -> None:
     """The search finds a fault that only some examples have, and reduces it to a small one."""
 
     def checked(case: Case, statistics: Statistics) -> None:

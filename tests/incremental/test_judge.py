@@ -27,7 +27,7 @@ def test_queries_are_a_function_of_the_seed() -> None:
     assert len(set(texts[0])) == 6
 
 
-def test_most_queries_are_kept() -> None:
+def test_most_queries_are_maintained() -> None:
     """A refused query tests nothing."""
     kept = 0
     for _, _, batch in examples(1, 4):
@@ -41,14 +41,14 @@ def test_most_queries_are_kept() -> None:
     assert kept >= 2
 
 
-def test_rows_at_the_end_are_those_that_came_and_stayed() -> None:
+def test_final_rows_are_inserts_minus_deletes() -> None:
     ((made, steps, _),) = list(examples(2, 1))
     came = sum(weight for step in steps for name, rows in step.changes if name == "t0" for weight, _ in rows)
 
     assert len(at_end(made, steps)["t0"]) == came
 
 
-def test_a_query_gets_smaller_and_is_put_back() -> None:
+def test_reducing_a_query_is_reversible() -> None:
     query = Grammar(random.Random(4)).query()
     before = query.text()
     shorter = [query.text() for _ in smaller(query)]
@@ -57,7 +57,7 @@ def test_a_query_gets_smaller_and_is_put_back() -> None:
     assert any(len(text) < len(before) for text in shorter)
 
 
-def test_a_failing_example_is_made_as_small_as_it_still_fails() -> None:
+def test_a_failing_example_is_reduced_while_it_still_fails() -> None:
     value = Piece("int", ["coalesce(", Piece("int", ["1 + ", Piece("int", ["2"])]), ", 3)"])
     ((made, steps, _),) = list(examples(2, 1))
     example = judging.Example(made, steps, Piece("", ["select ", value, " as c1 from <t0> as q1"]), [("c1", "int")])
@@ -75,12 +75,12 @@ def test_digits_are_compared() -> None:
 
 
 @pytest.mark.slow
-def test_no_example_ends_in_an_error_of_duckdbs_own() -> None:
+def test_no_example_ends_in_a_raw_duckdb_error() -> None:
     """A tick is refused, stopped by a value, or maintained. `--alone` tries more."""
     assert alone.run(random.SystemRandom().randrange(10**6), 20)["broken"] == 0
 
 
-def test_an_error_of_duckdbs_own_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_raw_duckdb_error_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """A tick that a value stops is reported separately."""
     ((_, _, (example,)),) = list(examples(2, 1))
     said = iter(["INTERNAL Error: inequal types", "Conversion Error: out of range"])

@@ -48,7 +48,7 @@ def rows(text: str) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_a_plain_line_is_judged_as_any_other() -> None:
+def test_a_plain_line_is_validated_like_any_other() -> None:
     prepared = projects.prepared(projects.ROOT)
     model = next(m for m in prepared.workspace.tables if m.source is not None)
     assert model.source is not None
@@ -66,7 +66,7 @@ def test_a_plain_line_is_judged_as_any_other() -> None:
 
 
 @pytest.mark.slow
-def test_a_plain_line_rescues_what_any_other_does() -> None:
+def test_a_plain_line_rescues_fields_like_any_other() -> None:
     """Also fields of fields: a struct in a struct, one in an array."""
     found = {name: line for name, (line, _) in rescue_lines.HOSTILE.items()} | {
         "in another order": '{"items": [], "size": {"h": {"cm": 2}, "w": 1}, "id": "1"}',
@@ -89,7 +89,7 @@ def test_a_plain_line_rescues_what_any_other_does() -> None:
 
 
 @pytest.mark.parametrize("way", [str, lambda text: long_way(text, SHORT_CUTS)], ids=["asked where it must be", "asked"])
-def test_what_is_wrong_inside_of_arrays_and_structs_is_told(way: Any) -> None:
+def test_faults_inside_arrays_and_structs_are_reported(way: Any) -> None:
     found = {name: row[landing_query.REASON] for name, row in rows(way(nested_lines.judged("duckdb"))).items()}
 
     assert found == {name: reason for name, (_, reason) in nested_lines.LINES.items()}
@@ -133,7 +133,7 @@ FORMS = (
 
 
 @pytest.mark.slow
-def test_a_line_of_the_usual_form_is_read_as_any_other() -> None:
+def test_a_line_of_the_usual_form_is_read_like_any_other() -> None:
     """The shortcut agrees with all tests: valid, an object, its keys, its shape."""
     form = sql.string(str(line_pattern.usual(rescue_lines.SOURCE, "duckdb")), "duckdb")
     found = lines({str(number): line for number, (line, _) in enumerate(FORMS)})
@@ -152,7 +152,7 @@ def test_a_line_of_the_usual_form_is_read_as_any_other() -> None:
 
 
 @pytest.mark.slow
-def test_random_lines_of_the_usual_form_are_read_as_any_other() -> None:
+def test_random_lines_of_the_usual_form_are_read_like_any_other() -> None:
     """Pieces of lines in random order; some lines are valid, many almost."""
     chance = random.Random(8)
     scalars = [
@@ -192,7 +192,7 @@ def test_random_lines_of_the_usual_form_are_read_as_any_other() -> None:
 
 
 @pytest.mark.slow
-def test_a_source_without_a_usual_form_is_read_too() -> None:
+def test_a_source_without_a_usual_form_is_read() -> None:
     here = rescue_lines.HERE
     odd = Column("é", "string", "It.", here)
     many = tuple(Column(f"c{number}", "string", "It.", here) for number in range(line_pattern.MOST_FIELDS + 1))
@@ -208,7 +208,7 @@ def test_a_source_without_a_usual_form_is_read_too() -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"a", b"a\n", b"\n\n", b"a\r\nb\rc\n\n", b"\xe2\x82\nb\xff\xe2\x82", "ü\n🍕".encode()]
 )
-def test_a_file_is_parted_into_its_lines(data: bytes) -> None:
+def test_a_file_is_split_into_its_lines(data: bytes) -> None:
     parts = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
     expected = [part.decode("utf-8", "replace") for part in (parts if parts[-1] else parts[:-1])]
     found = source_folder.table_of([source_folder.lines_of(data, "f")])
@@ -224,7 +224,7 @@ def test_the_threads_of_duckdb_share_lines() -> None:
     assert [len(piece) for piece in found.to_batches()] == [source_folder.PIECE, source_folder.PIECE, 1]
 
 
-def test_lines_of_files_stand_beside_their_names() -> None:
+def test_lines_have_the_name_of_their_file() -> None:
     parts = [source_folder.lines_of(data, name) for data, name in ((b"a\nb\n", "x"), (b"", "y"), (b"c", "z"))]
     found = source_folder.table_of(parts)
     assert found.to_pylist() == [{"value": v, "file": f} for v, f in (("a", "x"), ("b", "x"), ("c", "z"))]

@@ -24,7 +24,7 @@ LINES = int(os.environ.get("SQLRUN_LINES", "600"))
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["orders", "nested", "each_type"])
-def test_duckdb_judges_lines_as_a_strict_reader_does(name: str) -> None:
+def test_duckdb_validates_lines_like_a_strict_reader(name: str) -> None:
     source, counts = sources()[name], judges.Counts()
     data = Lines([(c.name, c.type) for c in source.columns], random.Random(name)).file(LINES)
     expected = judges.by_python(source, data)
@@ -33,7 +33,7 @@ def test_duckdb_judges_lines_as_a_strict_reader_does(name: str) -> None:
 
 
 @pytest.mark.slow
-def test_lines_that_are_long_or_deep_are_judged_alike() -> None:
+def test_long_and_deep_lines_are_validated_alike() -> None:
     source = replace(sources()["each_type"], columns=sources()["each_type"].columns[:2])
     room = line_grammar.MOST_BYTES - len('{"text":""}')
     deep = ["[" * depth + "]" * depth for depth in (62, 63, 64, 65, 1200)]

@@ -48,7 +48,7 @@ def test_each_rule_is_broken_in_some_way() -> None:
 
 
 @pytest.mark.slow
-def test_a_text_that_is_gone_or_stands_there_twice_is_told() -> None:
+def test_a_missing_or_repeated_text_is_reported() -> None:
     mutant = Mutant("sqlrun/incremental/operators/scan.py", "x", "aa", "b", ())
 
     for text in ("none", "aa and aa"):

@@ -27,7 +27,7 @@ def test_no_question_has_a_default() -> None:
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_an_operator_that_leaves_an_answer_out_cannot_be_made(question: str) -> None:
+def test_an_operator_without_an_answer_cannot_be_instantiated(question: str) -> None:
     answers = {name: getattr(Filter, name) for name in QUESTIONS}
     whole = type(Node)("Planted", (Node,), answers)
     lacking = type(Node)("Planted", (Node,), {name: answers[name] for name in QUESTIONS if name != question})
@@ -38,7 +38,7 @@ def test_an_operator_that_leaves_an_answer_out_cannot_be_made(question: str) -> 
 
 
 @pytest.mark.slow
-def test_mypy_reports_an_answer_that_is_left_out(tmp_path: Path) -> None:
+def test_mypy_reports_a_missing_answer(tmp_path: Path) -> None:
     """On the registry's line, whether or not anything instantiates the operator."""
     file = ROOT / "sqlrun" / "incremental" / "operators" / "filter.py"
     lines = file.read_text().splitlines(keepends=True)
@@ -74,7 +74,7 @@ def test_the_registry_lists_every_operator_once() -> None:
     )
 
 
-def test_an_operator_is_a_file_a_case_and_a_paragraph_of_one_name() -> None:
+def test_each_operator_has_a_file_a_case_and_a_paragraph() -> None:
     page = (ROOT / "docs" / "concepts" / "incremental.md").read_text()
     wrong = {
         name: several

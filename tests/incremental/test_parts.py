@@ -33,7 +33,7 @@ def lengths(every: parts.Parts, final: str, chosen: tuple[str, ...]) -> list[int
     return found
 
 
-def test_a_chain_is_cut_into_short_pieces() -> None:
+def test_a_chain_is_split_into_short_statements() -> None:
     final = "select x from _changes_20"
     assert parts.written_out(CHAIN, final) > 3**20
 
@@ -49,7 +49,7 @@ def test_a_short_statement_stays_whole() -> None:
     assert parts.first(CHAIN[:4], "select x from _changes_3", 40) != ()
 
 
-def test_what_is_long_as_it_stands_stays_so() -> None:
+def test_a_statement_that_no_split_shortens_stays_whole() -> None:
     """No part is read twice, or nothing below it can be computed first: no choice shortens it."""
     final = " union all ".join("select x from _old_1" for _ in range(300))
 
@@ -63,7 +63,7 @@ def test_changes_are_computed_rather_than_whole_tables() -> None:
     assert parts.first(every, final, 20) == ("_changes_3",)
 
 
-def test_only_what_is_read_is_kept() -> None:
+def test_only_parts_that_are_read_remain() -> None:
     every = (("a", "select 1"), ("b", "from a"), ("c", "from a"), ("d", "from c"))
 
     assert [name for name, _ in parts.needed(every, "from d")] == ["a", "c", "d"]
@@ -71,7 +71,7 @@ def test_only_what_is_read_is_kept() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", KEPT)
-def test_statements_are_split_where_they_are_joined(case: Case) -> None:
+def test_splitting_a_statement_reverses_joining(case: Case) -> None:
     """A model's literals, comments and names may contain anything."""
     for text in statements(case):
         every, final = parts.split(text)

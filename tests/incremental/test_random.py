@@ -253,7 +253,7 @@ SEEDS = int(os.environ.get("SQLRUN_SEEDS", "1"))
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(SEEDS))
 @pytest.mark.parametrize("name", QUERIES)
-def test_kept_equals_whole_query(name: str, seed: int) -> None:
+def test_maintained_tables_equal_the_whole_query(name: str, seed: int) -> None:
     """Late, corrected, deleted and future rows, and skipped and repeated ticks, don't change that."""
     memory = Memory([EVENTS, LOG, SHOPS], [QUERIES[name]])
     world = World(seed)
@@ -271,7 +271,7 @@ def test_kept_equals_whole_query(name: str, seed: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", QUERIES)
-def test_a_tick_may_compute_tables_whole(name: str) -> None:
+def test_ticks_may_recompute_tables(name: str) -> None:
     """Ticks from changes and recomputed ticks may follow each other in any order."""
     memory = Memory([EVENTS, LOG, SHOPS], [QUERIES[name]])
     world = World(7)

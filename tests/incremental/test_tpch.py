@@ -54,7 +54,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_kept_equals_whole(name: str, played: Played) -> None:
+def test_maintained_equals_recomputed(name: str, played: Played) -> None:
     """After each tick, both ways; and each query had rows to maintain."""
     for change, kept, whole in zip(STREAM, played.kept[name], played.whole[name], strict=True):
         assert kept == whole, f"{name} after {change.__name__}"
@@ -64,7 +64,7 @@ def test_kept_equals_whole(name: str, played: Played) -> None:
     assert any(a != b for a, b in itertools.pairwise(after)), f"no tick changed {name}"
 
 
-def test_kept_on_delta_tables(tmp_path: Path) -> None:
+def test_maintained_on_delta_tables(tmp_path: Path) -> None:
     """All of them as one project on DuckDB and real Delta tables: the load, a tick of lookups, one of everything."""
     assert play(tmp_path, DuckDBEngine(), NAMES, (0, 3, 5)) == {}
 

@@ -27,7 +27,7 @@ def told(result: TickResult) -> list[tuple[str, int, tuple[str, ...]]]:
     return [(c.status, c.unexpected, c.samples) for c in result.checks if c.type == "repeats"]
 
 
-def test_users_are_told_in_the_tick_in_which_they_come(tmp_path: Path) -> None:
+def test_users_are_warned_in_the_tick_of_the_conflict(tmp_path: Path) -> None:
     """Whether both lines land in one tick or the second much later; copies aren't reported."""
     site = Site(copy_project(tmp_path), DuckDBEngine())
     plays = (
@@ -56,7 +56,7 @@ sources:
 """
 
 
-def test_keys_are_told_in_their_own_order(tmp_path: Path) -> None:
+def test_keys_are_reported_in_their_own_order(tmp_path: Path) -> None:
     """Numbers as numbers, whether the other line is older or of the same tick."""
     (tmp_path / "data" / "orders").mkdir(parents=True)
     files = {

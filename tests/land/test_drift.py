@@ -121,7 +121,7 @@ SILENT = {"ignore": {"missing"}, "sync": set[str]()}
 
 @pytest.mark.slow
 @pytest.mark.parametrize("site", ["ignore", "sync"], indirect=True)
-def test_a_change_is_told_and_published(site: Site) -> None:
+def test_drift_is_reported_and_published(site: Site) -> None:
     """Each change is reported in its tick, with names and counts alone."""
     setting = next(s.on_schema_change for s in site.prepared.project.sources if s.name == "sales")
     for number, (change, (lines, said)) in enumerate(CHANGES.items(), 1):
@@ -140,7 +140,7 @@ def test_a_change_is_told_and_published(site: Site) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("site", ["fail"], indirect=True)
 @pytest.mark.parametrize("change", ["a new field", "a field inside", "missing", "a wider type"])
-def test_a_change_fails_the_tick_until_it_is_settled(site: Site, change: str) -> None:
+def test_drift_fails_the_tick_until_it_is_settled(site: Site, change: str) -> None:
     """The lines have landed; the next tick fails too, without a new file, until the source allows them."""
     lines, said = CHANGES[change]
     send(site, "1.jsonl", *lines)
@@ -163,7 +163,7 @@ def test_a_change_fails_the_tick_until_it_is_settled(site: Site, change: str) ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize("site", ["fail"], indirect=True)
-def test_what_is_no_change(site: Site) -> None:
+def test_differences_that_are_not_drift(site: Site) -> None:
     """The order of fields is irrelevant, as are an optional field that some lines have, NULL, and a broken line."""
     send(
         site, "1.jsonl", dict(reversed(SALE.items())), without("note"), {**SALE, "note": None}, {**SALE, "lines": None}
@@ -178,7 +178,7 @@ def test_what_is_no_change(site: Site) -> None:
 
 
 @pytest.mark.slow
-def test_an_unknown_field_is_kept(site: Site) -> None:
+def test_an_unknown_field_is_preserved(site: Site) -> None:
     """As it was written, with file and time, whether or not the line was quarantined."""
     lines = ['{"id": "b", "z": 1.50, "a": {"k": [1, "\\u00e9"]}}', '{"pieces": 1, "who": "x"}']
     site.write("1.jsonl", lines)
@@ -209,7 +209,7 @@ def test_a_declared_field_comes_back_from_the_files(site: Site) -> None:
     assert rescued(again) == []
 
 
-def test_a_setting_that_is_none_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_setting_is_refused(tmp_path: Path) -> None:
     """With the most similar word."""
     with pytest.raises(ProjectError, match="Did you mean `ignore`"):
         load_project(project(tmp_path, "ignored"))
@@ -352,7 +352,7 @@ def test_the_text_of_a_file_is_edited_in_place(text: str, old: str, new: str) ->
     assert edited(text, source, [drift]).text == text.replace(old, new)
 
 
-def test_a_list_in_one_line_is_left_alone() -> None:
+def test_a_list_in_one_line_is_not_edited() -> None:
     """No line can be added there."""
     column = "{name: id, data_type: int, description: I}"
     text = f"sources: [{{name: a, tables: [{{name: b, path: p, on_schema_change: sync, columns: [{column}]}}]}}]\n"

@@ -81,7 +81,7 @@ def test_the_tick_is_the_same_and_lands_nothing_twice(site: Site, tmp_path: Path
     assert differences(site, START + FIVE) == {}
 
 
-def test_then_the_tick_has_nothing_to_land(site: Site) -> None:
+def test_after_landing_ahead_the_tick_lands_nothing(site: Site) -> None:
     send(site, "1.jsonl", "c")
     before = head(site)
     ahead(site)
@@ -96,7 +96,7 @@ def test_then_the_tick_has_nothing_to_land(site: Site) -> None:
     assert ids(site) == Counter("abc")
 
 
-def test_without_news_nothing_is_asked_of_an_engine(site: Site) -> None:
+def test_without_new_files_no_engine_is_used(site: Site) -> None:
     with mock.patch.object(DuckDBEngine, "land", side_effect=AssertionError):
         ahead(site)
 
@@ -125,7 +125,7 @@ def test_a_build_that_dies_after_it_loses_and_doubles_nothing(site: Site) -> Non
     assert differences(later, START + FIVE) == {}
 
 
-def test_who_has_lost_the_warehouse_lands_nothing(site: Site) -> None:
+def test_a_build_that_lost_the_lock_lands_nothing(site: Site) -> None:
     send(site, "1.jsonl", "c")
     progress, before = site.published[-1], head(site)
     progress.assert_lock_held = mock.Mock(side_effect=LockedError("taken over"))
@@ -188,7 +188,7 @@ def test_short_steps_leave_all_to_the_tick(site: Site) -> None:
         assert every(site, "30s", 3, lambda at: None)[0] == 0
 
 
-def test_what_fails_ahead_is_the_ticks_to_tell(site: Site) -> None:
+def test_a_failure_ahead_is_reported_by_the_tick(site: Site) -> None:
     with mock.patch.object(land, "ahead", side_effect=EngineError("not now")):
         code, words = every(site, "5m", 2, lambda at: None)
 

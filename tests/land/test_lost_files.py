@@ -92,7 +92,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, work: Any) -> None:
 
 
 @pytest.mark.parametrize("same_size", [True, False])
-def test_a_file_that_is_rewritten_after_landing_is_told(site: Site, same_size: bool) -> None:
+def test_a_file_rewritten_after_landing_is_reported(site: Site, same_size: bool) -> None:
     """In each tick, whether or not anything lands; its lines aren't read again."""
     send(site, "1.jsonl", *("x" if same_size else "xyz"))
     os.utime(site.orders / "1.jsonl", ns=(1, 1))
@@ -105,7 +105,7 @@ def test_a_file_that_is_rewritten_after_landing_is_told(site: Site, same_size: b
     assert ids(site) == ("abx" if same_size else "abxyz")
 
 
-def test_folded_batches_remember_the_files_state(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folded_batches_have_the_files_state(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """So a change is noticed however long ago the file landed."""
     monkeypatch.setattr(planned_batches, "KEEP", 1)
     send(site, "2.jsonl", "d")
@@ -115,7 +115,7 @@ def test_folded_batches_remember_the_files_state(site: Site, monkeypatch: pytest
     assert "0.jsonl" in told(build(site, 2))
 
 
-def test_batches_that_remember_no_state_are_believed(site: Site) -> None:
+def test_batches_without_file_states_are_accepted(site: Site) -> None:
     """A checkpoint of an older version has names of files alone."""
     (plan,) = Path(site.warehouse).rglob("batches/1.json")
     plan.write_text(json.dumps({"batch": 1, "files": ["0.jsonl", "1.jsonl"]}))
@@ -125,7 +125,7 @@ def test_batches_that_remember_no_state_are_believed(site: Site) -> None:
 
 
 @pytest.mark.parametrize("how", ["refresh", "edit"])
-def test_landing_anew_without_a_file_is_refused(site: Site, how: str) -> None:
+def test_landing_from_scratch_without_a_file_is_refused(site: Site, how: str) -> None:
     """Its lines would be lost; a landed file may be deleted if nothing lands from scratch."""
     (site.orders / "1.jsonl").unlink()
     assert build(site).published and ids(site) == "abc"
@@ -138,7 +138,7 @@ def test_landing_anew_without_a_file_is_refused(site: Site, how: str) -> None:
     assert ids(edited).lower() == "ab"
 
 
-def test_a_file_whose_lines_were_left_out_counts_too(site: Site) -> None:
+def test_a_file_whose_lines_were_filtered_out_counts(site: Site) -> None:
     """The checkpoint has it, although the table has no row of it."""
     narrow = edit(site, QUERY.strip() + " where id <> 'c'\n")
     assert build(narrow).published and ids(narrow) == "ab"
@@ -151,7 +151,7 @@ def test_a_file_whose_lines_were_left_out_counts_too(site: Site) -> None:
     assert build(edit(site, QUERY), 3).published and ids(site) == "abc"
 
 
-def test_what_an_unpublished_tick_has_landed_is_not_lost(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_landed_by_an_unpublished_tick_are_not_lost(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """The new table has its lines already."""
 
     def stop(*args: Any) -> None:
@@ -213,7 +213,7 @@ def test_a_file_that_changes_after_a_crash_waits(site: Site, monkeypatch: pytest
     assert build(site, 2).published and ids(site) == "abcde"
 
 
-def test_a_file_that_goes_before_it_is_read_is_refused(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_deleted_before_it_is_read_fails_the_tick(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """In every tick until it is back, or the build accepts the loss."""
     send(site, "2.jsonl", "d")
     send(site, "3.jsonl", "e")
@@ -265,7 +265,7 @@ def spark_landing_of(folder: Path, batch: int, *files: str, accept: bool = False
     )
 
 
-def test_spark_knows_a_changed_file_by_its_time(tmp_path: Path) -> None:
+def test_spark_detects_a_changed_file_by_its_time(tmp_path: Path) -> None:
     """Its log has the modification time of each file."""
     (tmp_path / "data").mkdir()
     for name in ("a.jsonl", "b%20c.jsonl"):
@@ -280,7 +280,7 @@ def test_spark_knows_a_changed_file_by_its_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("batch", [0, 1])
-def test_spark_is_not_sent_after_a_file_that_is_gone(tmp_path: Path, batch: int) -> None:
+def test_spark_does_not_look_for_a_missing_file(tmp_path: Path, batch: int) -> None:
     """An uncommitted batch is run again with the same files; a committed one needs none."""
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "a.jsonl").write_text("{}\n")

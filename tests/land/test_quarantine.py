@@ -78,7 +78,7 @@ def test_text_that_may_hold_pii_is_hidden(tmp_path: Path) -> None:
     assert all("Mallory" in row["raw"] for row in told(made, "show", NAME, "--raw"))
 
 
-def test_a_queue_of_a_tick_that_failed_is_there(made: Site) -> None:
+def test_a_failed_tick_has_its_queue(made: Site) -> None:
     """Lines are in the landing table whether or not their tick was published."""
     send(made, "2.jsonl", sale("8", "eve"))
 
@@ -91,7 +91,7 @@ def test_a_queue_of_a_tick_that_failed_is_there(made: Site) -> None:
     assert waiting(made)[UNKNOWN] == 4
 
 
-def test_what_has_no_queue_says_so(made: Site, tmp_path: Path) -> None:
+def test_models_without_a_queue_are_reported(made: Site, tmp_path: Path) -> None:
     """A model that lands nothing, an unknown model, an empty warehouse."""
     assert "reads a source" in run(made, "quarantine", "show", "by_shop", code=2)
     assert "stg_sales" in run(made, "quarantine", "show", "stg_sale", code=2)
@@ -100,7 +100,7 @@ def test_what_has_no_queue_says_so(made: Site, tmp_path: Path) -> None:
     assert "nothing has landed" not in run(made, "quarantine", "list", "--select", NAME)
 
 
-def test_a_discarded_line_waits_no_longer_and_stays_on_record(made: Site) -> None:
+def test_a_discarded_line_is_not_pending_but_recorded(made: Site) -> None:
     """Who, when, why and how many; the line stays in its table, and no tick changes that."""
     one = next(row for row in told(made, "show", NAME) if row["reason"] == NEGATIVE)
     run(made, "quarantine", "discard", NAME, "--id", one["id"], "--because", "the till was tested")
@@ -122,7 +122,7 @@ def test_a_discarded_line_waits_no_longer_and_stays_on_record(made: Site) -> Non
     assert len(discards(made)) == 2
 
 
-def test_a_discarded_line_stays_so_when_it_lands_anew(made: Site) -> None:
+def test_a_discarded_line_stays_discarded_when_it_lands_from_scratch(made: Site) -> None:
     """Its id depends on its text and its file: a new table doesn't change a decision."""
     run(made, "quarantine", "discard", NAME, "--all", "--because", "none of it matters")
     edited = edit(made, "where id <> 'test'", "where id <> 'tests'", "models/stg_sales.sql")
@@ -133,7 +133,7 @@ def test_a_discarded_line_stays_so_when_it_lands_anew(made: Site) -> None:
     assert sum(row["lines"] for row in discards(edited)) == 5
 
 
-def test_discards_are_asked_for_rightly(made: Site) -> None:
+def test_invalid_discards_are_refused(made: Site) -> None:
     """Which lines, and why: a command that lacks one of them, or names an unknown line, does nothing."""
     because = ("--because", "so")
     assert "--because" in run(made, "quarantine", "discard", NAME, "--all", code=2)
@@ -146,7 +146,7 @@ def test_discards_are_asked_for_rightly(made: Site) -> None:
     assert sum(waiting(made).values()) == 5 and discards(made) == []
 
 
-def test_of_two_commands_at_once_one_is_told(made: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_of_two_concurrent_commands_is_refused(made: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """What one has read was outdated when it wrote: nothing is written twice."""
     real = quarantine_queue.lines
     raced: list[bool] = []

@@ -91,7 +91,7 @@ def is_true(made: Site) -> None:
     assert all(found.ok for found in checksums.compare(made.warehouse, published, names))
 
 
-def test_lines_come_in_after_a_fix_as_late_ones(made: Site) -> None:
+def test_replayed_lines_land_like_late_lines(made: Site) -> None:
     """After the rule is fixed and the lines are replayed, the table and the marts are as if it had always been so."""
     before = path(made)
     fixed = edit(made, *MILDER)
@@ -114,7 +114,7 @@ def test_lines_come_in_after_a_fix_as_late_ones(made: Site) -> None:
     is_true(fixed)
 
 
-def test_what_has_come_in_comes_in_once(made: Site) -> None:
+def test_a_replayed_line_lands_once(made: Site) -> None:
     """With two requests before the build, another after it, and another build: nothing is there twice."""
     fixed = edit(made, *MILDER)
     run(fixed, "quarantine", "replay", NAME, "--all")
@@ -131,7 +131,7 @@ def test_what_has_come_in_comes_in_once(made: Site) -> None:
     is_true(fixed)
 
 
-def test_those_that_still_break_go_back_with_the_reason_of_now(made: Site) -> None:
+def test_lines_that_are_still_invalid_get_the_current_reason(made: Site) -> None:
     """They are reported, stay pending, and may be replayed again; one that the query filters out leaves the table."""
     send(made, "2.jsonl", sale("test", "zoe", "1.00"))
     edited = edit(made, "There are two shops.", "Nobody knows this shop.")
@@ -150,7 +150,7 @@ def test_those_that_still_break_go_back_with_the_reason_of_now(made: Site) -> No
     is_true(fixed)
 
 
-def test_a_rule_that_is_gone_and_one_that_landed_rows_break(made: Site) -> None:
+def test_removed_rules_and_stricter_rules(made: Site) -> None:
     """Without its rule a line lands by a replay; a stricter rule lands everything from scratch."""
     free = edit(made, "min_value: 0}", "min_value: -5}")
     run(free, "quarantine", "replay", NAME, "--reason", NEGATIVE)
@@ -168,11 +168,11 @@ def test_a_rule_that_is_gone_and_one_that_landed_rows_break(made: Site) -> None:
     is_true(strict)
 
 
-def test_a_plan_tells_rules_that_keep_the_table(made: Site) -> None:
+def test_a_plan_reports_rules_that_do_not_rebuild_the_table(made: Site) -> None:
     assert "new rules  stg_sales" in run(edit(made, *MILDER), "plan")
 
 
-def test_an_edited_query_judges_all_lines_anew(made: Site) -> None:
+def test_an_edited_query_validates_all_lines_again(made: Site) -> None:
     """Its table is rebuilt from the files, which completes a requested replay and is reported so."""
     run(made, "quarantine", "replay", NAME, "--all")
     edited = edit(edit(made, *MILDER), "where id <> 'test'", "where id <> 'tests'", "models/stg_sales.sql")
@@ -185,7 +185,7 @@ def test_an_edited_query_judges_all_lines_anew(made: Site) -> None:
     is_true(edited)
 
 
-def test_lines_that_land_anew_leave_the_queue_on_record(made: Site) -> None:
+def test_lines_that_land_from_scratch_leave_the_queue_on_record(made: Site) -> None:
     """Without a request: the log has lines that the new table accepts, and lines that were lost with their file."""
     (made.orders / "1.jsonl").unlink()
     edited = edit(edit(made, *MILDER), "where id <> 'test'", "where id <> 'tests'", "models/stg_sales.sql")
@@ -201,7 +201,7 @@ def test_lines_that_land_anew_leave_the_queue_on_record(made: Site) -> None:
     assert waiting(edited) == {"not a JSON object": 1}
 
 
-def test_lines_whose_file_is_gone_come_in_too(made: Site) -> None:
+def test_lines_of_deleted_files_can_be_replayed(made: Site) -> None:
     """The text is in the table: a rule may be fixed, and its lines replayed, long after the files were deleted."""
     for file in made.orders.iterdir():
         file.unlink()
@@ -255,9 +255,7 @@ def points() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("point", points())
-def test_a_replay_that_was_cut_short_is_carried_out_once(
-    made: Site, monkeypatch: pytest.MonkeyPatch, point: str
-) -> None:
+def test_an_interrupted_replay_is_completed_once(made: Site, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
     """No line is lost or doubled, readers see the previous tick until all is there, and the log has the outcome."""
     fixed = edit(made, *MILDER)
     run(fixed, "quarantine", "replay", NAME, "--all")
@@ -277,7 +275,7 @@ def test_a_replay_that_was_cut_short_is_carried_out_once(
     is_true(fixed)
 
 
-def test_a_rule_that_was_tried_by_a_failed_tick_leaves_nothing(made: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rule_of_a_failed_tick_has_no_effect(made: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lines that an unpublished tick accepted by relaxed rules are validated by the restored rules."""
     fixed = edit(made, *MILDER)
     run(fixed, "quarantine", "replay", NAME, "--all")
@@ -293,7 +291,7 @@ def test_a_rule_that_was_tried_by_a_failed_tick_leaves_nothing(made: Site, monke
     is_true(back)
 
 
-def test_rules_are_held_before_anything_is_published(tmp_path: Path) -> None:
+def test_rules_apply_before_anything_is_published(tmp_path: Path) -> None:
     """Rows of a failed first tick were validated by its rules: stricter ones land them from scratch."""
     made = site(tmp_path)
     send(made, "0.jsonl", *GOOD, OWING)
@@ -308,7 +306,7 @@ def test_rules_are_held_before_anything_is_published(tmp_path: Path) -> None:
     assert waiting(strict) == {NEGATIVE: 3}
 
 
-def test_a_tick_that_set_too_much_aside_goes_on_after_a_replay(made: Site) -> None:
+def test_ticks_resume_after_a_replay_of_too_many_lines(made: Site) -> None:
     """A fault is planted, nothing is published, the rule is fixed, the lines are replayed, and all is correct."""
     limited = edit(made, "expectations:\n", "max_quarantined: 10%\nexpectations:\n")
     send(limited, "2.jsonl", sale("8"), *(sale(f"e{n}", "eve", "3.00") for n in range(4)))
@@ -350,7 +348,7 @@ def test_an_environment_has_its_own_queue(made: Site) -> None:
     assert by_shop(fixed) == sums(*GOOD)
 
 
-def test_a_promoted_table_leaves_a_record_of_what_no_longer_waits(made: Site) -> None:
+def test_promotion_records_lines_that_left_the_queue(made: Site) -> None:
     """A query and a rule are fixed in an environment; production takes the table over, and its queue with it."""
     edited = edit(edit(made, *MILDER), "where id <> 'test'", "where id <> 'tests'", "models/stg_sales.sql")
     assert tick(Site(edited.root, edited.engine, "dev")).published
@@ -363,7 +361,7 @@ def test_a_promoted_table_leaves_a_record_of_what_no_longer_waits(made: Site) ->
     is_true(edited)
 
 
-def test_what_an_environment_shares_waits_in_production(made: Site) -> None:
+def test_lines_of_a_shared_table_are_pending_in_production(made: Site) -> None:
     """Nothing of production's can be discarded or replayed through an environment."""
     dev = Site(made.root, made.engine, "dev")
     assert tick(dev).published
@@ -371,7 +369,7 @@ def test_what_an_environment_shares_waits_in_production(made: Site) -> None:
         assert "Leave out --env" in run(made, "quarantine", *words, "--env", "dev", code=2)
 
 
-def test_a_rollback_takes_replayed_lines_in_anew(made: Site) -> None:
+def test_replayed_lines_land_again_after_a_rollback(made: Site) -> None:
     """Landing tables aren't restored: the next build finds the lines among those that landed since the old tick."""
     fixed = edit(made, *MILDER)
     run(fixed, "quarantine", "replay", NAME, "--all")

@@ -70,7 +70,7 @@ def refusal(site: Site) -> str:
 
 
 @pytest.mark.parametrize("after_commit", [False, True], ids=["planned", "committed"])
-def test_a_batch_is_carried_out_once(site: Site, monkeypatch: pytest.MonkeyPatch, after_commit: bool) -> None:
+def test_a_batch_is_run_once(site: Site, monkeypatch: pytest.MonkeyPatch, after_commit: bool) -> None:
     """After a crash right before or right after a batch's commit; later files are part of the next one."""
     land(site)
     site.write("1.jsonl", [order("3", START)])
@@ -83,7 +83,7 @@ def test_a_batch_is_carried_out_once(site: Site, monkeypatch: pytest.MonkeyPatch
     assert landed(site).total() == 4
 
 
-def test_the_very_first_batch_is_carried_out_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_very_first_batch_is_run_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a crash before anything ever landed."""
     crash(site, monkeypatch)
     crash(site, monkeypatch)
@@ -92,7 +92,7 @@ def test_the_very_first_batch_is_carried_out_once(site: Site, monkeypatch: pytes
     assert landed(site) == {"x1": 1, "x2": 1}
 
 
-def test_a_plan_that_was_cut_off_is_set_aside(site: Site) -> None:
+def test_a_truncated_plan_is_ignored(site: Site) -> None:
     """A plan is synced before it is run, so nothing of a corrupt plan has landed."""
     land(site)
     site.write("1.jsonl", [order("3", START)])
@@ -103,7 +103,7 @@ def test_a_plan_that_was_cut_off_is_set_aside(site: Site) -> None:
 
 
 @pytest.mark.slow
-def test_folded_plans_remember_every_file(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folded_plans_have_every_file(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Old plans become one file; a crash after that replays the latest batch alone."""
     monkeypatch.setattr(planned_batches, "KEEP", 2)
     for number in range(1, 6):
@@ -160,7 +160,7 @@ def test_a_full_refresh_lands_from_the_beginning(site: Site) -> None:
     assert landed(site) == {"x1": 1, "x2": 1}
 
 
-def test_lines_that_are_set_aside_are_counted(site: Site) -> None:
+def test_quarantined_lines_are_counted(site: Site) -> None:
     """Raw text, file and reason are stored, the tick's result counts them, and the valid lines of the file land."""
     bad = ['{"event_id": "cut', "[1]", order("8", START, items=(("d001", 0, "1.00"),))]
     nobody = json.loads(order("9", START))

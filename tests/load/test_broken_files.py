@@ -106,7 +106,7 @@ def test_no_mistake_ends_in_a_traceback(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_build_tells_of_models_sources_and_profile_at_once(tmp_path: Path) -> None:
+def test_a_build_reports_models_sources_and_profile_at_once(tmp_path: Path) -> None:
     """An analyst can fix all of it at once."""
     root = copy_project(tmp_path)
     (root / "data" / "orders").rmdir()

@@ -78,7 +78,7 @@ def in_folder(root: Path) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FOLDERS)
-def test_a_project_in_an_odd_folder_is_right(tmp_path: Path, name: str) -> None:
+def test_a_project_in_an_odd_folder_builds_correctly(tmp_path: Path, name: str) -> None:
     require_true(in_folder(tmp_path / name), "by_shop", "shop")
 
 
@@ -129,12 +129,12 @@ def with_column(folder: Path, name: str) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", COLUMNS)
-def test_a_column_of_an_odd_name_is_right(tmp_path: Path, name: str) -> None:
+def test_a_column_with_an_odd_name_builds_correctly(tmp_path: Path, name: str) -> None:
     require_true(with_column(tmp_path / "p", name), "m", name)
 
 
 @pytest.mark.parametrize("name", REFUSED_COLUMNS)
-def test_a_column_that_can_not_be_named_is_refused_by_one_code(tmp_path: Path, name: str) -> None:
+def test_an_invalid_column_name_is_refused_with_one_code(tmp_path: Path, name: str) -> None:
     root = with_column(tmp_path / "p", name)
 
     code, told = run(root, "build")
@@ -185,7 +185,7 @@ def named(root: Path, slot: str, name: str) -> None:
 @pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("slot", named_projects.SLOTS)
-def test_anything_of_an_odd_name_is_right_or_refused(tmp_path: Path, slot: str) -> None:
+def test_anything_with_an_odd_name_builds_correctly_or_is_refused(tmp_path: Path, slot: str) -> None:
     for number, name in enumerate(SAMPLE):
         named(tmp_path / str(number), slot, name)
 
@@ -193,6 +193,6 @@ def test_anything_of_an_odd_name_is_right_or_refused(tmp_path: Path, slot: str) 
 @pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.parametrize("slot", named_projects.SLOTS)
-def test_anything_of_any_name_is_right_or_refused(tmp_path: Path, slot: str) -> None:
+def test_anything_with_any_name_builds_correctly_or_is_refused(tmp_path: Path, slot: str) -> None:
     for number, name in enumerate([*AWKWARD, *RANDOM]):
         named(tmp_path / str(number), slot, name)

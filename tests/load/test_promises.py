@@ -70,7 +70,7 @@ def again(site: Site) -> Site:
 
 
 @pytest.mark.slow
-def test_an_unknown_key_keeps_the_tick_from_being_published(root: Path) -> None:
+def test_an_unknown_key_blocks_publishing(root: Path) -> None:
     """Nothing below is built, readers see the previous tick, and the key's arrival fixes it."""
     promising(root, "stg_sales", "shop", TO_SHOPS)
     site = Site(root, DuckDBEngine())
@@ -226,7 +226,7 @@ def test_a_view_promises_nothing(root: Path) -> None:
         assert [(p.code, p.place.file) for p in caught.value.problems] == [("SR715", place or "models/stg_sales.yml")]
 
 
-def test_what_is_known_of_a_project_hides_no_problem(root: Path) -> None:
+def test_the_cache_hides_no_problem(root: Path) -> None:
     """A second run takes the contracts from the cache after the seed's column was removed."""
     promising(root, "stg_sales", "shop", TO_SHOPS)
     first = prepare(root, Cache.of(root))
@@ -258,7 +258,7 @@ def test_what_is_known_of_a_project_hides_no_problem(root: Path) -> None:
         ("data_tests: [{my_own_test: {}}]", "SR110"),
     ],
 )
-def test_an_argument_that_means_nothing_here_is_refused(tmp_path: Path, promise: str, code: str) -> None:
+def test_an_unsupported_argument_is_refused(tmp_path: Path, promise: str, code: str) -> None:
     """Also of words without arguments: a dropped condition or limit would promise more than was meant."""
     written = broken.contract("a", extra="    grain: [id]").replace("name: id, ", f"name: id, {promise}, ")
     broken.write(tmp_path, {"models/a.sql": "select 1 as id", "models/a.yml": written})

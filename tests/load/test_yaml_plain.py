@@ -59,7 +59,7 @@ def slow(text: str) -> tuple[Any, list[Problem]]:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 @pytest.mark.slow
-def test_a_project_is_read_the_quick_way(file: Path) -> None:
+def test_a_project_is_read_by_the_fast_path(file: Path) -> None:
     """The files of the reference project are plain, except those that use anchors and the like on purpose."""
     text = file.read_text()
     found = quick(text)
@@ -100,6 +100,6 @@ def splintered(text: str, dice: random.Random) -> str:
 @pytest.mark.parametrize("text", ["a: &x 1", "a: *x", "a: !!int 1", "a:", "a: 1\na: 2", "<<: {a: 1}", "? a", "a: 0x1f",
                                   "a: \t1", "a: [", "a: \u20281", "---\na: 1", "", "a: >#\n", '"\\u0041": 1',
                                   "[" * 25 + "]" * 25])  # fmt: skip
-def test_what_is_not_plain_is_left_alone(text: str) -> None:
+def test_text_that_is_not_plain_is_left_to_ruamel(text: str) -> None:
     """Anchors, tags, repeated keys, what YAML 1.1 and 1.2 read differently, and all invalid text."""
     assert quick(text) is Unusual

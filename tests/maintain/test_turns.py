@@ -83,7 +83,7 @@ def by(result: TickResult, engine: str) -> set[str]:
     return {name for name, stage in stages(result).items() if stage.engine == engine and stage.receipt.commits}
 
 
-def test_a_project_without_need_of_spark_starts_no_jvm(tmp_path: Path) -> None:
+def test_a_project_that_does_not_need_spark_starts_no_jvm(tmp_path: Path) -> None:
     """It lands, builds, updates, idles and rolls back, and Spark is never used."""
     site = Site(project(tmp_path / "shops"), AutoEngine())
     site.write("0.jsonl", [LINE % "a"])
@@ -103,7 +103,7 @@ def test_a_project_without_need_of_spark_starts_no_jvm(tmp_path: Path) -> None:
     site.engine.close()
 
 
-def test_a_model_for_spark_alone_goes_there_and_says_why(site: Site) -> None:
+def test_a_spark_only_model_runs_on_spark_with_a_reason(site: Site) -> None:
     """Only its tables do; a tick without changes for it starts nothing."""
     engine_of(site).spark_only_models = {"fct_slots": WHY}
 
@@ -116,7 +116,7 @@ def test_a_model_for_spark_alone_goes_there_and_says_why(site: Site) -> None:
     assert not any(stage.note for name, stage in stages(result).items() if not name.startswith("fct_slots"))
 
 
-def test_an_idle_tick_does_not_start_spark_for_a_model_of_its_own(site: Site) -> None:
+def test_an_idle_tick_does_not_start_spark(site: Site) -> None:
     engine_of(site).spark_only_models = {"mart_best": WHY}
     assert site.tick(START).published
     engine_of(site).spark = again = Stand()  # type: ignore[assignment]
@@ -128,7 +128,7 @@ def test_an_idle_tick_does_not_start_spark_for_a_model_of_its_own(site: Site) ->
 
 
 @pytest.mark.usefixtures("large")
-def test_what_does_not_fit_the_memory_goes_to_spark(site: Site) -> None:
+def test_a_change_that_exceeds_the_memory_runs_on_spark(site: Site) -> None:
     with mock.patch.object(AutoEngine, "memory", 1):
         result = site.tick(START)
 
@@ -139,7 +139,7 @@ def test_what_does_not_fit_the_memory_goes_to_spark(site: Site) -> None:
     )
 
 
-def test_a_table_is_sized_without_what_was_just_committed(site: Site, large: None) -> None:
+def test_a_table_is_sized_without_the_latest_commit(site: Site, large: None) -> None:
     """While that is small: the input's files before the tick suffice, and nothing is read back."""
     site.write("more.jsonl", [LINE % f"m{n}" for n in range(9)])
     site.tick(START)
@@ -165,7 +165,7 @@ def test_a_table_is_sized_without_what_was_just_committed(site: Site, large: Non
     assert asked[-1] == before + 2
 
 
-def test_receipts_keep_the_engine_of_each_table(site: Site) -> None:
+def test_run_stats_have_the_engine_of_each_table(site: Site) -> None:
     engine_of(site).spark_only_models = {"mart_best": WHY}
     receipts.write(site.warehouse, site.tick(START), "duckdb", now())
 
@@ -175,7 +175,7 @@ def test_receipts_keep_the_engine_of_each_table(site: Site) -> None:
     assert found["mart_best"] == "spark" and found["stg_lines"] == found["stg_sales"] == "duckdb"
 
 
-def test_receipts_that_cannot_be_read_are_no_receipts(tmp_path: Path) -> None:
+def test_unreadable_run_stats_are_ignored(tmp_path: Path) -> None:
     folder = Path(receipts.path_of(str(tmp_path))) / "_delta_log"
     folder.mkdir(parents=True)
     (folder / f"{0:020}.json").write_text("torn")
@@ -197,7 +197,7 @@ def running_out(name: str, *, after: bool = False) -> Any:
     return mock.patch.object(DuckDBEngine, "write", write)
 
 
-def test_what_runs_out_of_memory_is_done_again_by_spark_and_told(site: Site) -> None:
+def test_spark_repeats_what_runs_out_of_memory(site: Site) -> None:
     with running_out("stg_sales"):
         result = site.tick(START)
 
@@ -208,7 +208,7 @@ def test_what_runs_out_of_memory_is_done_again_by_spark_and_told(site: Site) -> 
     )
 
 
-def test_nothing_is_done_twice_where_a_commit_is_there(site: Site) -> None:
+def test_nothing_is_repeated_after_a_commit(site: Site) -> None:
     """The tick fails; the next build rolls the commit back."""
     with running_out("stg_sales", after=True):
         result = site.tick(START)
@@ -218,7 +218,7 @@ def test_nothing_is_done_twice_where_a_commit_is_there(site: Site) -> None:
     assert site.tick(START).published and differences(site, START) == {}
 
 
-def test_duckdb_alone_says_that_memory_ran_out(tmp_path: Path) -> None:
+def test_duckdb_alone_reports_that_memory_ran_out(tmp_path: Path) -> None:
     """There is no other engine: the tick fails with DuckDB's message."""
     site = Site(project(tmp_path / "shops"), DuckDBEngine())
     site.write("0.jsonl", [LINE % "a"])
@@ -230,7 +230,7 @@ def test_duckdb_alone_says_that_memory_ran_out(tmp_path: Path) -> None:
     assert "OutOfMemoryException" in next(node.message for node in result.nodes if node.message)
 
 
-def test_a_table_with_features_that_only_spark_writes_is_spark_s(site: Site) -> None:
+def test_a_table_with_spark_only_features_runs_on_spark(site: Site) -> None:
     """So is its restore: the feature was added by a commit outside any tick."""
     assert site.tick(START).published
     published = site.ledger.read().published
@@ -253,7 +253,7 @@ def test_a_table_with_features_that_only_spark_writes_is_spark_s(site: Site) -> 
     )
 
 
-def test_java_that_is_missing_is_told_before_anything_is_written(site: Site) -> None:
+def test_missing_java_is_reported_before_anything_is_written(site: Site) -> None:
     engine_of(site).spark_only_models = {"mart_best": WHY}
     with (
         mock.patch.object(spark_session, "java_problem", return_value="Spark needs Java 17 or newer"),
@@ -264,7 +264,7 @@ def test_java_that_is_missing_is_told_before_anything_is_written(site: Site) -> 
     assert not list(Path(site.warehouse).glob("*/*/_delta_log"))
 
 
-def test_spark_starts_beside_the_rest_where_it_is_sure_to_be_needed(site: Site) -> None:
+def test_spark_starts_in_the_background_if_it_is_needed(site: Site) -> None:
     engine_of(site).spark_only_models = {"mart_best": WHY}
     with mock.patch.object(AutoEngine, "warm", autospec=True) as warm:
         site.tick(START)
@@ -273,7 +273,7 @@ def test_spark_starts_beside_the_rest_where_it_is_sure_to_be_needed(site: Site) 
     assert warm.call_count == 1
 
 
-def test_what_landed_ahead_is_foreseen(site: Site) -> None:
+def test_rows_that_landed_ahead_start_spark_early(site: Site) -> None:
     """Spark starts when files land between ticks, and in a later process at the beginning of the tick."""
     engine_of(site).spark_only_models = {"mart_best": WHY}
     assert site.tick(START).published
@@ -293,7 +293,7 @@ def test_what_landed_ahead_is_foreseen(site: Site) -> None:
     assert differences(site, START + FIVE) == {}
 
 
-def test_sizes_and_settings_are_parted_between_the_engines() -> None:
+def test_sizes_and_settings_are_split_between_the_engines() -> None:
     """DuckDB reports the memory that it may use."""
     made = AutoEngine({"memory_limit": "1GiB", "spark.driver.memory": "2g"})
 
@@ -303,7 +303,7 @@ def test_sizes_and_settings_are_parted_between_the_engines() -> None:
     made.close()
 
 
-def test_features_are_read_off_the_protocol() -> None:
+def test_features_are_read_from_the_protocol() -> None:
     """Features of this project's tables are supported; unknown ones and column mapping aren't."""
 
     def table(version: int, features: list[str] | None = None) -> Any:

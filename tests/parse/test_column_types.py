@@ -30,7 +30,7 @@ def named(one: Typed) -> str:
 
 
 @pytest.mark.slow
-def test_an_expression_has_sparks_type_or_none() -> None:
+def test_expressions_have_sparks_type_or_none() -> None:
     """Each line of cases/types.sql, whose types Spark wrote."""
     wrong = {
         one.text: f"{found}, not {wanted}"
@@ -41,7 +41,7 @@ def test_an_expression_has_sparks_type_or_none() -> None:
     assert wrong == {}
 
 
-def test_little_is_unknown() -> None:
+def test_few_types_are_unknown() -> None:
     assert sum(one.unknown for one in EXPRESSIONS) <= MOST_UNKNOWN
     assert len(EXPRESSIONS) >= 240
 
@@ -70,12 +70,12 @@ def test_every_rule_has_an_expression() -> None:
         ("array<varchar(10)>", "None"),
     ],
 )
-def test_one_type_has_one_text(written: str, type_text: str) -> None:
+def test_each_type_has_one_normal_form(written: str, type_text: str) -> None:
     """Contracts may use any of Spark's names for a type."""
     assert str(read_type(written)) == type_text
 
 
-def test_long_queries_end() -> None:
+def test_long_queries_are_typed_in_bounded_time() -> None:
     """A union of 300 has a type; a sum of 3,000 terms is nested too deeply and has none, without a crash."""
     union = sqlglot.parse_one(" union all ".join(["select 1 as x"] * 299 + ["select 1.5 as x"]), read="databricks")
     total: exp.Expr = exp.Literal.number(1)
@@ -157,7 +157,7 @@ def test_a_model_may_say_that_its_contract_is_not_enforced(tmp_path: Path) -> No
         ("pyproject.toml", "contract = { enforced = 1 }", "SR103"),
     ],
 )
-def test_another_form_is_told(file: str, text: str, code: str, tmp_path: Path) -> None:
+def test_a_malformed_contract_setting_is_reported(file: str, text: str, code: str, tmp_path: Path) -> None:
     """None of them counts as "not enforced"."""
     before = FILES.get(file, "")
     whole = {
@@ -175,7 +175,7 @@ def test_another_form_is_told(file: str, text: str, code: str, tmp_path: Path) -
     ("item", "kind"),
     [("null", "string"), ("array()", "array<int>"), ("percentile(price, 0.5)", "int"), ("price", "varchar(9)")],
 )
-def test_what_is_unknown_is_no_mistake(item: str, kind: str, tmp_path: Path) -> None:
+def test_an_unknown_type_is_not_an_error(item: str, kind: str, tmp_path: Path) -> None:
     """A bare NULL, an empty array, a function without a rule, a type without one."""
     sql = f"{{{{ config(contract={{'enforced': true}}) }}}} select id, {item} as x from {{{{ ref('numbers') }}}}"
     if item.startswith("percentile"):
@@ -186,7 +186,7 @@ def test_what_is_unknown_is_no_mistake(item: str, kind: str, tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_the_columns_of_the_list_are_all_used() -> None:
+def test_every_column_of_the_list_is_used() -> None:
     """A column that no expression reads proves nothing."""
     read_names = {c.name for one in EXPRESSIONS for c in one.tree().find_all(exp.Column)}
 

@@ -38,7 +38,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("said", "sql"), CASES)
-def test_it_is_kept_or_refused(said: str, sql: str) -> None:
+def test_a_construct_is_maintained_or_refused(said: str, sql: str) -> None:
     """A raw error of DuckDB in a tick is neither."""
     found = verdict(sql)
     if os.environ.get("SQLRUN_WRITE"):
@@ -51,7 +51,7 @@ def test_it_is_kept_or_refused(said: str, sql: str) -> None:
         assert not INTERNAL.search(f"{problem.message} {problem.hint}"), problem
 
 
-def test_no_query_is_wrong() -> None:
+def test_every_query_has_a_verdict() -> None:
     """The list has verdicts alone, and many of each kind."""
     words = [said for said, _ in listed()]
 

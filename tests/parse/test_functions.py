@@ -69,7 +69,7 @@ def arrow_of(connection: duckdb.DuckDBPyConnection, example: Example) -> str:
 
 
 @each_subject
-def test_duckdb_does_what_its_arrow_says(connection: duckdb.DuckDBPyConnection, subject: tuple[str, str]) -> None:
+def test_duckdb_behaves_as_the_arrow_says(connection: duckdb.DuckDBPyConnection, subject: tuple[str, str]) -> None:
     """The same value, an error, or a refusal; never another value without a note."""
     own = [example for example in EXAMPLES if (example.kind, example.subject) == subject]
     done = {example.sql: arrow_of(connection, example) for example in own}
@@ -82,7 +82,7 @@ def test_there_is_an_example_for_every_function() -> None:
     assert {example.subject for example in EXAMPLES if example.kind == "function"} == LISTED
 
 
-def test_a_function_is_what_its_examples_show() -> None:
+def test_the_list_agrees_with_the_examples() -> None:
     """Spark-only functions are always refused on DuckDB; the others agree in at least one example."""
     arrows: dict[str, set[str]] = {name: set() for name in LISTED}
     for example in EXAMPLES:
@@ -93,14 +93,14 @@ def test_a_function_is_what_its_examples_show() -> None:
     assert {name for name, shown in arrows.items() if name not in SPARK_ONLY and "=>" not in shown} == set()
 
 
-def test_other_values_have_a_note() -> None:
+def test_differing_values_have_a_note() -> None:
     """The list has a note where DuckDB returns another value; docs/functions.md covers operators."""
     other = {example.subject for example in EXAMPLES if ARROWS[example.arrow] == "other" and example.kind == "function"}
 
     assert other <= NOTES.keys()
 
 
-def test_the_parts_of_the_list_name_what_is_in_it() -> None:
+def test_reasons_and_notes_belong_to_listed_functions() -> None:
     """Every reason, note and flag belongs to a listed function; nothing dangerous is listed."""
     assert {*SPARK_ONLY, *NOTES, *ORDER_DEPENDENT} <= LISTED
     assert not LISTED & {*VOLATILE, *CLOCKS, *FORBIDDEN}
@@ -151,7 +151,7 @@ def test_a_refusal_points_at_the_call() -> None:
     assert problem.hint == "sha2(x, 256) is the same on both. Use the Spark engine."
 
 
-def test_a_form_of_a_call_may_be_refused_alone() -> None:
+def test_single_forms_of_a_call_can_be_refused() -> None:
     """The same function agrees in its other forms."""
     assert not found("date_format(date '2026-01-02', 'yyyy')")
     assert [problem.message for problem in found("date_format(date '2026-01-02', 'G')")] == [
@@ -160,7 +160,7 @@ def test_a_form_of_a_call_may_be_refused_alone() -> None:
 
 
 @pytest.mark.parametrize("sql", [e.sql for e in EXAMPLES if not e.sql.startswith("select ")][::5])
-def test_a_query_is_whole_after_it_was_judged(sql: str) -> None:
+def test_checking_a_query_leaves_it_intact(sql: str) -> None:
     """Type inference walks from a node up to its query."""
     query = compiled([Example("rows", "function", "x", sql, "", "")])
 
@@ -199,7 +199,7 @@ def test_settings_admit_nothing_dangerous(name: str) -> None:
 
 
 @pytest.mark.parametrize("line", ["functions = 'x'", "functions = [1]", "functions = ['a b']", "functions = ['']"])
-def test_settings_hold_names(line: str) -> None:
+def test_settings_accept_names_alone(line: str) -> None:
     """Anything else is reported at its place."""
     with pytest.raises(ProjectError, match=r"SR103 pyproject\.toml:3:1"):
         project(line)
@@ -216,14 +216,14 @@ def test_settings_hold_names(line: str) -> None:
         "select json_extract('{}', '$.a')",
     ],
 )
-def test_other_dialects_functions_are_none(sql: str) -> None:
+def test_functions_of_other_dialects_are_unknown(sql: str) -> None:
     """sqlglot parses them, but Spark doesn't have them."""
     tree = sqlglot.parse_one(sql, read=DIALECT)
 
     assert any(functions.refusal(function) for function in tree.find_all(exp.Func))
 
 
-def test_conditions_and_checks_refuse_what_is_sparks_alone() -> None:
+def test_conditions_and_checks_refuse_spark_only_functions() -> None:
     """They run on DuckDB with any engine."""
     with pytest.raises(UsageError, match=r"--where: hash\(\) runs on Spark alone"):
         condition("hash(a) = 1", ["a"])

@@ -38,7 +38,7 @@ def test_what_spark_refuses_is_refused(part: int) -> None:
     assert wrong == {}
 
 
-def test_the_file_holds_every_pair() -> None:
+def test_the_file_has_every_pair() -> None:
     assert len(ALL) > 4000
     assert sum(one.taken for one in ALL) > 900
 
@@ -52,7 +52,7 @@ def test_the_file_holds_every_pair() -> None:
         ("coalesce(st, named_struct('z', 1, 'q', 'x'))", "`struct<p:int,q:string>` and `struct<z:int,q:string>` in"),
     ],
 )
-def test_it_says_what_is_wrong(text: str, why: str) -> None:
+def test_the_message_has_types_and_sql(text: str, why: str) -> None:
     """The message has the types and the SQL."""
     (told,) = operand_types.found(Walk(tree(f"select {text} as r from ref.t"), TABLES))
 
@@ -68,7 +68,7 @@ def test_it_says_what_is_wrong(text: str, why: str) -> None:
         "greatest(null, s)", "if(o, null, k)", "s in ('a', null)", "interval 1 day > interval 2 day",
     ],
 )  # fmt: skip
-def test_what_spark_takes_is_taken(text: str) -> None:
+def test_what_spark_accepts_is_accepted(text: str) -> None:
     assert list(operand_types.found(Walk(tree(f"select {text} as r from ref.t"), TABLES))) == []
 
 
@@ -86,5 +86,5 @@ def test_what_spark_takes_is_taken(text: str) -> None:
         ("k between 1 and 2 and o", False), ("k & 1 = 1", False), ("k | (1 & 2)", False),
     ],
 )  # fmt: skip
-def test_operators_that_spark_reads_otherwise_need_brackets(text: str, bare: bool) -> None:
+def test_operators_with_another_precedence_in_spark_need_brackets(text: str, bare: bool) -> None:
     assert bool(list(precedence.found(sqlglot.parse_one(f"select {text}", read=DIALECT)))) == bare

@@ -159,7 +159,7 @@ def test_plain_queries_pass(sql: str) -> None:
         ("(" * 3000, "SR301"),
     ],
 )
-def test_the_gate_is_closed(sql: str, code: str) -> None:
+def test_forbidden_constructs_are_refused(sql: str, code: str) -> None:
     """Files, other tables, code, clocks, statements."""
     assert {found.partition(" ")[0] for found in refused(sql)} == set(code.split())
 
@@ -200,7 +200,7 @@ def test_unresolved_columns_have_their_place(sql: str, found: list[str]) -> None
     assert refused(sql) == found
 
 
-def test_a_query_over_an_unreadable_contract_is_judged_as_far_as_it_goes() -> None:
+def test_a_query_over_an_unreadable_contract_is_checked_as_far_as_possible() -> None:
     """The missing contract is reported; what depends on it isn't."""
     sql = "select nothing from `ref`.`bare`"
     bare, own = model("bare"), model("m", "a int", sql=sql)
@@ -210,7 +210,7 @@ def test_a_query_over_an_unreadable_contract_is_judged_as_far_as_it_goes() -> No
     assert parse.attempt([rendered], project) == ((), ())
 
 
-def test_a_place_is_found_behind_what_jinja_wrote() -> None:
+def test_places_are_mapped_through_jinja() -> None:
     """Columns before and behind a call are exact; those within it point at the word or at the line's start."""
     source = "select {{ ref('a') }}.x, y\n  {{ many(\n    'z'\n  ) }}"
     rendered = Rendered(model("m", sql=source), "select `ref`.`a`.x, y\n  z + zz", (), (), (1, 2), Config())
@@ -275,7 +275,7 @@ def test_a_condition_passes(text: str) -> None:
         "(" * 3000,
     ],
 )
-def test_a_condition_takes_no_more_than_a_condition(text: str) -> None:
+def test_anything_but_a_condition_is_refused(text: str) -> None:
     """Injection, subqueries, files, aggregates: each ends in a message."""
     with pytest.raises(UsageError, match=r"^--where"):
         condition(text, ["n_orders", "name"])

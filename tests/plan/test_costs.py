@@ -24,7 +24,7 @@ def stage(method: Method) -> Stage:
     return Stage("v", "v", "merge", method, Reason("SR541", ""), (), None, ())
 
 
-def test_few_rows_are_never_weighed() -> None:
+def test_few_rows_are_never_compared() -> None:
     """Below the rows that one second can read, the fixed cost dominates, and it is the same for both ways."""
     facts = strategy_cost.Facts(changed=strategy_cost.FEW // 10, inputs=1, own=1)
 
@@ -38,14 +38,14 @@ def test_the_whole_query_wins_where_most_rows_changed() -> None:
     assert strategy_cost.choose(stage("keys"), most) == strategy_cost.Choice("whole", 5_400_000, 1_000_010)
 
 
-def test_receipts_say_what_a_change_reads() -> None:
+def test_run_stats_predict_what_a_change_reads() -> None:
     """The measured reads of past ticks override the default."""
     cheap = strategy_cost.Facts(900_000, 1_000_000, 10, amplification=1.1)
 
     assert strategy_cost.choose(stage("keys"), cheap).way == "change"
 
 
-def test_a_table_that_only_grows_has_no_choice() -> None:
+def test_an_append_only_table_has_no_choice() -> None:
     assert [strategy_cost.has_choice(stage(m)) for m in ("land", "append", "full", "newest")] == [
         False,
         False,
@@ -89,7 +89,7 @@ def test_commits_count_their_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_tick_that_changes_most_rows_computes_tables_whole(
+def test_a_tick_that_changes_most_rows_recomputes_tables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The choice is made for each table, reported in the run and in its stats, and changes no result."""

@@ -39,7 +39,7 @@ def opens(site: Site, name: str) -> bool:
     return True
 
 
-def test_tables_that_no_merge_changes_are_read_by_everybody(site: Site) -> None:
+def test_tables_without_merges_are_readable_by_every_reader(site: Site) -> None:
     for number in range(2):
         arrive(site, number)
         build(site, number)
@@ -48,7 +48,7 @@ def test_tables_that_no_merge_changes_are_read_by_everybody(site: Site) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("reader", ["any", "pandas"])
-def test_a_mart_that_says_so_is_read_by_everybody_from_its_next_build_on(site: Site, reader: str) -> None:
+def test_readable_by_applies_from_the_next_build(site: Site, reader: str) -> None:
     """It is rebuilt, as after any edit of its layout, and rebuilt back; it is correct before, between and after."""
     arrive(site, 0)
     build(site, 0)

@@ -36,7 +36,7 @@ def refused(sql: str, macros: dict[str, str] | None = None, **values: object) ->
     return [problem.code for problem in caught.value.problems]
 
 
-def test_refs_and_sources_are_noted_once() -> None:
+def test_refs_and_sources_are_recorded_once() -> None:
     """In the order of the template's calls."""
     found = rendered("{{ ref('other') }} {{ source('shop', 'orders') }} {{ ref('other') }}")
 
@@ -44,7 +44,7 @@ def test_refs_and_sources_are_noted_once() -> None:
     assert (found.refs, found.sources) == (("other",), ("shop__orders",))
 
 
-def test_all_unknown_names_of_a_model_are_told() -> None:
+def test_all_unknown_names_of_a_model_are_reported() -> None:
     """Not just the first one."""
     assert refused("{{ ref('a') }} {{ ref('b') }} {{ source('shop', 'x') }}") == ["SR202", "SR202", "SR203"]
 
@@ -104,7 +104,7 @@ def test_the_sandbox_has_no_way_out(sql: str) -> None:
         "{{ '%*d' % (1000000000, 1) }}",
     ],
 )
-def test_short_templates_do_not_blow_up(sql: str) -> None:
+def test_short_templates_have_bounded_results(sql: str) -> None:
     """Loops and products have a limit."""
     assert refused(sql) == ["SR208"]
 
@@ -116,7 +116,7 @@ def test_ordinary_arithmetic_works() -> None:
     assert rendered(text).sql == "3600 1024 07 --- 3 [0, 1, 2]"
 
 
-def test_the_environment_is_not_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_templates_cannot_read_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether or not the variable exists."""
     monkeypatch.setenv("SECRET", "canary")
     with pytest.raises(ProjectError) as caught:
@@ -145,7 +145,7 @@ def test_macros_that_call_each_other_without_end_are_refused() -> None:
     assert refused("select {{ a() }}", macros) == ["SR201"]
 
 
-def test_a_broken_macro_is_told_once() -> None:
+def test_a_broken_macro_is_reported_once() -> None:
     """For any number of models that call it."""
     project = loaded(model("{{ a() }}"), model("{{ a() }}", "n"), macros={"a": "{% macro a() %}{{ {% endmacro %}"})
     done, problems = render.attempt(project)
@@ -223,7 +223,7 @@ def test_a_macro_may_give_another_value() -> None:
         ("{% call wrap() %}\na\n{% endcall %}\nb", "(1 a1 )1 b4"),
     ],
 )
-def test_each_line_knows_where_it_came_from(sql: str, lines: str) -> None:
+def test_each_line_has_its_source_line(sql: str, lines: str) -> None:
     """Through loops, blocks, comments, whitespace control and calls over several lines."""
     macros = {
         "two": "{% macro two(a) -%}\n{{ a }}\ny\n{%- endmacro %}",

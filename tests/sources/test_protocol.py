@@ -100,7 +100,7 @@ def test_many_batches_are_folded_and_remember_every_partition(
     assert engine.land(landing(tmp_path, log)).version == 8
 
 
-def test_what_people_are_told_comes_from_the_source() -> None:
+def test_notes_come_from_the_source() -> None:
     log = Log({"a": ["one", "two"]})
 
     assert [(each.part, each.number) for each in log.describe([("a:1", "two")])] == [("a", 1)]

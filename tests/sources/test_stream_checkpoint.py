@@ -51,7 +51,7 @@ def test_every_file_of_the_log_has_the_present_folder(tmp_path: Path) -> None:
     assert len(state(tmp_path)) == 4
 
 
-def test_a_log_that_is_right_is_not_touched(tmp_path: Path) -> None:
+def test_a_correct_log_is_not_written(tmp_path: Path) -> None:
     log_of(tmp_path, "0", entry(THERE, "a.jsonl", 0))
     log_of(tmp_path, "1")
     before = state(tmp_path)
@@ -60,7 +60,7 @@ def test_a_log_that_is_right_is_not_touched(tmp_path: Path) -> None:
     assert not stream_checkpoint.relocate(str(tmp_path / "none"), lambda: THERE)
 
 
-def test_what_was_cut_short_goes_on(tmp_path: Path) -> None:
+def test_an_interrupted_relocation_is_completed(tmp_path: Path) -> None:
     """One file is updated, another has lost its checksum and isn't written yet."""
     right = log_of(tmp_path, "0", entry(THERE, "a.jsonl", 0))
     log_of(tmp_path, "1", entry(HERE, "b.jsonl", 1), summed=False)

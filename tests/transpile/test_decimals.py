@@ -138,7 +138,7 @@ def texts(value: object) -> object:
 
 
 @pytest.mark.parametrize("sql", KEPT)
-def test_kept_tables_have_sparks_digits(sql: str) -> None:
+def test_maintained_tables_have_sparks_digits(sql: str) -> None:
     """Every digit, after inserts and deletes."""
     kept = Memory([T], [View("v1", sql)])
     assert problems([one.query for one in kept.compiled]) == ()

@@ -55,7 +55,7 @@ def _numbers() -> list[Row]:
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("call", CALLS)
-def test_a_moment_is_the_same_wherever_it_stands(odd: duckdb.DuckDBPyConnection, form: str, call: str) -> None:
+def test_a_moment_is_the_same_in_every_place(odd: duckdb.DuckDBPyConnection, form: str, call: str) -> None:
     alone = asked(odd, f"select g, {call} as c0 from ref.odd group by g")
     found = asked(odd, FORMS[form].format(call))
 
@@ -75,7 +75,7 @@ def test_a_moment_is_the_same_wherever_it_stands(odd: duckdb.DuckDBPyConnection,
         ("stddev(distinct x)", [1.0, 1.0, 3.0], statistics.stdev([1.0, 3.0])),
     ],
 )
-def test_what_is_no_number_makes_no_number(call: str, numbers: list[float], wanted: float | None) -> None:
+def test_values_that_are_not_numbers_give_none(call: str, numbers: list[float], wanted: float | None) -> None:
     """As Spark computes them."""
     connection = memory.connect()
     (row,) = connection.execute(f"select {mended(call)} from (select unnest(?) as x)", [numbers]).fetchall()
@@ -111,7 +111,7 @@ def test_a_large_group_is_computed_as_a_small_one(call: str, monkeypatch: pytest
 
 @pytest.mark.parametrize("call", ["var_pop(x)", "stddev(x)", "covar_pop(y, x)", "regr_sxx(y, x)", "regr_slope(y, x)"])
 @pytest.mark.parametrize("odd", ["nan", "inf", "-inf"])
-def test_a_large_group_with_a_value_that_is_no_number_has_none(call: str, odd: str) -> None:
+def test_a_large_group_with_a_value_that_is_not_a_number_has_none(call: str, odd: str) -> None:
     connection = memory.connect()
     rows = f"(select case when i = 77 then cast('{odd}' as double) else i end as x, i % 7 as y from range(300) r(i))"
     ((found,),) = connection.execute(f"select {mended(call)} from {rows}").fetchall()

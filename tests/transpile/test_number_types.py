@@ -35,7 +35,7 @@ def types() -> dict[str, set[str]]:
 
 
 @pytest.mark.long
-def test_no_function_gives_a_number_that_is_unsigned_or_narrower_than_spark_s() -> None:
+def test_no_function_returns_an_unsigned_or_narrower_number() -> None:
     """An unsigned number can't be negated; a byte can't be multiplied by another."""
     found = types()
     odd = {

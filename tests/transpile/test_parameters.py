@@ -29,7 +29,7 @@ ELSEWHERE: dict[Dialect, list[str]] = {
 
 
 @pytest.mark.parametrize(("dialect", "text"), [(d, text) for d, texts in ELSEWHERE.items() for text in texts])
-def test_nothing_else_is_touched(dialect: Dialect, text: str) -> None:
+def test_only_parameters_are_replaced(dialect: Dialect, text: str) -> None:
     time = timestamp("previous", dialect)
     literal = filled(time, TIMES, dialect)
 
@@ -57,12 +57,12 @@ def test_each_form_of_a_time() -> None:
     assert filled(":as_of, :as_of_text", TIMES, "spark") == f"timestamp '{day} {hour}Z', '{day} {hour}+00:00'"
 
 
-def test_a_time_without_a_value_is_no_literal() -> None:
+def test_a_time_without_a_value_is_an_error() -> None:
     with pytest.raises(KeyError, match="previous"):
         filled("$previous", {"as_of": NOON}, "duckdb")
 
 
-def test_all_texts_of_a_statement_are_filled_and_no_name() -> None:
+def test_parameters_are_replaced_in_texts_but_not_in_names() -> None:
     time, literal = "$as_of", filled("$as_of", TIMES, "duckdb")
     pairs = ((time, time),)
     merge = Merge(time, (time,), (time,), pairs, pairs, time, time, time)
@@ -86,7 +86,7 @@ def test_the_engine_reads_the_same_times() -> None:
 
 
 @pytest.mark.parametrize(("word", "kind"), [("timestamp", "TIMESTAMPTZ"), ("date", "DATE")])
-def test_a_time_is_cast_as_a_text_that_is_written_out(word: str, kind: str) -> None:
+def test_a_time_is_cast_like_a_text_literal(word: str, kind: str) -> None:
     """No test of its runtime type, so that DuckDB knows the time while it plans."""
     tree = clocks.at(sqlglot.parse_one(f"a > current_{word}()", read="databricks"), "as_of")
 

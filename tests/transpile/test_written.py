@@ -18,7 +18,7 @@ REFUSED = [query for query in queries() if query.refused]
 
 
 @pytest.mark.parametrize("query", KEPT[::STEP], ids=lambda query: query.sql[:60])
-def test_a_kept_query_is_what_its_text_says(query: Written) -> None:
+def test_a_maintained_query_has_the_result_of_its_text(query: Written) -> None:
     """After five ticks the table equals the evaluator's result and that of the whole query."""
     memory = made(query.sql)
 
@@ -30,7 +30,7 @@ def test_a_kept_query_is_what_its_text_says(query: Written) -> None:
 
 
 @pytest.mark.parametrize("query", REFUSED[::STEP], ids=lambda query: query.sql[:60])
-def test_what_is_not_kept_is_refused(query: Written) -> None:
+def test_unsupported_queries_are_refused(query: Written) -> None:
     """With the code in front of it, and a place."""
     with pytest.raises(ProjectError) as told:
         made(query.sql)
@@ -39,7 +39,7 @@ def test_what_is_not_kept_is_refused(query: Written) -> None:
     assert told.value.problems[0].place.line
 
 
-def test_the_file_holds_all_kinds() -> None:
+def test_the_file_has_all_kinds() -> None:
     """No construct is missing."""
     text = " ".join(query.sql for query in queries())
     for word in (
