@@ -58,8 +58,8 @@ def _of_build(plan: TickPlan, model: Compiled, target: Profile) -> str:
     published = plan.published.tables if plan.published else {}
     if any(name not in published for name in model.own.inputs):
         return ""
-    held = [
+    sizes = [
         engine_selection.size(f"{target.warehouse}/{published[n].path}", published[n].version) for n in model.own.inputs
     ]
-    why = too_large(sum(volume for _, volume in held), auto.size_of(target.settings.get("memory_limit", "")))
+    why = too_large(sum(volume for _, volume in sizes), auto.size_of(target.settings.get("memory_limit", "")))
     return f"spark, as {why}" if why else "duckdb"

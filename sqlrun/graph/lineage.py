@@ -194,12 +194,12 @@ def chosen(lineage: Lineage, text: str) -> tuple[Item, ...]:
     Raises: ProjectError (SR402 for an unknown node, SR403 for an unknown column), with similar names.
     """
     nodes = {name.removeprefix("source:"): name for name in lineage.graph.order}
-    asked = text.removeprefix("source:")
-    if asked in nodes:
-        return lineage.columns(nodes[asked])
-    node, _, column = asked.rpartition(".")
+    wanted = text.removeprefix("source:")
+    if wanted in nodes:
+        return lineage.columns(nodes[wanted])
+    node, _, column = wanted.rpartition(".")
     if node not in nodes:
-        near = did_you_mean(asked, nodes) or did_you_mean(node, nodes)
+        near = did_you_mean(wanted, nodes) or did_you_mean(node, nodes)
         hint = f"There are: {listed(sorted(nodes))}.{near}"
         message = f"`{text}` names no model, seed or source, nor a column of one"
         raise ProjectError([Problem("SR402", Place("models"), message, hint)])

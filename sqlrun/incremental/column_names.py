@@ -36,10 +36,10 @@ def text(expression: exp.Expr, node: Node) -> str:
     def swap(part: exp.Expr) -> exp.Expr:
         if not isinstance(part, exp.Column):
             return part
-        said = name(part.name, node)
-        if said == part.name:
-            return exp.column(said)
-        return exp.Var(this=said)
+        original = name(part.name, node)
+        if original == part.name:
+            return exp.column(original)
+        return exp.Var(this=original)
 
     return copied(expression).transform(swap, copy=False).sql("databricks")
 

@@ -65,13 +65,13 @@ def filled(
         case Replace():
             return Replace(_with(statement.sql, names, kinds, dialect))
         case Overwrite():
-            asked = (
+            partitions = (
                 f"{name_of(identifier(name, dialect), kinds[name], dialect)} as {identifier(names[name], dialect)}"
                 if name in names
                 else identifier(name, dialect)
                 for name in partition_by
             )
-            touched = f"select distinct {', '.join(asked)} from ({statement.touched}) as _touched"
+            touched = f"select distinct {', '.join(partitions)} from ({statement.touched}) as _touched"
             return Overwrite(_with(statement.sql, names, kinds, dialect), touched)
         case Merge():
             return _merged(statement, names, kinds, dialect)

@@ -65,8 +65,8 @@ class Stage(Partial):
             return known
         if self.node is None:
             return self.columns
-        shown = set(self.node.columns) - set(self.hidden)
-        return tuple(c for c in self.columns if c.name in shown)
+        visible = set(self.node.columns) - set(self.hidden)
+        return tuple(c for c in self.columns if c.name in visible)
 
     @property
     def is_hidden(self) -> bool:
@@ -88,10 +88,10 @@ def split(model: str, root: Node) -> tuple[Node, tuple[tuple[str, Node], ...]]:
         # A projection that reads the clock changes rows of a stored aggregate that no change of its input affects.
         keeps_root = at_root and isinstance(node, Project) and not node.reads_clock()
         made = node.with_children(tuple(visit(child, keeps_root) for child in node.children()))
-        kept = (isinstance(made, Aggregate) and made.is_additive()) or isinstance(made, Latest)
+        is_stored = (isinstance(made, Aggregate) and made.is_additive()) or isinstance(made, Latest)
         if at_root:
             return made
-        if not kept:
+        if not is_stored:
             replaced[id(node)] = made
             return made
         name = state_table(model, len(hidden) + 1)
@@ -197,8 +197,8 @@ def _without_key(make: Callable[..., Stage], target: Target, root: Node, copies:
         node, hidden, key = hidden_key
         why = Reason("SR544", "each changed input row changes its own rows, found by the key of its inputs")
         unsure = tuple(c.name for c in hidden if c.nullable)
-        shown = tuple(c.name for c in target.columns if c.name in key and c.nullable)
-        made = make("rows", "merge", why, (*target.columns, *hidden), node, key, (*shown, *unsure))
+        nullable = tuple(c.name for c in target.columns if c.name in key and c.nullable)
+        made = make("rows", "merge", why, (*target.columns, *hidden), node, key, (*nullable, *unsure))
         return replace(made, hidden=tuple(c.name for c in hidden))
     if target.partition_by and properties.reads_everything(root) is None:
         why = Reason(
@@ -222,13 +222,13 @@ def _with_hidden_key(
     if grain is None:
         return None
     known = below.types()
-    shown = {item.name: name for name, item in reversed(top) if isinstance(item, exp.Column)}
-    missing = [name for name in grain if name not in shown]
+    public = {item.name: name for name, item in reversed(top) if isinstance(item, exp.Column)}
+    missing = [name for name in grain if name not in public]
     if not all(known[name].text for name in missing):
         return None
     items = (*top, *((f"_key_{name}", column(name)) for name in missing))
     hidden = tuple(StoredColumn(f"_key_{n}", known[n].text, known[n].nullable) for n in missing)
-    return Project(below, items), hidden, tuple(shown.get(name, f"_key_{name}") for name in grain)
+    return Project(below, items), hidden, tuple(public.get(name, f"_key_{name}") for name in grain)
 
 
 def _one_row(make: Callable[..., Stage], target: Target, root: Node) -> Stage:
@@ -388,17 +388,17 @@ def average(total: exp.Expr, count: exp.Expr, argument: Type) -> exp.Expr:
 def additive(top: tuple[tuple[str, exp.Expr], ...], node: Aggregate, target: Target) -> State:
     """Return the layout of an additive aggregate's table: columns, hidden group keys, sums."""
     inner = node.child.types()
-    shown = {item.name: name for name, item in reversed(top) if isinstance(item, exp.Column)}
+    public = {item.name: name for name, item in reversed(top) if isinstance(item, exp.Column)}
     hidden, key, null_safe = [], [], []
     certain = {c.name for c in target.columns if not c.nullable}
     for name, expression in node.keys:
         kind = types.of(expression, inner)
-        stored = shown.get(name, f"_key_{name}")
+        stored = public.get(name, f"_key_{name}")
         key.append(stored)
         # A key that the contract declares NOT NULL is checked before the tick is published.
         if kind.nullable and stored not in certain:
             null_safe.append(stored)
-        if name not in shown:
+        if name not in public:
             if not kind.text:
                 why = f"sqlrun can't tell the type of the group key `{column_names.text(expression, node.child)}`"
                 raise Refusal("SR524", why, "Show it in the select list, or cast it.", expression)
@@ -409,18 +409,18 @@ def additive(top: tuple[tuple[str, exp.Expr], ...], node: Aggregate, target: Tar
             key.append(name)
             if name not in certain:
                 null_safe.append(name)
-    kept = sums(node)
-    terms = [StoredColumn(t.name, t.type, t.kind in ("min", "max")) for t in kept.terms]
+    state = sums(node)
+    terms = [StoredColumn(t.name, t.type, t.kind in ("min", "max")) for t in state.terms]
     return State((*target.columns, *hidden, *terms), tuple(key), tuple(null_safe))
 
 
 def newest(top: tuple[tuple[str, exp.Expr], ...], node: Latest, target: Target) -> State:
     """Return the layout of a latest-row-per-key table: columns, and hidden columns of the key and the order."""
     inner = node.child.types()
-    shown = {item.name: name for name, item in reversed(top) if isinstance(item, exp.Column)}
+    public = {item.name: name for name, item in reversed(top) if isinstance(item, exp.Column)}
     hidden = []
     for name in dict.fromkeys([*node.keys, *(one.name for one in node.order)]):
-        if name not in shown:
+        if name not in public:
             kind = inner[name]
             if not kind.text:
                 raise Refusal(
@@ -428,8 +428,8 @@ def newest(top: tuple[tuple[str, exp.Expr], ...], node: Latest, target: Target) 
                     f"sqlrun can't tell the type of `{column_names.name(name, node)}`",
                     "Show it in the select list.",
                 )
-            shown[name] = f"_{name}" if not name.startswith("_") else name
-            hidden.append(StoredColumn(shown[name], kind.text, kind.nullable))
-    key = tuple(shown[name] for name in node.keys)
-    null_safe = tuple(shown[name] for name in node.keys if inner[name].nullable)
+            public[name] = f"_{name}" if not name.startswith("_") else name
+            hidden.append(StoredColumn(public[name], kind.text, kind.nullable))
+    key = tuple(public[name] for name in node.keys)
+    null_safe = tuple(public[name] for name in node.keys if inner[name].nullable)
     return State((*target.columns, *hidden), key, null_safe)

@@ -115,15 +115,15 @@ def _additive(stage: Stage, script: Script) -> Statement | None:
         return None
     # The delta has the public columns that read keys alone. A column that reads terms needs the stored sums, which only
     # the MERGE sees.
-    kept = sums(node)
-    terms = {term.name for term in kept.terms}
-    values = [(name, substitute(item, kept.values)) for name, item in top]
+    state = sums(node)
+    terms = {term.name for term in state.terms}
+    values = [(name, substitute(item, state.values)) for name, item in top]
     from_key = [(name, value) for name, value in values if not _reads(value, terms)]
     from_state = [(name, value) for name, value in values if _reads(value, terms)]
     delta = script.text(_delta(stage, script, node, source, from_key))
     # A key of the select list is stored once, under its public name.
-    shown = {item.name: name for name, item in reversed(top) if isinstance(item, exp.Column)}
-    stored: dict[str, exp.Expr] = {name: column(shown.get(name, f"_key_{name}")) for name, _ in node.keys}
+    names = {item.name: name for name, item in reversed(top) if isinstance(item, exp.Column)}
+    stored: dict[str, exp.Expr] = {name: column(names.get(name, f"_key_{name}")) for name, _ in node.keys}
     columns = {c.name: c for c in stage.columns}
     count = script.name("_n")
     rows = f"t.{count} + s.{count}"
@@ -132,7 +132,7 @@ def _additive(stage: Stage, script: Script) -> Statement | None:
         """Return the public columns over s.* alone, or over s.* added to t.*."""
         pairs = []
         for name, value in from_state:
-            swapped = substitute(value, stored | {t.name: _term(t, plus) for t in kept.terms})
+            swapped = substitute(value, stored | {t.name: _term(t, plus) for t in state.terms})
             if script.dialect == "spark":
                 swapped = swapped.transform(_exact_average)
             text = _qualified(script, swapped)
@@ -142,7 +142,7 @@ def _additive(stage: Stage, script: Script) -> Statement | None:
             pairs.append((name, sql.cast(text, columns[name].type, script.dialect)))
         return pairs
 
-    added = [(t.name, _qualified(script, _term(t, plus=True))) for t in sorted(kept.terms, key=lambda t: t.name)]
+    added = [(t.name, _qualified(script, _term(t, plus=True))) for t in sorted(state.terms, key=lambda t: t.name)]
     first = [(c.name, f"s.{script.name(c.name)}") for c in stage.columns if c.name not in dict(from_state)]
     return Merge(
         delta=delta,
@@ -210,17 +210,17 @@ def _delta(stage: Stage, script: Script, node: Aggregate, source: str, from_key:
     groups = script.groups(key for _, key in node.keys)
     body = script.part(f"select {items} from {source} group by {groups}", "sums")
     columns = {c.name: c for c in stage.columns}
-    shown = [_cast(script, script.expr(value), columns[name]) for name, value in from_key]
+    public = [_cast(script, script.expr(value), columns[name]) for name, value in from_key]
     hidden = [
         _cast(script, script.name(name.removeprefix("_key_")), columns[name])
         for name in stage.key
         if name.startswith("_key_") and name not in dict(from_key)
     ]
-    kept = [_cast(script, script.name(name), columns[name]) for name, _ in terms]
+    stored = [_cast(script, script.name(name), columns[name]) for name, _ in terms]
     # A row that is inserted and deleted in one tick nets to 0 in every sum and count. Its group is left out, so that
     # MERGE neither reads nor writes the stored row.
     some = " or ".join(f"{script.name(t.name)} <> 0" for t in kept_terms if t.kind in ("sum", "count"))
-    return f"select {', '.join([*shown, *hidden, *kept])} from {body} where {some}"
+    return f"select {', '.join([*public, *hidden, *stored])} from {body} where {some}"
 
 
 def _weighted(script: Script, term: Term) -> str:
@@ -250,16 +250,16 @@ def _newest(stage: Stage, script: Script) -> Statement | None:
     source = script.changes(node.child)
     if source is None:
         return None
-    shown = {item.name: name for name, item in reversed(top) if isinstance(item, exp.Column)}
+    names = {item.name: name for name, item in reversed(top) if isinstance(item, exp.Column)}
     columns = {c.name: c for c in stage.columns}
     items = [_cast(script, script.expr(value), columns[name]) for name, value in top]
     for name in dict.fromkeys([*node.keys, *(one.name for one in node.order)]):
-        if name not in shown:
-            shown[name] = f"_{name}" if not name.startswith("_") else name
-            items.append(_cast(script, script.name(name), columns[shown[name]]))
+        if name not in names:
+            names[name] = f"_{name}" if not name.startswith("_") else name
+            items.append(_cast(script, script.name(name), columns[names[name]]))
     # The changes have one winner for each key, so MERGE matches each stored row at most once.
     body = script.part(node.newest(script, source), "newest")
-    order = [(replace(one, name=shown[one.name]), columns[shown[one.name]].nullable) for one in node.order]
+    order = [(replace(one, name=names[one.name]), columns[names[one.name]].nullable) for one in node.order]
     every = tuple((c.name, f"s.{script.name(c.name)}") for c in stage.columns)
     # New versions of a key tend to be near the old one, such as order ids by day. So files of a partition are pruned by
     # the range of the first key column in that partition. A range says nothing about NULL keys.
@@ -311,8 +311,8 @@ def _rows(stage: Stage, script: Script) -> Statement | None:
     )
     # `_best` is the highest net weight of the key: positive if a row stays, negative if the key is deleted.
     best = f"max(_net) over (partition by {script.names(stage.key)}) as _best"
-    judged = script.part(f"select {names}, _net, {best} from {net}", "judged")
-    final = f"select {names}, cast(_net > 0 as boolean) as _stays from {judged} where _net > 0 or _best < 0"
+    ranked = script.part(f"select {names}, _net, {best} from {net}", "judged")
+    final = f"select {names}, cast(_net > 0 as boolean) as _stays from {ranked} where _net > 0 or _best < 0"
     return _replacing(stage, script, final)
 
 

@@ -43,16 +43,16 @@ def carry_out(context: TickContext, model: Compiled, version: int, at: datetime)
     if not quarantine_log.has_rows(warehouse, env):
         return Replayed(version, 0)
     book = quarantine_log.relation(warehouse, env)
-    asked = reader_of(context).query(quarantine_query.pending(model.name), (book,)).to_pylist()
-    if not asked:
+    requests = reader_of(context).query(quarantine_query.pending(model.name), (book,)).to_pylist()
+    if not requests:
         return Replayed(version, 0)
     written = Written(version, Receipt(0.0))
-    events = sorted({row["event"] for row in asked if row["path"] == table.path})
+    events = sorted({row["event"] for row in requests if row["path"] == table.path})
     if events:
         context.assert_lock_held()
         engine = engine_selection.of_landing(context, model).engine
         written = engine.write(_write(context, model, table, book, events, version, at, engine.dialect))
-    found = _outcomes(context, table, written.version, asked)
+    found = _outcomes(context, table, written.version, requests)
     rows = quarantine_log.entries(quarantine_query.DONE, model.name, table.path, found, at, tick=context.plan.number)
     context.assert_lock_held()
     quarantine_log.append(warehouse, env, rows)
@@ -124,7 +124,7 @@ def merge(context: TickContext, model: Compiled, events: Iterable[str], dialect:
 
 
 def _outcomes(
-    context: TickContext, table: TablePlan, version: int, asked: list[dict[str, Any]]
+    context: TickContext, table: TablePlan, version: int, requests: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """Return the outcome of each requested line from the table: a row for each request."""
     held = Relation(
@@ -136,19 +136,19 @@ def _outcomes(
         where=f"{landing_query.RAW} is not null",
     )
     book = quarantine_log.relation(context.warehouse, context.plan.env)
-    events = ", ".join(string(event, "duckdb") for event in sorted({row["event"] for row in asked}))
+    events = ", ".join(string(event, "duckdb") for event in sorted({row["event"] for row in requests}))
     sql = (
         f"select {quarantine_query.id_of('duckdb')} as id, max({landing_query.REASON}) as reason from held "
         f"group by 1 having id in (select id from book where event in ({events}))"
     )
     now = {row["id"]: row["reason"] for row in reader_of(context).query(sql, (held, book)).to_pylist()}
     found = []
-    for row in asked:
+    for row in requests:
         outcome = quarantine_query.CAME_IN if now.get(row["id"], "") is None else quarantine_query.STILL
         if row["id"] not in now:
             outcome = quarantine_query.LEFT_OUT if row["path"] == table.path else quarantine_query.ANEW
-        said = {"request": row["event"], "outcome": outcome, "because": now.get(row["id"]) or ""}
-        found.append({"id": row["id"], "reason": row["reason"], "lines": row["lines"], **said})
+        facts = {"request": row["event"], "outcome": outcome, "because": now.get(row["id"]) or ""}
+        found.append({"id": row["id"], "reason": row["reason"], "lines": row["lines"], **facts})
     return found
 
 

@@ -97,8 +97,8 @@ class Folder:
             made.append(make())
             return made[0] if len(self.problems) == before else None
 
-        kept = self.cache.get_or_make(kind, source, hint, noted)
-        return made[0] if made else kept
+        cached = self.cache.get_or_make(kind, source, hint, noted)
+        return made[0] if made else cached
 
     def problem(self, code: str, file: Path, message: str, hint: str) -> None:
         """Record a problem of a whole file."""

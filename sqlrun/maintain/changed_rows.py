@@ -124,8 +124,8 @@ def _parted(found: pa.Table, public: list[str], commits: tuple[int, ...]) -> Cha
     rows = found.select(public)
     if not pc.all(came).as_py():
         rows = rows.filter(came)
-    held = rows if rows.num_rows <= LARGE else None
-    change = Change(commits, held, rows.num_rows, added=_added(found), grew=grew)
+    small = rows if rows.num_rows <= LARGE else None
+    change = Change(commits, small, rows.num_rows, added=_added(found), grew=grew)
     if ORIGIN not in found.column_names:
         return change
     files, rescued = pc.count_distinct(found.column(ORIGIN)).as_py(), found.column(RESCUED)
@@ -162,18 +162,18 @@ def _added(found: pa.Table) -> Checksum | None:
 
 def _one_by_one(context: TickContext, model: Compiled, commits: tuple[int, ...]) -> Change:
     """Return a change read by several queries; rows are held only if there are few."""
-    ask, shown = context.reader.query, feed(context, model, commits, context.plan.tables[model.name].where)
-    changed = ask(f"{query(context, model)} limit {LARGE + 1}", (shown,))
+    ask, public = context.reader.query, feed(context, model, commits, context.plan.tables[model.name].where)
+    changed = ask(f"{query(context, model)} limit {LARGE + 1}", (public,))
     change = Change(commits, changed, changed.num_rows)
     if changed.num_rows > LARGE:
-        (counted,) = ask(f"select count(*) as n from feed where {WEIGHT} > 0", (shown,)).to_pylist()
+        (counted,) = ask(f"select count(*) as n from feed where {WEIGHT} > 0", (public,)).to_pylist()
         change = Change(commits, None, int(counted["n"]))
     if model.source is None:
         return change
-    origin = replace(shown, columns=PROVENANCE[:1], where=QUARANTINED_ROWS)
+    origin = replace(public, columns=PROVENANCE[:1], where=QUARANTINED_ROWS)
     sql = f"select {REASON} as reason, sum({WEIGHT}) as n from feed group by {REASON} having sum({WEIGHT}) > 0"
     aside = tuple(sorted((str(row["reason"]), int(row["n"])) for row in ask(sql, (origin,)).to_pylist()))
-    landed = replace(shown, columns=tuple(column for column in HIDDEN if column.name in (ORIGIN, RESCUED)), where="")
+    landed = replace(public, columns=tuple(column for column in HIDDEN if column.name in (ORIGIN, RESCUED)), where="")
     sql = f"select count(distinct {ORIGIN}) as files, count({RESCUED}) as rescued from feed"
     (counted,) = ask(sql, (landed,)).to_pylist()
     return replace(change, aside=aside, files=int(counted["files"]), rescued=int(counted["rescued"]))

@@ -130,14 +130,14 @@ def compare(warehouse: str, published: Published, names: tuple[str, ...]) -> Ite
 
 
 def _found(warehouse: str, name: str, state: TableState) -> Found:
-    told = read(state.checksum)
+    recorded = read(state.checksum)
     path = f"{warehouse}/{state.path}"
     try:
         rows = Relation("summed", path, _columns(path, state.version), "new", version=state.version)
         there = _of_row(query(sql(rows, "duckdb"), [rows]).to_pylist()[0])
     except EngineError as error:
-        return Found(name, told, None, str(error))
-    return Found(name, told, there)
+        return Found(name, recorded, None, str(error))
+    return Found(name, recorded, there)
 
 
 def _columns(path: str, version: int) -> tuple[StoredColumn, ...]:

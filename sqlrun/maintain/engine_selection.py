@@ -59,11 +59,11 @@ def _volume(context: TickContext, stage: Stage, tick: Tick, changed: int) -> int
 
 def _held(context: TickContext, stage: Stage, changed: int) -> tuple[int, int]:
     """Return the inputs' rows and bytes: before this tick, unless it changed most of them."""
-    held = [size(*context.before(name)) for name in stage.inputs]
-    if sum(rows for rows, _ in held) < 2 * changed:
+    sizes = [size(*context.before(name)) for name in stage.inputs]
+    if sum(rows for rows, _ in sizes) < 2 * changed:
         tables, states = context.plan.tables, context.states
-        held = [size(tables[name].spec.path, states[name].version) for name in stage.inputs]
-    return sum(rows for rows, _ in held), sum(volume for _, volume in held)
+        sizes = [size(tables[name].spec.path, states[name].version) for name in stage.inputs]
+    return sum(rows for rows, _ in sizes), sum(volume for _, volume in sizes)
 
 
 def size(path: str, version: int) -> tuple[int, int]:

@@ -67,10 +67,10 @@ def written(node: exp.Expr) -> str:
     "cast(sum(`A b`) as decimal(18, 2)) || 'X'"
     """
     text = " ".join(node.sql("databricks", comments=False).split())
-    kept = (sqlglot.TokenType.STRING, sqlglot.TokenType.IDENTIFIER)
+    verbatim = (sqlglot.TokenType.STRING, sqlglot.TokenType.IDENTIFIER)
     parts = list(text.lower())
     for token in sqlglot.tokenize(text, read="databricks"):
-        if token.token_type in kept:
+        if token.token_type in verbatim:
             parts[token.start : token.end + 1] = text[token.start : token.end + 1]
     return "".join(parts)
 

@@ -23,18 +23,18 @@ def problems(queries: Iterable[Query], admitted: Collection[str] = (), advice: s
 
     `advice` says how to run it on Spark.
     """
-    told: list[Problem] = []
+    found: list[Problem] = []
     for query in queries:
-        told += _told(query, (*unlike(query.tree, admitted), *_unsettled(query)), advice)
-    return tuple(dict.fromkeys(told))
+        found += _located(query, (*unlike(query.tree, admitted), *_unsettled(query)), advice)
+    return tuple(dict.fromkeys(found))
 
 
 def mixed_problems(query: Query, tables: Tables, advice: str = ADVICE) -> tuple[Problem, ...]:
     """Return a problem (SR310) for each comparison or join of types that DuckDB casts differently."""
-    return tuple(dict.fromkeys(_told(query, text_coercion.found(cast(exp.Query, query.tree), tables), advice)))
+    return tuple(dict.fromkeys(_located(query, text_coercion.found(cast(exp.Query, query.tree), tables), advice)))
 
 
-def _told(query: Query, found: Iterable[tuple[exp.Expr, str, str]], advice: str) -> Iterator[Problem]:
+def _located(query: Query, found: Iterable[tuple[exp.Expr, str, str]], advice: str) -> Iterator[Problem]:
     for node, why, instead in found:
         line, column = place_of(cast(exp.Expression, node))
         place, excerpt = source_place(query.rendered, line or 1, column or 1)

@@ -167,10 +167,10 @@ def _listed(names: Iterable[str]) -> str:
 
 def _columns(before: TableState, after: TablePlan) -> tuple[str, ...]:
     old, new = dict(before.columns), {column.name: column.type for column in after.public}
-    said = [f"+ {name} {kind}" for name, kind in new.items() if name not in old]
-    said += [f"- {name}" for name in old if name not in new]
-    said += [f"~ {name} {old[name]} -> {kind}" for name, kind in new.items() if name in old and old[name] != kind]
-    return tuple(said)
+    changes = [f"+ {name} {kind}" for name, kind in new.items() if name not in old]
+    changes += [f"- {name}" for name in old if name not in new]
+    changes += [f"~ {name} {old[name]} -> {kind}" for name, kind in new.items() if name in old and old[name] != kind]
+    return tuple(changes)
 
 
 def compared(published: Published | None, other_environments: OtherEnvironments) -> str:

@@ -184,8 +184,8 @@ def is_lost(
 
 def counted(tables: Iterable[str], mine: Collection[str]) -> tuple[int, int]:
     """Return the numbers of own tables and of shared tables, without hidden ones."""
-    shown = [name for name in tables if not is_state_table(name)]
-    return sum(name in mine for name in shown), sum(name not in mine for name in shown)
+    visible = [name for name in tables if not is_state_table(name)]
+    return sum(name in mine for name in visible), sum(name not in mine for name in visible)
 
 
 def messages(plan: TickPlan) -> Iterator[str]:

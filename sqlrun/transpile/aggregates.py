@@ -143,8 +143,8 @@ def _percentile(node: exp.Expr, inner: exp.AnonymousAggFunc, conditions: list[ex
 
 
 def _where(node: exp.Expr, conditions: Iterable[exp.Expr]) -> exp.Expr:
-    held = [exp.paren(condition.copy()) for condition in conditions]
-    return exp.Filter(this=node, expression=exp.Where(this=exp.and_(*held))) if held else node
+    parts = [exp.paren(condition.copy()) for condition in conditions]
+    return exp.Filter(this=node, expression=exp.Where(this=exp.and_(*parts))) if parts else node
 
 
 def _empty_for_none(node: exp.Expr) -> exp.Expr:

@@ -165,5 +165,5 @@ def _argument(node: exp.Expr) -> tuple[exp.Expr, bool]:
 
 
 def _where(node: exp.Expr, conditions: list[exp.Expr]) -> exp.Expr:
-    kept = exp.and_(*(exp.paren(condition.copy()) for condition in conditions))
-    return exp.Filter(this=node, expression=exp.Where(this=kept))
+    conjunction = exp.and_(*(exp.paren(condition.copy()) for condition in conditions))
+    return exp.Filter(this=node, expression=exp.Where(this=conjunction))

@@ -90,8 +90,8 @@ _PAIR = (exp.Literal.number(1), exp.Literal.number(2))
 
 
 def _map_filter(arguments: list[exp.Expr]) -> exp.Expr:
-    kept = call("list_filter", call("map_entries", arguments[0]), _over_fields(arguments[1], _ENTRY))
-    return call("map_from_entries", kept)
+    entries = call("list_filter", call("map_entries", arguments[0]), _over_fields(arguments[1], _ENTRY))
+    return call("map_from_entries", entries)
 
 
 def _map_transform(template: str) -> Mend:

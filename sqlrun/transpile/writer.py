@@ -149,8 +149,8 @@ def _mend_sets(select: exp.Select) -> exp.Select:
     if group is not None and group.find(exp.GroupingSets, exp.Rollup, exp.Cube):
         some = exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(0))
         having = select.args.get("having")
-        held = exp.and_(exp.paren(having.this), some) if having is not None else some
-        select.set("having", exp.Having(this=held))
+        condition = exp.and_(exp.paren(having.this), some) if having is not None else some
+        select.set("having", exp.Having(this=condition))
     return select
 
 

@@ -36,8 +36,8 @@ def rescued(source: Source, dialect: Dialect) -> str:
     inner = {c.name: _inner(c.name, types.parse(c.type), dialect) for c in source.columns}
     unknown = [_unknown_keys((), names, dialect), *(test for test in inner.values() if test)]
     cuts = [_cut(line, names, inner, dialect, depth) for depth in DEPTHS]
-    kept = " ".join(f"when {fits} then {fields}" for fits, fields in cuts)
-    return f"case when {' or '.join(unknown)} then case {kept} else {line_grammar.stripped(line, dialect)} end end"
+    cases = " ".join(f"when {fits} then {fields}" for fits, fields in cuts)
+    return f"case when {' or '.join(unknown)} then case {cases} else {line_grammar.stripped(line, dialect)} end end"
 
 
 def _cut(line: str, names: list[str], inner: Mapping[str, str], dialect: Dialect, depth: int) -> tuple[str, str]:

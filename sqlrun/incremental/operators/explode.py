@@ -48,11 +48,11 @@ class Explode(Unary):
         child = script.changes(self.child)
         if child is None:
             return []
-        kept = f"{script.names(self.child.columns)}, {WEIGHT}"
-        inner = script.part(self._exploded(script, kept, child), "exploded")
+        columns = f"{script.names(self.child.columns)}, {WEIGHT}"
+        inner = script.part(self._exploded(script, columns, child), "exploded")
         return [f"select {script.names(self.columns)}, {WEIGHT} from {inner}"]
 
-    def _exploded(self, script: Script, kept: str, child: str) -> str:
+    def _exploded(self, script: Script, columns: str, child: str) -> str:
         element, array = script.name(self.element), script.expr(self.array)
         position = script.name(self.position) if self.position else ""
         if script.dialect == "spark":
@@ -60,14 +60,14 @@ class Explode(Unary):
             aliases = f"{position}, {element}" if position else element
             outer = "outer " if self.outer else ""
             view = f"lateral view {outer}{call}({array}) _exploded as {aliases}"
-            return f"select {kept}, {aliases} from {child} {view}"
+            return f"select {columns}, {aliases} from {child} {view}"
         inner = f"select unnest({array}) as {element}"
         if position:
             # Positions count from 0, as Spark's posexplode does.
             inner += f", cast(generate_subscripts({array}, 1) - 1 as integer) as {position}"
         added = f"_exploded.{position}, _exploded.{element}" if position else f"_exploded.{element}"
         join = "left join lateral" if self.outer else "join lateral"
-        return f"select {kept}, {added} from {child} {join} ({inner}) as _exploded on true"
+        return f"select {columns}, {added} from {child} {join} ({inner}) as _exploded on true"
 
     def types(self) -> dict[str, Type]:
         """Return the input's types, an INT position, and the type of the array's elements, which may be NULL."""

@@ -75,18 +75,18 @@ class Join(Node):
         # dR S0: the changes of the left side against the pre-state of the right side.
         if left is not None:
             texts.append(self._signed(script, left, script.rows(self.right, "old"), f"l.{WEIGHT}"))
+        # R1 dS: the post-state of the left side, so that pairs of two changed rows are counted here and only here.
         if right is not None:
-            # R1 dS: the post-state of the left side, so that pairs of two changed rows are counted here and only here.
             texts.append(self._signed(script, script.rows(self.left, "new"), right, f"r.{WEIGHT}"))
         return texts
 
     def _by_left(self, script: Script, left: str | None, right: str | None) -> list[str]:
         texts = []
+        # dL join R1: linear in the left side while the right side is fixed at its post-state.
         if left is not None:
-            # dL join R1: linear in the left side while the right side is fixed at its post-state.
             texts.append(self._signed(script, left, script.rows(self.right, "new"), f"l.{WEIGHT}"))
+        # L0 join R1 - L0 join R0, for affected left rows alone: all others cancel.
         if right is not None:
-            # L0 join R1 - L0 join R0, for affected left rows alone: all others cancel.
             touched = self._touched(script, right)
             texts.append(self._signed(script, touched, script.rows(self.right, "new"), "1"))
             texts.append(self._signed(script, touched, script.rows(self.right, "old"), "-1"))

@@ -44,15 +44,19 @@ class Moving(Unary):
         child = script.changes(self.child)
         if before is None:
             return [f"select {columns}, 1 as {WEIGHT} from {script.rows(self, 'new')}"]
-        holds, held = (f"({script.expr(self.condition, time)})" for time in (now, before))
+        holds_now, held_before = (f"({script.expr(self.condition, time)})" for time in (now, before))
         texts = []
         if child is not None:
-            texts.append(f"select {columns}, {WEIGHT} from {child} where {holds} and {held}")
+            texts.append(f"select {columns}, {WEIGHT} from {child} where {holds_now} and {held_before}")
         if now != before:
             # A condition that is NULL doesn't hold, but `not` leaves it NULL. Hence the coalesce.
             new, old = script.rows(self.child, "new"), script.rows(self.child, "old")
-            texts.append(f"select {columns}, 1 as {WEIGHT} from {new} where {holds} and not coalesce({held}, false)")
-            texts.append(f"select {columns}, -1 as {WEIGHT} from {old} where {held} and not coalesce({holds}, false)")
+            texts.append(
+                f"select {columns}, 1 as {WEIGHT} from {new} where {holds_now} and not coalesce({held_before}, false)"
+            )
+            texts.append(
+                f"select {columns}, -1 as {WEIGHT} from {old} where {held_before} and not coalesce({holds_now}, false)"
+            )
         return texts
 
     def types(self) -> dict[str, Type]:

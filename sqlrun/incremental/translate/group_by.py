@@ -67,10 +67,10 @@ class Groups:
         return f"_agg_{len(self.calls) + 1}"
 
     def _grouping(self, part: exp.Expr) -> exp.Expr:
-        asked = list(part.expressions) if part.expressions else ([part.this] if part.this else [])
-        if isinstance(part, exp.GroupingId) and not asked:
+        keys = list(part.expressions) if part.expressions else ([part.this] if part.this else [])
+        if isinstance(part, exp.GroupingId) and not keys:
             return self.marks["*"].copy()
-        texts = [item.sql("databricks") for item in asked]
+        texts = [item.sql("databricks") for item in keys]
         if len(texts) == 1 and texts[0] in self.marks:
             return self.marks[texts[0]].copy()
         raise Refusal("SR520", f"{part.sql('databricks')} has no rule here", "Ask for one key of GROUP BY.", part)

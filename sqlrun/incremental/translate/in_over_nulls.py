@@ -24,11 +24,11 @@ INSTEAD = "Use exists(...), or coalesce() on both sides, so that nothing is NULL
 def check(tree: exp.Expr, resolve: Resolve) -> None:
     """Raise SR505 for the first IN of a qualified query whose NULL would be distinguished from false."""
     tests = [test for test in every(tree, exp.In) if isinstance(test.args.get("query"), exp.Query)]
-    told = [test for test in tests if not only_filters(test)]
-    if not told:
+    visible = [test for test in tests if not only_filters(test)]
+    if not visible:
         return
     known = _Known(scopes_of(cast(exp.Query, tree)), resolve)
-    for test in told:
+    for test in visible:
         if not known.compares_values(test):
             raise Refusal("SR505", WHY, INSTEAD, test)
 

@@ -66,8 +66,8 @@ def _condition(node: Node, part: exp.Expr, write: Write, context: Context) -> No
         return _matched(node, inner, "anti" if negated else "semi", _operands(test, inner), write)
     columns = node.columns
     node, value = values(node, part, write, context, filters=True)
-    kept = clock_filters.filtered(node, value)
-    return Project(kept, tuple((name, column(name)) for name in columns))
+    filtered_rows = clock_filters.filtered(node, value)
+    return Project(filtered_rows, tuple((name, column(name)) for name in columns))
 
 
 def _bare(part: exp.Expr) -> tuple[bool, exp.Expr]:
@@ -205,9 +205,9 @@ def _aliases(select: exp.Select) -> set[str]:
 
 def _simple(query: exp.Expr, outer: set[int]) -> exp.Select:
     """Return a correlated subquery as a SELECT. Raise SR514 for a form without a rule."""
-    kept = {"expressions", "from", "from_", "joins", "where", "laterals", "distinct", "hint", "kind"}
+    allowed = {"expressions", "from", "from_", "joins", "where", "laterals", "distinct", "hint", "kind"}
     if isinstance(query, exp.Select):
-        other = next((key for key, value in query.args.items() if value and key not in kept), None)
+        other = next((key for key, value in query.args.items() if value and key not in allowed), None)
         place = query.args.get("where")
         inside = {id(c) for c in place.find_all(exp.Column)} if place is not None else set()
         if other is None and outer <= inside:
@@ -227,8 +227,8 @@ def values(
     holder = exp.Paren(this=copied(expression))
     marks: dict[str, exp.Expr] = {}
     while (found := _next(holder)) is not None:
-        told = not (filters and _only_filters(found, holder))
-        node, value = _value(node, found, write, context, told)
+        null_is_visible = not (filters and _only_filters(found, holder))
+        node, value = _value(node, found, write, context, null_is_visible)
         mark = f"_subquery_{len(marks) + 1}"
         marks[mark] = value
         found.replace(column(mark))
@@ -269,19 +269,21 @@ def _only_filters(found: exp.Expr, holder: exp.Expr) -> bool:
     return above is holder
 
 
-def _value(node: Node, found: exp.Expr, write: Write, context: Context, told: bool) -> tuple[Node, exp.Expr]:
+def _value(node: Node, found: exp.Expr, write: Write, context: Context, null_is_visible: bool) -> tuple[Node, exp.Expr]:
     match found:
         case exp.Exists():
             inner = _inner(found.this, context)
             node, (count,) = _joined(node, inner, (("_rows", exp.Count(this=exp.Star())),), write, found)
             return node, exp.GT(this=count, expression=exp.Literal.number(0))
         case exp.In():
-            return _membership(node, found, write, context, told)
+            return _membership(node, found, write, context, null_is_visible)
         case _:
             return _scalar(node, found, write, context)
 
 
-def _membership(node: Node, test: exp.In, write: Write, context: Context, told: bool) -> tuple[Node, exp.Expr]:
+def _membership(
+    node: Node, test: exp.In, write: Write, context: Context, null_is_visible: bool
+) -> tuple[Node, exp.Expr]:
     """Return `x in (query)` with its three values: true, false, or NULL if a NULL decides.
 
     If the NULL would be visible (`told`), raise SR505: Spark returns false there, SQL and DuckDB return NULL.
@@ -293,7 +295,7 @@ def _membership(node: Node, test: exp.In, write: Write, context: Context, told: 
     counts = (("_rows", exp.Count(this=exp.Star())), ("_known", exp.Count(this=item)))
     node, (rows, known) = _joined(node, inner, counts, write, test)
     mine = write(own)
-    if told and (types.of(mine, node.types()).nullable or types.of(item, inner.node.types()).nullable):
+    if null_is_visible and (types.of(mine, node.types()).nullable or types.of(item, inner.node.types()).nullable):
         raise Refusal("SR505", in_over_nulls.WHY, in_over_nulls.INSTEAD, test)
     # Three counts decide the result as SQL defines it: all inner rows, those that aren't NULL, those that are equal.
     equal = _Inner(inner.node, inner.items, (*inner.ties, exp.EQ(this=own.copy(), expression=item)))

@@ -258,11 +258,11 @@ def _groups(
     if inside is not None:
         advice = "Put the subquery into a column of a CTE, and aggregate that."
         raise Refusal("SR514", "a subquery inside an aggregate has no rule", advice, inside)
-    held = {name: item for name, item in (*raw, *clauses.items()) if subqueries.holds(item)}
+    with_subqueries = {name: item for name, item in (*raw, *clauses.items()) if subqueries.holds(item)}
     items = tuple((name, write(subqueries.left_out(item))) for name, item in raw)
     conditions = {key: write(subqueries.left_out(condition)) for key, condition in clauses.items()}
     node, pulled, over, groups = grouped(tree.args.get("group"), node, items, conditions, write)
-    for name, item in held.items():
+    for name, item in with_subqueries.items():
         node, value = subqueries.values(
             node, item, lambda part: groups.pull(write(part)), context, filters=name in clauses
         )
