@@ -142,9 +142,11 @@ def model(query: Query, catalog: _Catalog) -> Compiled:
         determinism.check(query.tree)
         translated = translate(query.tree, catalog.resolve)
         window_orders.check_orders(translated)
+        # The check above needs the analyst's own ORDER BY, so content is appended to it only now.
         decided = ties.settled(query, catalog.models, catalog.views)
         if decided is not query.tree:
             translated = translate(decided, catalog.resolve)
+        # Both rewrites give operators with a smaller state: fewer groups are recomputed.
         root = distinct_counts.in_two_steps(newest_per_key(translated))
         if query.rendered.config.materialized == "view":
             catalog.nodes[query.name] = _typed(root, contract)
@@ -156,6 +158,7 @@ def model(query: Query, catalog: _Catalog) -> Compiled:
     except Refusal as refusal:
         if refusal.reason.code in ALWAYS_WRONG or query.rendered.config.materialized == "view":
             raise ProjectError([_problem(query, refusal.reason)]) from None
+        # The query is correct, only no rule maintains it: it is recomputed in each tick.
         made = [_whole(query, target, refusal.reason, catalog)]
     compiled = Compiled(query, tuple(made))
     _check_contract(compiled)
@@ -193,6 +196,7 @@ def _landing(query: Query, catalog: _Catalog) -> Compiled:
     except Refusal as refusal:
         raise ProjectError([_problem(query, refusal.reason)]) from None
     read = properties.tables(root)
+    # A landing query sees only new lines: it must be linear, and its rows may never leave.
     if len(read) != 1 or not properties.is_linear(root) or not properties.only_grows(root):
         why = "a model that reads a source lands its rows: it may only filter and rename them"
         instead = "Read one source here, and join or group in a model that refs this one."

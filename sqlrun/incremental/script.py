@@ -98,6 +98,7 @@ class Script:
             self._nodes.append(node)
             if self.fresh:
                 columns = self.names(node.columns)
+                # In a first build the pre-state is empty, so the change of any node is its rows.
                 pieces = [f"select {columns}, 1 as {WEIGHT} from {self.rows(node, 'new')}"]
             else:
                 pieces = node.changes(self)

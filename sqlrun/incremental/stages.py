@@ -145,6 +145,8 @@ def own_stage(name: str, model: str, root: Node, target: Target, reason: Reason 
     def stage(method: Method, strategy: Strategy, why: Reason, columns: tuple[StoredColumn, ...] | None = None,
               node: Node = root, key: tuple[str, ...] = (), null_safe: tuple[str, ...] = ()) -> Stage:  # fmt: skip
         if everything is not None:
+            # The method is still correct, but a tick that reads whole tables costs as much as `full`: the plan reports
+            # that.
             strategy, why = "full", everything
         because = why if everything else reason or why
         return Stage(
@@ -303,18 +305,21 @@ def sums(node: Aggregate) -> Sums:
         call, argument = _argument(raw)
         match call:
             case exp.Count():
+                # count(x) counts values; of a column that is never NULL that is the number of rows, which `_n` has.
                 if argument is not None and types.of(argument, inner).nullable:
                     values[name] = term(argument, "count", "bigint")
                 else:
                     values[name] = column("_n")
             case exp.CountIf():
                 assert argument is not None
+                # count_if(c) = sum(case when c then 1 else 0 end)
                 values[name] = term(_ones(argument), "sum", "bigint")
             case exp.LogicalAnd() | exp.LogicalOr():
                 assert argument is not None
                 values[name] = _all_or_any(call, argument, term)
             case exp.Min() | exp.Max():
                 assert argument is not None
+                # Only over append-only input: `Aggregate.is_additive` admits no other extremes.
                 kind: TermKind = "min" if isinstance(call, exp.Min) else "max"
                 values[name] = term(argument, kind, types.of(argument, inner).text)
             case _:
@@ -362,6 +367,7 @@ def _sum_value(
     size = types.decimal(kind)
     if size is None:
         text = argument.sql("databricks")
+        # Addition of floats isn't associative, so subtracting a deleted value doesn't restore the sum.
         if kind.text in ("double", "float", "real"):
             why, instead = f"a sum over {kind.text} drifts: 0.1 + 0.2 - 0.2 is not 0.1", "Cast it to a decimal."
             raise Refusal("SR503", why, instead, call)
@@ -405,6 +411,8 @@ def additive(top: tuple[tuple[str, exp.Expr], ...], node: Aggregate, target: Tar
             hidden.append(StoredColumn(stored, kind.text, kind.nullable))
     groups = {name for name, _ in node.keys}
     for name, item in top:
+        # A column that is computed from group keys is constant in each group, so it may join the key and prune the
+        # MERGE.
         if name in target.partition_by and name not in key and types._columns(item) <= groups:
             key.append(name)
             if name not in certain:

@@ -327,6 +327,7 @@ def _keys(stage: Stage, script: Script) -> Statement | None:
     node = stage.node
     old = None
     if not script.fresh:
+        # Keys of the changes before and after, so that a key whose last row was deleted is among them.
         pieces = stage.node.support(stage.key, script)
         if not pieces:
             return None
@@ -371,6 +372,7 @@ def _recomputed(stage: Stage, script: Script, new: str, old: str | None) -> str:
     final = f"select {names}, true as _stays from {fresh}"
     if old is None:
         return final
+    # A stored, affected key without a new row is gone. Its other columns don't matter to the deletion.
     word = sql.anti_join(script.dialect)
     on = " and ".join(script.same(f"l.{script.name(k)}", f"r.{script.name(k)}") for k in stage.key)
     gone = ", ".join(
@@ -382,6 +384,7 @@ def _recomputed(stage: Stage, script: Script, new: str, old: str | None) -> str:
 def _replacing(stage: Stage, script: Script, final: str) -> Merge:
     """Return a MERGE of whole rows: `_stays` is true for rows to write and false for rows to delete."""
     every = tuple((c.name, f"s.{script.name(c.name)}") for c in stage.columns)
+    # Rows that stay equal aren't written: the change feed stays minimal, and so do the ticks of downstream tables.
     differs = " or ".join(
         f"not ({script.same(f't.{script.name(c.name)}', f's.{script.name(c.name)}')})"
         for c in stage.columns
@@ -415,6 +418,7 @@ def _whole(stage: Stage, script: Script) -> Statement:
         values = dict(merge.insert)
         items = ", ".join(f"{values[c.name]} as {script.name(c.name)}" for c in stage.columns)
         _, delta = split(merge.delta)  # its parts are in the script already
+        # Over all rows of the inputs the delta has the new sums themselves, not their change.
         stored = script.part(f"select {items} from ({delta}) as s where {merge.insert_when}", "stored")
     else:
         stored = script.rows(stage.node, "new")

@@ -73,6 +73,7 @@ def widest(types: list[Type]) -> Type:
     decimals = [decimal(t) for t in types]
     if all(decimals):
         known = [d for d in decimals if d]
+        # Spark's common decimal: the most digits before the point and the most behind it.
         scale = max(s for _, s in known)
         return Type(f"decimal({min(38, max(p - s for p, s in known) + scale)},{scale})", nullable)
     return Type("", nullable)
@@ -213,6 +214,7 @@ def _arithmetic(expression: exp.Binary, columns: Mapping[str, Type]) -> Type:
     a, b = decimal(left), decimal(right)
     if a is None or b is None:
         return Type("timestamp" if "timestamp" in {left.text, right.text} else "", nullable)
+    # Spark's rules of decimal precision: p + q + 1 digits for a product, one carry digit for a sum.
     if isinstance(expression, exp.Mul):
         return Type(f"decimal({min(38, a[0] + b[0] + 1)},{a[1] + b[1]})", nullable)
     scale = max(a[1], b[1])

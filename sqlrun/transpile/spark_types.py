@@ -209,6 +209,7 @@ def _computed(one: Kind, other: Kind, size: _Size) -> Kind | None:
 
 def _fitted(precision: int, scale: int) -> Kind:
     """Return a decimal's type with at most 38 digits; the scale is cut down to no less than six."""
+    # Spark's DecimalType.adjustPrecisionScale.
     if precision <= MOST_DIGITS:
         return decimal(precision, scale)
     return decimal(MOST_DIGITS, max(MOST_DIGITS - (precision - scale), min(scale, LEAST_SCALE)))

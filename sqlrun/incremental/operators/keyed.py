@@ -28,6 +28,7 @@ def changes(node: Unary, keys: tuple[str, ...], script: Script) -> list[str]:
         child = restrict(node.child, relation, {key: f"k{n + 1}" for n, key in enumerate(keys)})
         again = node.with_children((child,))
     columns = script.names(again.columns)
+    # f(post-state) - f(pre-state), each over the affected groups alone. Rows that stay equal cancel out.
     return [
         f"select {columns}, {weight} as {WEIGHT} from {script.rows(again, row_set)}"
         for row_set, weight in (("new", 1), ("old", -1))

@@ -77,6 +77,7 @@ class UnionAll(Node):
         keys = [self.columns[position] for position in positions.pop()]
         for index, name in enumerate(self.columns):
             constants = {constant(part, part.columns[index]) for part in self.parts}
+            # A constant that differs between inputs keeps equal keys of two inputs apart.
             if None not in constants and len(constants) == len(self.parts):
                 return tuple(dict.fromkeys([name, *keys]))
         return None

@@ -44,6 +44,7 @@ def filtered(node: Node, condition: exp.Expr) -> Node:
             side[text] = found
     if rest:
         node = Filter(node, exp.and_(*rest, copy=False))
+    # Two bounds on one time are one window, whose three pieces are disjoint.
     for text in dict.fromkeys([*lowers, *uppers]):
         low, high = lowers.get(text), uppers.get(text)
         time = (low or high)[0]  # type: ignore[index]

@@ -48,6 +48,7 @@ def _two_steps(node: Aggregate) -> Node:
         if not partial:
             outer.append((name, _over_values(call)))
         top.append((name, _whole(partial, name, number, node.child.types())))
+    # Group and value first, then the group: sums of partial sums, and each value once.
     (value,) = values.values()
     by_value = Aggregate(node.child, (*node.keys, (VALUE, value)), tuple(inner))
     groups = tuple((name, column(name)) for name, _ in node.keys)
@@ -75,6 +76,7 @@ def _parts(call: exp.Expr) -> dict[str, exp.Expr]:
     inner = call.this if isinstance(call, exp.Filter) else call
     if not adds_up(call) or isinstance(inner, exp.LogicalAnd | exp.LogicalOr):
         return {}
+    # An average isn't the average of partial averages, but its sum and its count add up.
     if not isinstance(inner, exp.Avg):
         return {"total": call.copy()}
     total, count = exp.Sum(this=inner.this.copy()), exp.Count(this=inner.this.copy())

@@ -35,6 +35,7 @@ def _exists(test: exp.Exists) -> exp.Expr | None:
     if not isinstance(query, exp.Select):
         return None
     limit, offset = _number(query, "limit"), _number(query, "offset") or 0
+    # LIMIT 0 has no rows, an offset skips the only row of an aggregate, and ORDER BY changes neither.
     if limit == 0:
         return exp.false()
     if _is_one_row(query):
@@ -57,6 +58,7 @@ def _exists(test: exp.Exists) -> exp.Expr | None:
 
 def _answer(query: exp.Select, having: exp.Expr) -> exp.Expr:
     """Return a subquery for the value of HAVING, with NULL as false."""
+    # The row exists or not by HAVING alone, so its value is what EXISTS asks for.
     made = query.copy()
     for key in ("having", "limit", "order", "distinct"):
         made.set(key, None)

@@ -209,6 +209,7 @@ def joined_by(left: Node, right: Node, kind: JoinWord, condition: exp.Expr | Non
             turned = joined_by(right, left, "left", condition)
             return Project(turned, tuple((name, column(name)) for name in (*left.columns, *right.columns)))
         case "full":
+            # full(L, R) = left(L, R) + NULLs beside anti(R, L): both terms have rules, and no row is in both.
             matched = joined_by(left, right, "left", condition)
             alone = joined_by(right, left, "anti", condition)
             nulls = tuple((name, exp.null()) for name in left.columns)

@@ -198,6 +198,7 @@ def of_none(raw: exp.Expr, value: exp.Expr) -> exp.Expr:
     call = raw.this if isinstance(raw, exp.Filter) else raw
     match call:
         case exp.Count() | exp.CountIf() | exp.ApproxDistinct():
+            # Only counts and lists have a value over no rows; all other aggregates are NULL, like the padded row.
             return exp.func("coalesce", value, exp.Literal.number(0))
         case exp.ArrayAgg() | exp.ArrayUniqueAgg():
             return exp.func("coalesce", value, exp.Array(expressions=[]))

@@ -46,6 +46,7 @@ def _as_latest(node: Node) -> Node:
         return node
     if not below.partition or len(item.args.get("partition_by") or ()) != len(below.partition):
         return node
+    # Over append-only input the first rank is a maximum, which needs no other row of its partition.
     latest: Node = Latest(below.child, below.partition, order)
     return _first_again(node.child, latest, name)
 

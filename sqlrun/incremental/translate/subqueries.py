@@ -319,6 +319,7 @@ def _scalar(node: Node, found: exp.Expr, write: Write, context: Context) -> tupl
         raise Refusal("SR514", "a subquery that is a value gives more than one column", ADVICE, found)
     (item,) = inner.items
     if not inner.ties:
+        # The grain () proves that the subquery has at most one row.
         if inner.node.grain() != ():
             why = "a subquery that is a value may give several rows"
             raise Refusal("SR514", why, "Aggregate it: max(x) is one row.", found)
@@ -345,6 +346,7 @@ def _joined(
 ) -> tuple[Node, list[exp.Expr]]:
     """Join aggregates of a subquery's rows, grouped by its correlated columns. Return the node and their values."""
     if not inner.ties:
+        # Without correlation there is one row for the whole table, even over no rows: a cross join with one row.
         made = whole(inner.node, calls)
         right, renamed = apart(node, made, "value")
         return Join(node, right, "inner", ()), [column(renamed[name]) for name, _ in calls]
@@ -355,6 +357,7 @@ def _joined(
         pairs.append((write(mine), f"_tie_{number + 1}"))
     grouped = Aggregate(inner.node, tuple(keys), calls)
     right, renamed = apart(node, grouped, "value")
+    # A left join: an outer row without inner rows has no group.
     joined = Join(node, right, "left", tuple((mine, column(renamed[name])) for mine, name in pairs))
     return joined, [of_none(call, column(renamed[name])) for name, call in calls]
 

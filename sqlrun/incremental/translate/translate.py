@@ -137,6 +137,8 @@ def _ordered(tree: exp.Expr, node: Node, keys: list[exp.Expr] | None = None) -> 
         if named is not None:
             made.this.meta.update(named.meta)
         written.append(made)
+    # LIMIT is a filter on the position, so a row that shifts others in or out is an ordinary change of a window
+    # function.
     window = exp.Window(this=exp.RowNumber(), order=exp.Order(expressions=written))
     return Filter(Window(node, (), ((place.name, window),)), exp.and_(*bounds))
 
@@ -175,6 +177,7 @@ def _order_keys(tree: exp.Select, raw: Items) -> Conditions:
 def _select(tree: exp.Select, context: Context) -> Node:
     node, env = tables(tree, context)
     where = tree.args.get("where")
+    # In SQL's order of evaluation: WHERE, GROUP BY, HAVING, window functions, QUALIFY, DISTINCT, ORDER BY with LIMIT.
     node = subqueries.filtered(node, env, where.this if where is not None else None, context)
     raw = tuple((item.alias_or_name, _unalias(item)) for item in tree.expressions)
     if tree.args.get("group") is None:
@@ -200,6 +203,8 @@ def _select(tree: exp.Select, context: Context) -> Node:
     if distinct.args.get("on") is not None:
         raise Refusal("SR513", "DISTINCT ON", "Rank with row_number() and QUALIFY.", distinct)
     rows = Project(node, items)
+    # DISTINCT is an aggregate without calls: its state counts the copies of each row (`_n`), so that the row leaves
+    # with the last copy.
     once = Aggregate(rows, tuple((name, column(name)) for name in rows.columns), ())
     return _first(_ordered(tree, once), once)
 

@@ -39,6 +39,8 @@ def windowed(
     if clocked is not None:
         raise clocks.no_rule(clocked)
     for texts in _together(found):
+        # Windows with different partitions are computed one above the other: each recomputes its own affected
+        # partitions.
         node, partition = _partitioned(node, [found[text] for text in texts])
         node = Window(node, partition, tuple((names[text], found[text]) for text in texts))
 
