@@ -75,7 +75,7 @@ class Node(ABC):
         The same row may occur several times, with weights of either sign. Readers of the changes add the weights up.
         """
 
-    # What holds of each row.
+    # Properties of each row.
 
     @abstractmethod
     def types(self) -> dict[str, Type]:

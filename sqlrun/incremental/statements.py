@@ -1,9 +1,13 @@
 """Write the one statement that updates a stage's table in a tick. Pure.
 
 Each method turns a query's signed changes into what a table can store. A bag with weights is exact, but a table has
-rows and no weights, so each method derives inserts and deletes in its own way: `append` has inserts alone, `additive`
-adds weighted sums to stored ones, `newest` compares with the stored row, `rows` nets weights row by row, `keys` and
-`partitions` recompute what is affected, `full` recomputes everything.
+rows and no weights. So each method derives inserts and deletes in its own way:
+- `append` has inserts alone;
+- `additive` adds weighted sums to stored ones;
+- `newest` compares with the stored row;
+- `rows` nets weights row by row;
+- `keys` and `partitions` recompute what is affected;
+- `full` recomputes everything.
 """
 
 from __future__ import annotations

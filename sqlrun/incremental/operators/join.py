@@ -1,13 +1,13 @@
 """Join: each side's changes against the other side's rows. Pure.
 
 An inner join is bilinear, so its change telescopes (DBSP, Budiu et al. 2023; Gupta & Mumick 1995):
-   R1 S1 - R0 S0 = (R1 - R0) S0 + R1 (S1 - S0) = dR S0 + R1 dS
+    R1 S1 - R0 S0 = (R1 - R0) S0 + R1 (S1 - S0) = dR S0 + R1 dS
 where 0 is the pre-state and 1 the post-state. R1 S0 is added and subtracted, so it cancels. The pair dR dS is counted
 once, in the second term, since R1 = R0 + dR.
 
 Left, semi and anti joins are linear in their left side only. A first match on the right deletes the padded row of a
 left join and the row of an anti join; a second match doesn't. So the change splits into two steps:
-   d(L join R) = dL join R1 + (L0 join R1 - L0 join R0)
+    d(L join R) = dL join R1 + (L0 join R1 - L0 join R0)
 The second part is empty for a left row whose partners are all unchanged. It is computed only for the left rows of the
 pre-state that match a changed right row.
 """

@@ -1,9 +1,10 @@
 """Moving: a filter over any condition that reads the clock, a non-monotone temporal filter. Pure.
 
-With P1 the condition at this tick and P0 at the previous tick, the change of the filtered rows has three pieces: the
-changes for which both hold; post-state rows for which P1 holds and P0 doesn't, with +1; pre-state rows for which P0
-holds and P1 doesn't, with -1. If P compares a column with a moment, statistics skip files. Otherwise the tick reads all
-rows.
+With P1 the condition at this tick and P0 at the previous tick, the change of the filtered rows has three pieces:
+    staying: the changes for which both conditions hold;
+    entering: rows of the post-state for which P1 holds and P0 doesn't, with +1;
+    leaving: rows of the pre-state for which P0 holds and P1 doesn't, with -1.
+If P compares a column with a moment, statistics skip files. Otherwise the tick reads all rows.
 """
 
 from __future__ import annotations

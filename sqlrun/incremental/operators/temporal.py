@@ -2,11 +2,11 @@
 
 From the tick at p to the tick at t the window moves from (L0, U0] to (L1, U1]. With W0 and W1 the two windows as
 filters, the change is
-   W1 new - W0 old = W0 W1 dA + (W1 - W0 W1) new - (W0 - W0 W1) old
+    W1 new - W0 old = W0 W1 dA + (W1 - W0 W1) new - (W0 - W0 W1) old
 that is, three pieces:
-   overlap (in both windows): the input's changes;
-   entering (in the new window alone): rows of the post-state, with +1;
-   leaving (in the old window alone): rows of the pre-state, with -1 and the values that they had at p.
+    overlap (in both windows): the input's changes;
+    entering (in the new window alone): rows of the post-state, with +1;
+    leaving (in the old window alone): rows of the pre-state, with -1 and the values that they had at p.
 The pieces are conditions on the four bounds. So a window that jumps past itself (an outage longer than its width) and
 rows dated in the future need no special case. Materialize calls such conditions temporal filters.
 """
