@@ -48,8 +48,8 @@ def _is_whole(spec: exp.Expr) -> bool:
 
 def _check_order(window: Window, item: exp.Window) -> None:
     order = item.args.get("order")
-    sort_keys = order.expressions if order is not None else []
-    ordered = {o.this.name for o in sort_keys if isinstance(o.this, exp.Column)}
+    asked = order.expressions if order is not None else []
+    ordered = {o.this.name for o in asked if isinstance(o.this, exp.Column)}
     parted = {p.name for p in item.args.get("partition_by") or () if isinstance(p, exp.Column)}
     known = functional_dependencies.by(window.child, ordered | parted)
     unique = window.child.grain()
@@ -67,7 +67,7 @@ def _check_order(window: Window, item: exp.Window) -> None:
         call = call.this
     name = determinism.SPARK_NAMES.get(type(call)) or call.sql_name().lower()
     equal = (
-        f"rows equal in {', '.join(column_names.text(o, window.child) for o in sort_keys)}"
+        f"rows equal in {', '.join(column_names.text(o, window.child) for o in asked)}"
         if order is not None
         else "it has no ORDER BY"
     )

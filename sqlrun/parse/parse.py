@@ -394,10 +394,10 @@ def _unresolved_columns(tree: exp.Query, rendered: Rendered, schema: Schema) -> 
                 hint,
             )
         elif not column.table or ("*" not in offered[column.table] and column.table not in holders):
-            tables = [column.table] if column.table else list(offered)
-            names = [name for table in tables for name in offered[table] if name != "*"]
+            asked = [column.table] if column.table else list(offered)
+            names = [name for table in asked for name in offered[table] if name != "*"]
             near = difflib.get_close_matches(column.name, names, 1)
-            lists = [f"{table} has: {', '.join(offered[table])}." for table in tables if offered[table]]
+            lists = [f"{table} has: {', '.join(offered[table])}." for table in asked if offered[table]]
             hint = " ".join([*lists, *([f"Did you mean `{near[0]}`?"] if near else [])])
             yield located_problems.at("SR304", rendered, column, f"unknown column `{column.sql(DIALECT)}`", hint)
 

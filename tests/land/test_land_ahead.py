@@ -58,7 +58,7 @@ def ids(site: Site) -> Counter[str]:
     return Counter(row["id"] for row in site.rows(shops.NAME))
 
 
-def said(result: TickResult) -> list[tuple[str, str, int, int]]:
+def steps(result: TickResult) -> list[tuple[str, str, int, int]]:
     return [(n.name, n.status, n.rows, n.quarantined) for n in result.nodes if isinstance(n, NodeResult)]
 
 
@@ -75,7 +75,7 @@ def test_the_tick_is_the_same_and_lands_nothing_twice(site: Site, tmp_path: Path
 
     results = [each.tick(START + FIVE) for each in (site, other)]
 
-    assert said(results[0]) == said(results[1])
+    assert steps(results[0]) == steps(results[1])
     assert results[0].published
     assert ids(site) == ids(other) == Counter("abcdf")
     assert differences(site, START + FIVE) == {}

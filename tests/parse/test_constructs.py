@@ -23,7 +23,7 @@ def listed() -> list[tuple[str, str]]:
     return [(said, sql) for said, _, sql in (line.partition("\t") for line in lines)]
 
 
-def told(found: Verdict) -> str:
+def word_of(found: Verdict) -> str:
     """Return a verdict as a word: `kept`, its codes, or what is wrong."""
     if found.wrong:
         return f"WRONG {found.wrong}"
@@ -42,9 +42,9 @@ def test_a_construct_is_maintained_or_refused(said: str, sql: str) -> None:
     """A raw error of DuckDB in a tick is neither."""
     found = verdict(sql)
     if os.environ.get("SQLRUN_WRITE"):
-        FILE.write_text(FILE.read_text().replace(f"\n{said}\t{sql}\n", f"\n{told(found)}\t{sql}\n"))
+        FILE.write_text(FILE.read_text().replace(f"\n{said}\t{sql}\n", f"\n{word_of(found)}\t{sql}\n"))
 
-    assert told(found) == said, found
+    assert word_of(found) == said, found
     for problem in found.problems:
         assert problem.place.line >= 1
         assert problem.message

@@ -33,11 +33,11 @@ FORMS = {
 }
 
 
-def mended(call: str) -> str:
+def translated(call: str) -> str:
     return duckdb_calls.mended(sqlglot.parse_one(call, read=DIALECT)).sql("duckdb")
 
 
-def asked(connection: duckdb.DuckDBPyConnection, sql: str) -> dict[str, float | None]:
+def results(connection: duckdb.DuckDBPyConnection, sql: str) -> dict[str, float | None]:
     found = on_duckdb(connection, sql, ["g", "c0"], table())
     assert not isinstance(found, str), (sql, found)
     return dict(found)
@@ -56,8 +56,8 @@ def _numbers() -> list[Row]:
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("call", CALLS)
 def test_a_moment_is_the_same_in_every_place(odd: duckdb.DuckDBPyConnection, form: str, call: str) -> None:
-    alone = asked(odd, f"select g, {call} as c0 from ref.odd group by g")
-    found = asked(odd, FORMS[form].format(call))
+    alone = results(odd, f"select g, {call} as c0 from ref.odd group by g")
+    found = results(odd, FORMS[form].format(call))
 
     assert found == pytest.approx(alone, nan_ok=True)
 
@@ -78,7 +78,7 @@ def test_a_moment_is_the_same_in_every_place(odd: duckdb.DuckDBPyConnection, for
 def test_values_that_are_not_numbers_give_none(call: str, numbers: list[float], wanted: float | None) -> None:
     """As Spark computes them."""
     connection = memory.connect()
-    (row,) = connection.execute(f"select {mended(call)} from (select unnest(?) as x)", [numbers]).fetchall()
+    (row,) = connection.execute(f"select {translated(call)} from (select unnest(?) as x)", [numbers]).fetchall()
 
     assert row == (pytest.approx(wanted, nan_ok=True) if wanted is not None else None,)
 
@@ -90,7 +90,7 @@ def test_squares_too_large_for_a_double_stop_the_tick(call: str) -> None:
 
     with pytest.raises(duckdb.Error):
         connection.execute(
-            f"select {mended(call)} from (values (1e200::double, 1e200::double), (3e200, 4e200)) t(x, y)"
+            f"select {translated(call)} from (values (1e200::double, 1e200::double), (3e200, 4e200)) t(x, y)"
         ).fetchall()
 
 
@@ -100,11 +100,11 @@ def test_a_large_group_is_computed_as_a_small_one(call: str, monkeypatch: pytest
     connection = memory.connect()
     rows = "(select cast(i * i % 97 as double) as x, cast(i % 7 as double) as y from range(1, {}) r(i))"
     for size in (16, 17, 18, 33, 34):
-        (own,) = connection.execute(f"select {mended(call)} from {rows.format(size)}").fetchall()
+        (own,) = connection.execute(f"select {translated(call)} from {rows.format(size)}").fetchall()
         with monkeypatch.context() as patched:
             patched.setattr(duckdb_moments, "MOST_VALUES", 1000)
             patched.setattr(duckdb_moments, "MOST_PAIRS", 1000)
-            (collected,) = connection.execute(f"select {mended(call)} from {rows.format(size)}").fetchall()
+            (collected,) = connection.execute(f"select {translated(call)} from {rows.format(size)}").fetchall()
 
         assert own == pytest.approx(collected, rel=1e-12), size
 
@@ -114,7 +114,7 @@ def test_a_large_group_is_computed_as_a_small_one(call: str, monkeypatch: pytest
 def test_a_large_group_with_a_value_that_is_not_a_number_has_none(call: str, odd: str) -> None:
     connection = memory.connect()
     rows = f"(select case when i = 77 then cast('{odd}' as double) else i end as x, i % 7 as y from range(300) r(i))"
-    ((found,),) = connection.execute(f"select {mended(call)} from {rows}").fetchall()
+    ((found,),) = connection.execute(f"select {translated(call)} from {rows}").fetchall()
 
     assert math.isnan(found)
 
@@ -126,7 +126,7 @@ def test_a_large_group_takes_no_more_memory_than_a_small_one(tmp_path: Path) -> 
         f"set memory_limit = '40MB'; set temp_directory = '{tmp_path}'; set max_temp_directory_size = '0MB'"
     )
     rows = "(select cast(i % 1000 as double) as x, cast(i % 77 as double) as y from range(3000000) r(i))"
-    calls = ", ".join(mended(call) for call in ("stddev(x)", "corr(x, y)", "regr_intercept(x, y)"))
+    calls = ", ".join(translated(call) for call in ("stddev(x)", "corr(x, y)", "regr_intercept(x, y)"))
     ((spread, _, _),) = connection.execute(f"select {calls} from {rows}").fetchall()
 
     assert spread == pytest.approx(288.675, abs=0.01)
