@@ -5,7 +5,7 @@ from __future__ import annotations
 import _signal  # type: ignore[import-not-found]
 import sys
 
-# Until the handlers are there, a Ctrl-C ends the process without a word.
+# Until the handlers are installed, a Ctrl-C ends the process silently.
 if sys.argv[0].endswith(("sqlrun", "sqlrun/__main__.py", "-m")) and _signal.getsignal(2) is _signal.default_int_handler:
     _signal.signal(2, 0)
 
@@ -19,12 +19,12 @@ from sqlrun.runtime.stopping import INTERRUPTED, STOPPED, end_at_once, install, 
 
 
 def run() -> None:
-    """Carry out the command, and end the process without taking everything in it apart, which takes 0.2 s."""
+    """Run the command and end the process without the interpreter's cleanup, which takes 0.2 s."""
     streams.repair()
     install()
     try:
         _run()
-    except KeyboardInterrupt:  # a signal may come at any step, that of leaving included
+    except KeyboardInterrupt:  # a signal may come at any step, even while leaving
         leave(INTERRUPTED, STOPPED)
 
 
@@ -44,7 +44,7 @@ def _run() -> None:
 
 
 def may_leave() -> bool:
-    """Return whether nothing waits for an ordinary end: a thread, a JVM, who profiles or debugs the command."""
+    """Return whether nothing needs an ordinary end of the process: a thread, a JVM, a profiler, a debugger."""
     watched = sys.getprofile() is not None or sys.gettrace() is not None or sys.flags.inspect
     alone = all(thread.daemon or thread is threading.main_thread() for thread in threading.enumerate())
     return alone and not watched and "pyspark" not in sys.modules

@@ -1,4 +1,4 @@
-"""What sqlrun asks of an engine: values in, values out, no engine's type crosses. Pure."""
+"""The interface of an engine: values in, values out, without any engine's types. Pure."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class StoredColumn:
 
 @dataclass(frozen=True, slots=True)
 class TableSpec:
-    """A Delta table: where it lies and what it holds. `name` is for messages and receipts.
+    """A Delta table: its path and its layout. `name` is for messages and run stats.
 
-    `vectors`: as it is made, its files may have deletion vectors; some readers know none, and refuse such a table.
+    `vectors`: a new table's files may have deletion vectors, which some readers don't support.
     """
 
     name: str
@@ -42,15 +42,16 @@ class TableSpec:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A name that a statement mentions, and the rows behind it.
+    """A name in a statement, and the rows behind it, with the columns in the order of `columns`.
 
-    `old` and `new` are the table at `version`. `changes` are the rows of the change feed of `commits`, in any
-    order, with a last column `_weight`: +1 for insert and update_postimage, -1 for delete and update_preimage.
+    `old` and `new` are the table at `version`. `changes` are the rows of the change feed of `commits`, in any order,
+    with an additional last column `_weight`: +1 for insert and update_postimage, -1 for delete and update_preimage.
+
     `where` is a literal condition in the engine's dialect (pruning, or the public part of a table); "" is all. It
-    is applied to the stored rows and may read columns that are not among `columns`.
-    `ranges`, where there are any: rows outside all of them (column, least, greatest) are not needed, so that files
-    without a row inside need not be opened.
-    Columns come in the order of `columns`.
+    filters the stored rows and may read columns that aren't among `columns`.
+
+    `ranges`, if any: rows outside all of them (column, least, greatest) aren't needed, so files without a row inside
+    can be skipped.
     """
 
     name: str
@@ -65,11 +66,12 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Prune:
-    """How a merge narrows what it reads of its target, as literals taken from the delta's own rows.
+    """Limits on what a merge reads of its target, as literals from the delta's own rows.
 
     `partitions`: partition columns that belong to the key: `t.c IN (<distinct values in the delta>)`.
-    `ranges`: (key column, group column): an OR of `t.key BETWEEN min AND max`, one range for each distinct
-    value of the group column in the delta. Both are empty where nothing can be pruned.
+
+    `ranges`: (key column, group column): an OR of `t.key BETWEEN min AND max`, one range for each distinct value of the
+    group column in the delta. Both are empty if nothing can be pruned.
     """
 
     partitions: tuple[str, ...] = ()
@@ -78,23 +80,23 @@ class Prune:
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """Add the rows of `sql`; its columns are the table's."""
+    """Append the rows of `sql`; its columns are the table's."""
 
     sql: str
 
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """Make the rows of `sql` the whole table, in one commit."""
+    """Replace the whole table by the rows of `sql`, in one commit."""
 
     sql: str
 
 
 @dataclass(frozen=True, slots=True)
 class Overwrite:
-    """Make the rows of `sql` the whole of some partitions, in one commit; others stay.
+    """Replace whole partitions by the rows of `sql`, in one commit; other partitions stay.
 
-    `touched` gives the values of the table's partition columns, one row a partition; no row of `sql` lies elsewhere.
+    `touched` returns the partition values to replace, one row per partition; every row of `sql` is in one of them.
     """
 
     sql: str
@@ -103,7 +105,7 @@ class Overwrite:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Make these rows of Python values the whole table, in one commit (seeds). Column order is the table's."""
+    """Replace the whole table by these rows of Python values, in one commit (seeds). Column order is the table's."""
 
     rows: tuple[tuple[object, ...], ...]
 
@@ -112,11 +114,12 @@ class Load:
 class Merge:
     """One MERGE: `t` is the table, `s` the rows of `delta` (at most one for each key).
 
-    Expressions are SQL in the engine's dialect over `s.` and `t.`. A matched row is deleted where `delete_when`
-    holds, else updated by `update` where `update_when` holds; an unmatched row is inserted by `insert` where
-    `insert_when` holds. "" means: never for `delete_when`, always for the other two.
-    Keys in `null_safe` match NULL with NULL; the others are never NULL. `repeats`: the table may have several rows of
-    a key, and what becomes of them doesn't depend on which of them it is.
+    Expressions are SQL in the engine's dialect over `s.` and `t.`. A matched row is deleted if `delete_when` holds,
+    else updated by `update` if `update_when` holds; an unmatched row is inserted by `insert` if `insert_when` holds. ""
+    means never for `delete_when`, always for the other two.
+
+    Keys in `null_safe` match NULL with NULL; the others are never NULL. `repeats`: the table may have several rows of a
+    key, all of which the merge treats alike.
     """
 
     delta: str
@@ -135,17 +138,18 @@ Statement = Append | Replace | Overwrite | Load | Merge
 
 
 def need_not_wait() -> None:
-    """Let a commit begin: where nothing else could stand before it."""
+    """No-op: nothing has to happen before the commit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
     """One statement on one table in one tick: at most one Delta commit, which must be `base` + 1.
 
-    The commit carries the transaction id (`app_id`, `tick`) and the metadata. Nothing to change: no commit.
-    `lenient`: an expression that fails is NULL, as it is while files land. `may_commit` returns as soon as it may be
-    committed; it is asked before that is begun. `parameters`: the values of the times that the statement names.
-    `own_commit`: sqlrun may write the commit itself; the engine's library does otherwise (decision 41).
+    The commit carries the transaction id (`app_id`, `tick`) and the metadata. Without a change there is no commit.
+
+    `lenient`: an expression that fails is NULL, as in landing. `may_commit` blocks until a commit is allowed; it is
+    called before the commit begins. `parameters`: the values of the times in the statement. `own_commit`: sqlrun may
+    write the commit itself instead of the engine's library (decision 41).
     """
 
     table: TableSpec
@@ -163,7 +167,7 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What one write cost. Counts are those that the engine reports; None where it can't tell."""
+    """The cost of one write. Counts come from the engine; None if it doesn't report them."""
 
     seconds: float
     rows_read: int | None = None
@@ -178,7 +182,10 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """`version` is the table's after the write; equal to the base when nothing changed. `notes` are to be told."""
+    """The result of a write: `version` is the table's, equal to the base if nothing changed.
+
+    `notes` are for the user.
+    """
 
     version: int
     receipt: Receipt
@@ -187,10 +194,13 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Landing:
-    """A source entering a table. `query` reads the relation `lines(value string, file string)`, one row a line of
-    text, and gives the table's columns; `file` is the line's origin in `source`. It may be written as late as it is
-    wanted: in most looks at a source nothing lands. `checkpoint` is a folder for the engine's memory of the parts that
-    it has landed. `accept_lost`: a part that was planned and is gone is left out. `own_commit`: as of a `Write`."""
+    """A source that lands in a table.
+
+    `query` reads the relation `lines(value string, file string)`, one row per line of text, and returns the table's
+    columns; `file` is the line's origin in `source`. It may be a function, since mostly nothing lands and the query
+    isn't needed. `checkpoint` is the engine's folder for the parts that it has landed. `accept_lost`: a planned part
+    that is gone is left out. `own_commit`: as in `Write`.
+    """
 
     table: TableSpec
     source: SourceReader
@@ -203,7 +213,7 @@ class Landing:
 
     @property
     def sql(self) -> str:
-        """The text of the query."""
+        """Return the text of the query."""
         return self.query if isinstance(self.query, str) else self.query()
 
 
@@ -211,42 +221,42 @@ NONE_GIVEN: Mapping[str, pa.Table] = MappingProxyType({})
 
 
 class Engine(Protocol):
-    """The verbs. Paths are absolute; SQL is in `dialect`; every failure is an `EngineError`."""
+    """The operations of an engine. Paths are absolute; SQL is in `dialect`; every failure is an `EngineError`."""
 
     @property
     def name(self) -> str:
-        """`spark` or `duckdb`, as in a profile."""
+        """Return `spark` or `duckdb`, as in a profile."""
 
     @property
     def dialect(self) -> Dialect:
-        """Which SQL the engine takes."""
+        """Return the engine's SQL dialect."""
 
     def start(self) -> None:
-        """Open what is needed; calling it again does nothing."""
+        """Open the engine; calling it again does nothing."""
 
     def create(self, table: TableSpec) -> None:
-        """Make the empty table, with its change feed on, as version 0; nothing if it is there."""
+        """Create the empty table, with its change feed on, as version 0, unless it exists."""
 
     def head(self, path: str) -> int | None:
-        """Return the newest version of a table; None where there is no table."""
+        """Return the latest version of a table; None if there is no table."""
 
     def land(self, landing: Landing) -> Written:
-        """Land all that is new of the source, exactly once; the version is the table's newest."""
+        """Land all pending lines of the source, exactly once. The result has the table's latest version."""
 
     def write(self, write: Write) -> Written:
-        """Carry out one statement; raise if the table is not at `base` or another commit comes between."""
+        """Run one statement. Raise if the table isn't at `base` or another commit intervenes."""
 
     def restore(self, path: str, version: int, head: int | None = None) -> None:
-        """Make `version` the content of the table again, as a new commit; with `head`, only where it is the newest."""
+        """Restore a table's content of `version`, as a new commit; with `head`, only if that is the latest version."""
 
     def query(self, sql: str, relations: tuple[Relation, ...], given: Mapping[str, pa.Table] = NONE_GIVEN) -> pa.Table:
         """Run a SELECT over the relations and return its rows (timestamps are UTC microseconds).
 
-        `given` are rows that the caller holds, by the name that the SELECT has for them.
+        `given` are rows in memory, by the name that the SELECT has for them.
         """
 
     def parts(self, sql: str, relations: tuple[Relation, ...], rows: int) -> Iterator[pa.Table]:
-        """Run a SELECT over the relations and return its rows, so many at a time; none where there are none."""
+        """Run a SELECT over the relations and yield its rows, `rows` at a time; nothing if there are none."""
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Release all resources."""

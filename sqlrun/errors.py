@@ -1,4 +1,4 @@
-"""What goes wrong, said once: code, place, what is there, what to do. Pure."""
+"""Errors: code, place, what is wrong, how to fix it. Pure."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-# A longer line is cut around the place, a longer message at its end: a file may be one line.
+# Maximum lengths: a longer line is cut around the place, a longer message at its end, since a file may be one line.
 WIDEST_LINE = 110
 LONGEST_MESSAGE = 600
-# delta-rs draws what an error comes from: a line each, behind an arrow in colour.
+# delta-rs prints the causes of an error below it, one line each, behind a colored arrow.
 _FROM = re.compile(r"\s*\n\s*(?:\x1b\[\d*m)*↳(?:\x1b\[\d*m)*\s*")
 
 
 def first_line(error: Exception) -> str:
-    r"""Return an error's first line, with what it comes from; its type where it says nothing.
+    r"""Return an error's first line with its causes; its type if it has no text.
 
     >>> first_line(OSError("Generic error\n  \x1b[31m↳\x1b[0m No space left\n"))
     'Generic error: No space left'
@@ -26,9 +26,9 @@ def first_line(error: Exception) -> str:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
-    """A spot in a project file; line and column count from 1, the file is relative to the project.
+    """A place in a project file; line and column count from 1, the file is relative to the project.
 
-    Not `exact`: the line is right, but where in it is not known.
+    If not `exact`, the line is right but the column isn't known.
     """
 
     file: str
@@ -42,10 +42,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One mistake in a project: a stable code (SR1xx load, 2xx render, 3xx parse, 4xx graph, 5xx incremental).
+    """One mistake in a project, with a stable code (SR1xx load, 2xx render, 3xx parse, 4xx graph, 5xx incremental).
 
-    `excerpt` is the source line, shown with carets under the word at `place.column`; empty where there is none.
-    `hint` says what exists and what to do.
+    `excerpt` is the source line, shown with carets under the word at `place.column`; "" if there is none. `hint` says
+    what exists and how to fix it.
     """
 
     code: str
@@ -70,9 +70,9 @@ class Problem:
 
 
 def drawn(line: str, column: int) -> tuple[str, str]:
-    """Draw a source line and the carets under the word that begins at a column, however wide its letters are.
+    """Return a source line and the carets under the word that begins at a column, for letters of any width.
 
-    A tab counts as four blanks, what can't be seen is written as an escape, and a long line is cut around the place.
+    A tab becomes four blanks, invisible characters become escapes, and a long line is cut around the place.
 
     >>> drawn("select prize", 8)
     ('select prize', '       ^^^^^')
@@ -100,7 +100,7 @@ def _seen(letter: str) -> str:
 
 
 def _width(letters: str) -> int:
-    """Count the columns of a terminal that letters take."""
+    """Return the number of terminal columns that letters take."""
     return sum(
         0 if unicodedata.combining(letter) else 2 if unicodedata.east_asian_width(letter) in "WF" else 1
         for letter in letters
@@ -112,13 +112,13 @@ def _cut(text: str) -> str:
 
 
 class SqlrunError(Exception):
-    """Any failure that sqlrun explains itself; `exit_code` is what the command line returns."""
+    """A failure with an explanation from sqlrun; `exit_code` is what the command line returns."""
 
     exit_code = 1
 
 
 class ProjectError(SqlrunError):
-    """The project or the command is wrong: every problem that was found, in file order."""
+    """The project or the command is wrong: all problems, in file order."""
 
     exit_code = 2
 
@@ -128,7 +128,7 @@ class ProjectError(SqlrunError):
 
 
 class UsageError(SqlrunError):
-    """The command asks for something that does not exist or makes no sense (exit code 2)."""
+    """The command names something that doesn't exist or makes no sense (exit code 2)."""
 
     exit_code = 2
 
@@ -143,10 +143,10 @@ class EngineError(SqlrunError):
 
 
 class UnsuitedError(EngineError):
-    """An engine can't do this with what it has, and has written nothing: another engine may."""
+    """An engine can't do this and has written nothing; another engine may be able to."""
 
 
 class LockedError(SqlrunError):
-    """Another build holds the warehouse (exit code 75, as sysexits' EX_TEMPFAIL)."""
+    """Another build has the lock of the warehouse (exit code 75, as sysexits' EX_TEMPFAIL)."""
 
     exit_code = 75

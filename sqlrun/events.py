@@ -1,4 +1,4 @@
-"""What a build tells while it runs, and what it leaves at the end. Pure."""
+"""Events that a build emits while it runs, and its result. Pure."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from sqlrun.engine_api import Receipt
 from sqlrun.errors import Place
 from sqlrun.outcome import Outcome
 
-# What came of a step: a model, a seed or a landing.
+# Status of a step: a model, a seed or a landing.
 Status = Literal["success", "error", "skipped", "no-op"]
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What one check said. `unexpected` counts rows (0 where a statistic failed); samples are rows as text.
+    """The result of one check. `unexpected` counts rows (0 if a statistic failed); samples are rows as text.
 
     `seconds` is the check's share of the run that it was part of. `check_id` stays the same as long as the model, the
-    type and the arguments do. `raw` is what Great Expectations itself said of a check that it was asked about in full,
-    as JSON values, with what is tagged pii hidden; None of all others.
-    `evaluator`: arrow, duckdb or great_expectations; "" of what no row was looked at for.
+    type and the arguments do. `raw` is the full result of Great Expectations as JSON values, with values tagged pii
+    hidden; None if sqlrun evaluated the check itself. `evaluator`: arrow, duckdb or great_expectations; "" if no rows
+    were read.
     """
 
     model: str
@@ -43,7 +43,7 @@ class CheckResult:
 
 
 def blocks(checks: Iterable[CheckResult]) -> bool:
-    """Return whether a check keeps the tick from being published."""
+    """Return whether a check blocks publishing the tick."""
     return any(check.status.blocks for check in checks)
 
 
@@ -58,17 +58,17 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """Something to know about the tick as a whole, before its first step."""
+    """A note about the tick as a whole, before its first step."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class StageReceipt:
-    """What one table cost in one tick.
+    """The run stats of one table in one tick.
 
-    `rows_in` are the changed rows of its inputs, `rows_changed` its own; `note` tells of a choice made for this tick.
-    `path` is where the table lies, from the warehouse on; `engine` the one that wrote it, where there was a choice.
+    `rows_in` are the changed rows of its inputs, `rows_changed` its own; `note` explains a choice made for this tick.
+    `path` is the table's, relative to the warehouse; `engine` the one that wrote it, if there was a choice.
     """
 
     table: str
@@ -85,9 +85,9 @@ class StageReceipt:
 
 @dataclass(frozen=True, slots=True)
 class NodeResult:
-    """One model, seed or landing of a tick. `kind`: seed, landing, or the strategy. `reasons` count quarantined.
+    """The result of one model, seed or landing of a tick. `kind`: seed, landing, or the strategy.
 
-    As it is told, `follow` says how many of its checks are told with it.
+    `reasons` count quarantined lines. `follow` is the number of check results that are reported with it.
     """
 
     index: int
@@ -108,8 +108,8 @@ class NodeResult:
 class Measure:
     """One number of a tick: `measure` of a model, such as `rows`. `source`: of a landing model, `group.name`.
 
-    `low` and `high` are what was expected from the past, None where there is not enough of it: then nothing is
-    unusual. `interval_seconds` is the time that the tick covers for the model, None in its first one.
+    `low` and `high` bound the expected range, from the history; None if that is too short, and then nothing is unusual.
+    `interval_seconds` is the time that the tick covers for the model; None in its first one.
     """
 
     subject: str
@@ -125,7 +125,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class TickResult:
-    """A whole tick. `published` is False where readers still see the tick before."""
+    """The result of a tick. `published` is False if readers still see the previous tick."""
 
     tick: int
     as_of: datetime

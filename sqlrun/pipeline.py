@@ -1,4 +1,4 @@
-"""The straight line above the engines: load, render, parse, graph, compile. Shell: the project folder."""
+"""The pipeline above the engines: load, render, parse, graph, compile. Shell: the project folder."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A project that is right: its nouns, graph, queries and how each model is kept.
+    """A valid project: its values, graph, queries and stages.
 
-    `spark_only_models`: models that run on Spark alone, each with why, where a build is to choose.
+    `spark_only_models`: models that only Spark can run, each with the reason, if a build has a choice.
     """
 
     project: Project
@@ -51,9 +51,9 @@ class Prepared:
 
 
 def prepare(root: Path, cache: Cache | None = None) -> Prepared:
-    """Read, check and compile a project, without any engine; what `cache` knows is not done again.
+    """Read, validate and compile a project without an engine; results in `cache` are reused.
 
-    Raises: ProjectError with everything that is wrong, in file order.
+    Raises: ProjectError with all problems, in file order.
     """
     return _prepared(project_files.read(root, cache), cache)
 
@@ -73,7 +73,7 @@ def _prepared(loaded: Loaded, cache: Cache | None) -> Prepared:
     except ProjectError as error:
         raise ProjectError(dict.fromkeys([*problems, *error.problems])) from None
     if problems:
-        # A macro's mistake shows in the models and in the checks that call it.
+        # A macro's mistake shows in each model and check that calls it.
         raise ProjectError(dict.fromkeys(problems))
     by_name = {query.name: query for query in queries}
     ordered = tuple(by_name[name] for name in made.order if name in by_name)
@@ -86,7 +86,7 @@ def _prepared(loaded: Loaded, cache: Cache | None) -> Prepared:
 
 
 def _promised(prepared: Prepared) -> Prepared:
-    """Look at what contracts promise of other tables, and what tests give of them, which takes all of them.
+    """Validate promises of contracts about other tables, and unit tests, which need all models.
 
     Raises: ProjectError.
     """
@@ -98,9 +98,9 @@ def _promised(prepared: Prepared) -> Prepared:
 
 
 def prepare_to_build(root: Path, name: str | None, cache: Cache | None = None) -> tuple[Prepared, Profile]:
-    """Prepare a project and read the profile that was asked for, or its own, before anything is started.
+    """Prepare a project and read a profile, by default the project's own, before anything starts.
 
-    Raises: ProjectError with everything that is wrong in the project, its sources' folders and the profile.
+    Raises: ProjectError with all problems of the project, its sources' folders and the profile.
     """
     problems: list[Problem] = []
     prepared, target = None, None
@@ -123,7 +123,7 @@ def prepare_to_build(root: Path, name: str | None, cache: Cache | None = None) -
 
 
 def require_engine(prepared: Prepared, target: Profile) -> None:
-    """Refuse a project that the profile's engine would answer otherwise than Spark (SR310)."""
+    """Raise SR310 for a project on which the profile's engine would differ from Spark."""
     problems = _engine_problems(prepared, target)
     if problems:
         raise ProjectError(problems)
@@ -139,9 +139,9 @@ def _engine_problems(prepared: Prepared, target: Profile, cache: Cache | None = 
 
 
 def spark_only_models_of(prepared: Prepared, target: Profile, cache: Cache | None = None) -> dict[str, str]:
-    """Return the models that DuckDB would answer otherwise than Spark, by what they or the views they read call.
+    """Return the models on which DuckDB would differ from Spark, because of their calls or those of their views.
 
-    Asked for where the engine is chosen by model; none where the profile has chosen.
+    {} if the profile names an engine: then there is no choice by model.
     """
     if target.engine != "auto":
         return {}
@@ -165,21 +165,21 @@ def _suite_problems(project: Project, queries: tuple[Query, ...]) -> tuple[Probl
     found: list[Problem] = []
     for suite in project.suites:
         if models[suite.model].columns:
-            # Of a query that is wrong it can't be said that it lands nothing.
+            # An invalid query may still land something.
             may_land = suite.model in lands or suite.model not in parsed
             found.extend(validate.problems(suite, models[suite.model], lands=may_land, is_view=suite.model in views))
     return tuple(found)
 
 
 def profile_of(root: Path, prepared: Prepared, name: str | None) -> Profile:
-    """Load the profile that was asked for, or the project's own."""
+    """Return the profile of that name, by default the project's own."""
     found = profile.load(root, name or prepared.project.profile)
     limit_statements(found.statement_timeout)
     return found
 
 
 def ledger_of(root: Path, prepared: Prepared, name: str | None, env: str | None = None) -> Ledger:
-    """Return the ledger of the warehouse that a profile names; of production, unless told otherwise."""
+    """Return the ledger of a profile's warehouse; of production, unless set otherwise."""
     from sqlrun.publish.ledger import Ledger
 
     return Ledger(profile_of(root, prepared, name).warehouse, prepared.project.name, env)

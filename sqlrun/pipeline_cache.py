@@ -1,8 +1,8 @@
-"""A project most of which was prepared before: only what has changed is done again. Shell: target/.
+"""Prepare a project from cached results: only changed parts are computed again. Shell: target/.
 
-Each model is rendered, parsed and compiled from values that can be listed: its text, its contract, the macros, the
-vars, what its inputs show of themselves. Their hash is the key of what came of it. A model that was found again has no
-syntax tree and no operators until somebody wants them; then they are made from the same values as before.
+Each model is rendered, parsed and compiled from an explicit list of values: its text, its contract, the macros, the
+vars, and what its inputs expose. Their hash is the key of the result. A cached model has no syntax tree and no
+operators until they are needed; then they are computed from the same values.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from sqlrun.runtime import fork
 from sqlrun.runtime.disk_cache import Cache, digest
 from sqlrun.runtime.serialize import Partial, form, partly
 
-# What of a project is looked at part by part; on whatever else it has, all models depend.
+# Parts of a project that models depend on individually; every model depends on all other parts.
 PARTS = ("root", "models", "seeds", "sources", "macros", "suites", "exposures")
 
 
 class _Wrong(Exception):
-    """Something is wrong; what, only the long way tells."""
+    """There is a problem; only the pipeline without a cache reports it."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """What rendering gives beside the model."""
+    """What rendering adds to a model."""
 
     sql: str
     refs: tuple[str, ...]
@@ -53,7 +53,7 @@ class _Text:
 
 @dataclass(frozen=True, slots=True)
 class _Kept(Partial):
-    """What parsing and compiling give; `shown` hashes how the model is kept."""
+    """The results of parsing and compiling; `shown` is the hash of how the model is stored."""
 
     columns: tuple[str, ...]
     canonical: str
@@ -62,7 +62,7 @@ class _Kept(Partial):
 
 
 def prepare(loaded: Loaded, cache: Cache) -> tuple[Graph, tuple[Query, ...], Workspace] | None:
-    """Prepare a project as far as the cache doesn't know it; None where anything is wrong with it."""
+    """Return a project prepared with the cache's help; None if it has any problem."""
     project = loaded.project
     if loaded.problems:
         return None
@@ -80,7 +80,7 @@ def prepare(loaded: Loaded, cache: Cache) -> tuple[Graph, tuple[Query, ...], Wor
 
 
 def _rendered(project: Project, contracts: Any, cache: Cache) -> list[Rendered]:
-    """Render what was not rendered before with the same text, columns, settings, macros, vars and sources."""
+    """Return the rendered models, cached by text, columns, settings, macros, vars and sources."""
     one = render.later(project)
     names = {model.name for model in project.models} | {seed.name for seed in project.seeds}
     shared = digest(
@@ -114,7 +114,7 @@ def _sure(value: Any) -> Any:
 
 
 class _Work:
-    """The models that were compiled in this run or before, and what compiling another one takes."""
+    """The models that are compiled, in this run or before, and the state for compiling others."""
 
     def __init__(self, loaded: Loaded, rendered: dict[str, Rendered], cache: Cache) -> None:
         self.rendered = rendered
@@ -130,7 +130,7 @@ class _Work:
         self._lock = threading.RLock()
 
     def all_done(self, order: list[str]) -> list[tuple[Query, Compiled]]:
-        """Return all models, each after what it reads; those of one depth are shared with a second process."""
+        """Return all models, each after its inputs; models of one depth are split between two processes."""
         depths: dict[str, int] = {}
         for name in order:
             depths[name] = 1 + max((depths[ref] for ref in self.rendered[name].refs if ref in depths), default=0)
@@ -143,7 +143,7 @@ class _Work:
         return [self._done[name] for name in order]
 
     def _source(self, name: str) -> str:
-        """Hash all that parsing and compiling a model depends on; its inputs are done, and stay as they are."""
+        """Return the hash of everything that parsing and compiling a model depends on; its inputs are done already."""
         if name not in self._hashes:
             item = self.rendered[name]
             all_of_it = [
@@ -157,7 +157,7 @@ class _Work:
         return self._hashes[name]
 
     def done(self, name: str) -> tuple[Query, Compiled]:
-        """Return a model whose inputs are done; its tree and its operators are only made if they have to be."""
+        """Return a model whose inputs are done; its tree and its operators are created only if needed."""
         if name in self._done:
             return self._done[name]
         item, source = self.rendered[name], self._source(name)
@@ -178,7 +178,7 @@ class _Work:
         return _Kept(query.columns, query.canonical, compiled.stages, digest(write.write(compiled.stages)))
 
     def _make(self, name: str) -> tuple[Query, Compiled]:
-        """Parse and compile a model, views that it reads before it.
+        """Parse and compile a model, after the views that it reads.
 
         Raises: ProjectError.
         """
@@ -196,7 +196,7 @@ class _Work:
             return self._real[name]
 
     def _show(self, ref: str) -> None:
-        """Put what a model reads into the catalog."""
+        """Add an input of a model to the catalog."""
         if ref in self._done and ref not in self._catalog.nodes:
             query, compiled = self._done[ref]
             if compiled.is_view:
@@ -206,7 +206,7 @@ class _Work:
 
 
 def calls_alike(query: Query, functions: tuple[str, ...], cache: Cache) -> bool:
-    """Return whether all that a query calls means the same on DuckDB as on Spark."""
+    """Return whether every call in a query has the same result on DuckDB as on Spark."""
 
     def make() -> bool | None:
         return None if spark_only.problems([query], functions) else True

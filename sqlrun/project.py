@@ -1,4 +1,4 @@
-"""The nouns of a project, as frozen values. Pure."""
+"""The entities of a project, as frozen values. Pure."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from sqlrun.errors import Place
 from sqlrun.runtime.limits import STATEMENT_TIMEOUT
 
-# What a YAML or TOML scalar, list or mapping becomes: plain Python values.
+# Plain Python values of YAML or TOML scalars, lists and mappings.
 Value = object
 Row = Mapping[str, Value]
-# How bad it is where a check fails; the first is the default.
+# Severities of a failed check; the first is the default.
 CRITICAL, WARNING, INFO = SEVERITIES = ("critical", "warning", "info")
-# What follows where it fails: the tick isn't published, it is told, or its rows leave at landing.
+# Actions of a failed check: block the tick, warn, or quarantine the rows at landing.
 FAIL, WARN, QUARANTINE = ON_FAIL = ("fail", "warn", "quarantine")
-# What parts a model's name from the number of a hidden table that holds one of its inner results.
+# Separates a model's name from the number of a hidden table with one of its inner results.
 STATE = "__state_"
 
 
@@ -29,26 +29,26 @@ def state_table(model: str, number: int) -> str:
 
 
 def is_state_table(table: str) -> bool:
-    """Return whether a table holds an inner result, which readers don't see."""
+    """Return whether a table is hidden: it stores an inner result, which readers don't see."""
     return STATE in table
 
 
 def model_of(table: str) -> str:
-    """Return the model that a table belongs to, be it its own or a hidden one."""
+    """Return the model of a table, its own or a hidden one."""
     return table.partition(STATE)[0]
 
 
 def follows(severity: str) -> str:
-    """Return what follows a failure of some severity where nothing else is declared."""
+    """Return the default action of a failure by its severity."""
     return FAIL if severity == CRITICAL else WARN
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """One declared check: Great Expectations' type and arguments, and what follows when it fails.
+    """One declared check: Great Expectations' type and arguments, and the action if it fails.
 
-    `severity` is one of `SEVERITIES`, `on_fail` one of `ON_FAIL`. `kwargs` holds Great Expectations' own arguments,
-    `mostly` included. `name` is that of a check of its own kind, "" for Great Expectations' own.
+    `severity` is one of `SEVERITIES`, `on_fail` one of `ON_FAIL`. `kwargs` has Great Expectations' own arguments,
+    `mostly` included. `name` is that of a SQL check, "" for Great Expectations' own types.
     """
 
     type: str
@@ -62,9 +62,9 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a contract. `type` is Spark SQL's type text in lower case; `nullable` is the contract's word.
+    """One column of a contract. `type` is Spark SQL's type text in lower case; `nullable` is from the contract.
 
-    `promises` are the checks that dbt's `data_tests:` and `constraints:` ask for.
+    `promises` are the checks of dbt's `data_tests:` and `constraints:`.
     """
 
     name: str
@@ -79,7 +79,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """Something that a contract says of a model's rows or of how they are kept: its key, and where it stands."""
+    """A part of a contract about a model's rows or their storage: its key, and its place."""
 
     words: str
     place: Place
@@ -87,22 +87,23 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """How a model is kept: folder settings from pyproject.toml, then its YAML, then `config()` in its SQL."""
+    """A model's settings: of folders in pyproject.toml, then of its YAML, then of `config()` in its SQL."""
 
     materialized: str = "table"  # table | view
     partition_by: tuple[str, ...] = ()
     at_worst: str = "full"  # append | merge | keys | partitions | full
     tags: tuple[str, ...] = ()
-    max_read_amplification: float | None = None  # rows read for each row that came, left or was written
-    enforced: bool = False  # the contract's types must be those that the query gives
-    anomalies: bool = True  # what is measured is compared with the past
-    checks: str = "auto"  # auto | great_expectations: who evaluates
-    readable_by: str = "spark"  # spark | duckdb | polars | pandas | pyarrow | any: who must be able to read the table
+    max_read_amplification: float | None = None  # rows read for each row that was inserted, deleted or written
+    enforced: bool = False  # the query's types must be the contract's
+    anomalies: bool = True  # measures are compared with their history
+    checks: str = "auto"  # auto | great_expectations: the evaluator
+    # spark | duckdb | polars | pandas | pyarrow | any: a reader that must be able to read the table
+    readable_by: str = "spark"
 
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """How old a model's newest event may be, in seconds: then it is told, then the tick isn't published."""
+    """Maximum ages of a model's latest event, in seconds: after one a warning, after the other no publishing."""
 
     place: Place
     warn_after: float | None = None
@@ -111,9 +112,9 @@ class Freshness:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What one input of a unit test holds: `input` is the text `ref('x')` or `source('a', 'b')`; rows are partial.
+    """The content of one input of a unit test: `input` is the text `ref('x')` or `source('a', 'b')`; rows are partial.
 
-    `sql` is a SELECT that gives the rows instead; `lines` are a source's raw lines, as a file of it would hold them.
+    `sql` is a SELECT that returns the rows instead; `lines` are a source's raw lines, as in one of its files.
     """
 
     input: str
@@ -125,10 +126,10 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What happens to one input in one step of a unit test: partial rows that came, left and were updated.
+    """The change of one input in one step of a unit test: partial rows that are inserted, deleted and updated.
 
-    A row that left is found by the columns that it names; an updated one by the input's grain, and keeps the columns
-    that it doesn't name. `lines` are raw lines that came.
+    A deleted row is found by the columns that it names; an updated one by the input's grain, and it retains the columns
+    that it doesn't name. `lines` are raw lines that land.
     """
 
     input: str
@@ -141,11 +142,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What a unit test expects: the model's whole table as partial rows, or None where it says nothing of them.
+    """The expectation of a unit test: the model's whole table as partial rows, or None if it isn't checked.
 
-    `sql` is a SELECT that gives the rows instead. `came` and `left` are the step's change of the table, `quarantined`
-    the lines that a landing sets aside; None where nothing is said. `columns` are types by name, where the test says
-    them: of a CTE or a macro, that have no contract.
+    `sql` is a SELECT that returns the rows instead. `came` and `left` are the step's change of the table, `quarantined`
+    the lines that a landing quarantines; None if it isn't checked. `columns` are types by name, for a CTE or a macro,
+    which have no contract.
     """
 
     rows: tuple[Row, ...] | None = None
@@ -158,7 +159,7 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One tick that a unit test plays after its first: its time (UTC text, "" for the one before's), what changed."""
+    """One tick of a unit test after its first: its time (UTC text, "" for the previous one's) and its changes."""
 
     place: Place
     as_of: str = ""
@@ -168,11 +169,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class UnitTest:
-    """dbt's unit test: rows given, rows expected; `as_of` is the tick's time (UTC text), if the query asks for it.
+    """dbt's unit test: given rows, expected rows; `as_of` is the tick's time (UTC text), if the query reads it.
 
-    `steps` are ticks played after it. `cte` names the CTE that is looked at instead of the whole query; of a macro's
-    test `macro` (and `model`, too) names it and `sql` is the SELECT that calls it, over the inputs given. `macros`
-    override macros of the project by a value each, which every call gives.
+    `steps` are ticks after it. `cte` names the CTE that is tested instead of the whole query. In a macro's test `macro`
+    (and `model`) names the macro, and `sql` is the SELECT that calls it, over the given inputs. `macros` override
+    macros of the project by a value each, which every call returns.
     """
 
     name: str
@@ -193,11 +194,10 @@ class UnitTest:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """One SELECT and its contract. `sql` is the analyst's text; `grain` names the columns that are unique together.
+    """One SELECT and its contract. `sql` is the analyst's text; `grain` are the columns that are unique together.
 
-    `repeats` says that rows equal in the grain are exact copies of each other (a source that sends twice).
-    `event_time` names the column that says when a row's event happened; "" for none. `said` lists what the contract
-    says that means something of a table alone.
+    `repeats`: rows equal in the grain are exact copies (a source that sends twice). `event_time` is the column with the
+    time of a row's event; "" for none. `said` are the parts of the contract that apply to tables alone.
     """
 
     name: str
@@ -216,7 +216,7 @@ class Model:
 
     @classmethod
     def of_text(cls, name: str, file: str, sql: str) -> Model:
-        """Make a model of its text alone, without a contract. What is no model is rendered and parsed as one so."""
+        """Return a model of a text, without a contract, so that other texts can be rendered and parsed."""
         return cls(
             name=name,
             file=file,
@@ -231,17 +231,17 @@ class Model:
         )
 
     def column(self, name: str) -> Column | None:
-        """Find a column by name; None where there is none."""
+        """Return a column by name; None if there is none."""
         return next((column for column in self.columns if column.name == name), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A stream of files that others write: `source(group, name)`. `path` is a folder relative to the project."""
+    """A stream of files from other programs: `source(group, name)`. `path` is a folder relative to the project."""
 
     group: str
     name: str
-    format: str  # json: one JSON object a line
+    format: str  # json: one JSON object per line
     path: str
     columns: tuple[Column, ...]
     description: str
@@ -250,7 +250,7 @@ class Source:
 
     @property
     def table(self) -> str:
-        """The one-word name of the source in compiled SQL."""
+        """Return the one-word name of the source in compiled SQL."""
         return f"{self.group}__{self.name}"
 
 
@@ -269,10 +269,10 @@ class Seed:
 
 @dataclass(frozen=True, slots=True)
 class Serve:
-    """What `sqlrun serve` may give of an exposure's tables.
+    """What `sqlrun serve` may publish of an exposure's tables.
 
-    `owned_by` names the column that says whose a row is: a token's owner sees rows of their own alone, and nothing of a
-    table that lacks it. "" : operators alone see anything. `keys` are the columns that callers may ask by.
+    `owned_by` is the column with a row's owner: a token's owner sees own rows alone, and nothing of a table without the
+    column. "": only operators see anything. `keys` are the columns that callers may filter by.
     """
 
     owned_by: str = ""
@@ -281,9 +281,9 @@ class Serve:
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
-    """A use of tables outside of the project, as in dbt: what it is, whose it is, which models and seeds it reads.
+    """A use of tables outside the project, as in dbt: its type, its owner, the models and seeds that it reads.
 
-    `serve` None: it reads them by itself.
+    `serve` None: it reads them itself.
     """
 
     name: str
@@ -311,7 +311,7 @@ class Macro:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How many lines a tick may set aside: a share, as in `1%`, or a count of lines."""
+    """Maximum number of quarantined lines in a tick: a share such as `1%`, or a number of lines."""
 
     text: str
     place: Place
@@ -329,7 +329,7 @@ class Suite:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """Everything that the analyst wrote, read once. Names are unique over models and seeds together."""
+    """Everything that the analyst wrote, read once. Names are unique among models and seeds together."""
 
     root: str
     name: str
@@ -345,14 +345,14 @@ class Project:
 
     @property
     def unit_tests(self) -> tuple[UnitTest, ...]:
-        """Every unit test, those of macros first."""
+        """Return every unit test, those of macros first."""
         tested: tuple[Macro | Model, ...] = (*self.macros, *self.models)
         return tuple(test for noun in tested for test in noun.unit_tests)
 
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A model's SQL after Jinja. Refs stand as `ref`.`name`, sources as `source`.`group__name` (backticks included).
+    """A model's SQL after Jinja, with refs as `ref`.`name` and sources as `source`.`group__name` (backticks included).
 
     `lines[i]` is the line of the analyst's file that line i + 1 of `sql` came from.
     """
@@ -367,10 +367,10 @@ class Rendered:
 
 @dataclass(frozen=True, slots=True)
 class Alerts:
-    """Who is told when ticks stop being published and when they are again; neither `webhook` nor `command`: nobody.
+    """Where alerts go when ticks stop being published and when they are again; with neither address there are none.
 
-    The webhook's address and the command's words may be secrets: they show in no text. `timeout` is in seconds, for
-    all tries of one of them together.
+    The webhook's address and the command's words may be secrets: they show in no text. `timeout` is in seconds, for all
+    tries of one of them together.
     """
 
     webhook: str = field(default="", repr=False)
@@ -382,9 +382,9 @@ class Alerts:
 class Profile:
     """Where and with what a project runs. `settings` go to the engine as they are.
 
-    Every so many ticks a build looks after the tables (`maintain_every`, 0: never); `keep_ticks` of them stay whole.
+    A build maintains the tables' files every `maintain_every` ticks (0: never) and retains `keep_ticks` ticks in full.
     A check that takes longer than `check_timeout` seconds is an error, and so is a statement after `statement_timeout`.
-    A build that is to stop finishes its tick if that takes no longer than `stop_grace` seconds.
+    A build that is asked to stop finishes its tick if that takes no longer than `stop_grace` seconds.
     """
 
     name: str
@@ -396,11 +396,11 @@ class Profile:
     keep_ticks: int = 2016
     alerts: Alerts = Alerts()
     check_timeout: int = 60
-    landing: str = ""  # spark | duckdb: what new landing tables begin with, for `auto`
+    landing: str = ""  # spark | duckdb: the engine of new landing tables, for `auto`
     statement_timeout: int = STATEMENT_TIMEOUT
     stop_grace: int = 1
-    delta_writer: str = "sqlrun"  # sqlrun | library: who writes the small commits of Delta tables
+    delta_writer: str = "sqlrun"  # sqlrun | library: the writer of small commits of Delta tables
 
 
-# What holds where a profile says nothing.
+# Defaults of a profile.
 DEFAULTS = Profile("", "", "")

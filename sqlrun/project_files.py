@@ -1,7 +1,7 @@
-"""A project's folder read whole: its nouns, its unit tests, and its checks that are queries. Shell: the project folder.
+"""Read a project's folder completely: entities, unit tests, and SQL checks. Shell: the project folder.
 
-`load` reads the nouns; what later packages read from the same folder is attached here, once for all commands. Nothing
-is rendered but checks that are queries, so that `sqlrun serve` needs no compiler.
+`load` reads the entities; this module attaches what later packages read from the same folder, once for all commands.
+Only SQL checks are rendered, so that `sqlrun serve` needs no compiler.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from sqlrun.test_definitions import files as unit_files
 
 
 def read(root: Path, cache: Cache | None = None) -> Loaded:
-    """Return the whole project as far as it could be read, with its problems; see `load.read`."""
+    """Return the project as far as it could be read, with its problems; see `load.read`."""
     return load.read(root, cache, (unit_files.attach, sql_check_files.attach))
 
 
 def project(root: Path, cache: Cache | None = None) -> Project:
-    """Return the whole project.
+    """Return the complete project.
 
     Raises: ProjectError with all its problems (SR1xx).
     """

@@ -1,7 +1,7 @@
-"""What sqlrun asks of a source: which parts have not landed, their lines, and what the source says of them. Pure.
+"""The interface of a source: its pending parts, their lines, and its notes. Pure.
 
-A source consists of *parts*: the files of a folder, or the partitions of a log. A *position* says how far a part goes.
-Each line has an *origin*, a text that identifies it within the source and that its row keeps.
+A source consists of *parts*: the files of a folder, or the partitions of a log. A *position* is the extent of a part.
+Each line has an *origin*, a text that identifies it within the source and is stored in its row.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# How far a part goes, as its source counts: a file's size in bytes and its time of change in nanoseconds. None where
-# that is not remembered.
+# The extent of a part, in the source's own units: a file's size in bytes and its modification time in nanoseconds. None
+# if it isn't recorded.
 Position = tuple[int | None, int | None]
 Positions = Mapping[str, Position]
-# The parts of a checkpoint that remembers names alone.
+# The position of parts in a checkpoint that records names alone.
 UNKNOWN: Position = (None, None)
 
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """How a source differs from what has landed.
+    """The difference between a source and its landed parts.
 
     `ready`: parts that can land now. `unfinished`: parts that are being written and left to the next tick. `changed`:
-    parts that landed and are different now. `settled`: no part is so young that its writer may still be at work.
+    landed parts that have changed since. `settled`: every part is old enough that its writer has finished.
     """
 
     ready: Positions
@@ -36,13 +36,13 @@ class Pending:
 
     @property
     def parts(self) -> list[str]:
-        """The names of all parts that have not landed, in order."""
+        """Return the names of all parts that have not landed, in order."""
         return sorted({*self.ready, *self.unfinished})
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many lines lie in some parts; `is_exact` where the source counts lines itself, else an estimate."""
+    """The number of lines in some parts; `is_exact` if the source counts lines itself, else an estimate."""
 
     lines: int
     is_exact: bool
@@ -50,7 +50,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a line came from: a part, and the line's number in it (from 1; None where it can't be found)."""
+    """The origin of a line: a part, and the line's number in it (from 1; None if it can't be found)."""
 
     part: str
     number: int | None
@@ -58,7 +58,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """How Structured Streaming reads a source.
+    """The options for Structured Streaming to read a source.
 
     `columns` are Spark SQL over the format's own columns: the `value` and the `file` (the origin) of each line.
     `settings` are set while the stream runs.
@@ -81,53 +81,53 @@ class Streamed:
 
 
 class Reading(Protocol):
-    """Parts that are being read; `changed` and `missing` are complete once all tables were taken."""
+    """Parts that are being read; `changed` and `missing` are complete after the last table."""
 
     @property
     def changed(self) -> list[str]:
-        """The parts that are not at the position that was asked for: none of their lines is in a table."""
+        """Return the parts that aren't at the requested position: none of their lines is in a table."""
 
     @property
     def missing(self) -> list[str]:
-        """The parts that can't be found any more."""
+        """Return the parts that no longer exist."""
 
     def tables(self) -> Iterator[pa.Table]:
-        """Return tables of a bounded size with a line a row: `value` (text) and `file` (its origin)."""
+        """Return tables of bounded size with one row per line: `value` (text) and `file` (its origin)."""
 
 
 class SourceReader(Protocol):
-    """A source as both engines land it. Failures are `EngineError`s.
+    """A source, as both engines land it. Failures are `EngineError`s.
 
-    An engine remembers positions in its checkpoint, and lands what `pending` says. The reader itself remembers nothing.
+    An engine records positions in its checkpoint, and lands what `pending` returns. The reader itself records nothing.
     """
 
     @property
     def location(self) -> str:
-        """Where the source is, for messages."""
+        """Return the source's place, for messages."""
 
     def pending(self, landed: Positions) -> Pending:
-        """Return what differs from what has landed."""
+        """Return the difference to the landed parts."""
 
     def read(self, parts: Positions) -> Reading:
-        """Return a reading of these parts at these positions, and of nothing after them."""
+        """Return a reading of these parts up to these positions."""
 
     def commit(self, parts: Positions) -> None:
-        """Learn that the lines of these parts are in a committed table.
+        """Take note that the lines of these parts are in a committed table.
 
-        Where Spark streams, its own source learns that instead.
+        For a Spark stream, Spark's own source takes note instead.
         """
 
     def missing(self, parts: Collection[str]) -> list[str]:
-        """Return those of some parts that can't be read any more, in order."""
+        """Return the parts that can no longer be read, in order."""
 
     def describe(self, lines: Sequence[tuple[str, str]]) -> list[Origin]:
-        """Return where lines came from; each is given by its origin and its text."""
+        """Return the origins of lines, each given by its origin's text and its own text."""
 
     def count(self, parts: Positions) -> Count:
-        """Return how many lines the source says lie in these parts."""
+        """Return the number of lines in these parts, by the source."""
 
     def notes(self, unfinished: Sequence[str], changed: Sequence[str]) -> tuple[str, ...]:
-        """Return what to say of parts that are left to the next tick, and of parts that changed after landing."""
+        """Return notes about parts that are left to the next tick, and about parts that changed after landing."""
 
     def stream(self, *, accept_lost: bool) -> Stream:
         """Return how Spark reads the source; with `accept_lost`, a planned part that is gone is left out."""
@@ -136,4 +136,4 @@ class SourceReader(Protocol):
         """Return the parts of all batches in a stream's checkpoint."""
 
     def relocate(self, checkpoint: str, qualified: Callable[[str], str]) -> None:
-        """Make a stream's checkpoint name the source where it is now; `qualified` writes a path as Spark does."""
+        """Update the source's place in a stream's checkpoint; `qualified` writes a path as Spark does."""

@@ -1,4 +1,4 @@
-"""What sqlrun would do, as text: strategies, costs, statements and checks.
+"""Describe what sqlrun would do, as text: strategies, costs, statements and checks.
 
 Entry point: `explain.described`.
 """

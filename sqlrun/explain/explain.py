@@ -1,4 +1,4 @@
-"""What sqlrun would do with a model, as text: strategy, reason, tables, change query. Pure."""
+"""Describe what sqlrun would do with a model, as text: strategy, reason, tables, change query. Pure."""
 
 from __future__ import annotations
 
@@ -42,9 +42,10 @@ METHODS = {
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What a warehouse tells: rows of each table, and rows read for each changed one by table; empty before a build.
+    """Facts from a warehouse; empty before the first build.
 
-    `engines`: what is to be said of each table's engine, where there is a choice.
+    `rows` are the sizes of tables, `rates` the rows read for each changed row, by table. `engines` are texts about each
+    table's engine, if there is a choice.
     """
 
     rows: Mapping[str, int]
@@ -52,12 +53,12 @@ class Known:
     engines: Mapping[str, str] = field(default_factory=dict)
 
 
-# The change that predicted costs are told for.
+# Number of changed rows for which costs are predicted.
 EXAMPLE = 1_000
 
 
 def described(workspace: Workspace, model: Compiled, dialect: Dialect, now: datetime, known: Known) -> dict[str, Any]:
-    """Describe a model as plain values: how it is kept and why, what else is legal, its tables and their statements."""
+    """Return a model's description as plain values: strategy and reason, alternatives, tables and statements."""
     contract = model.query.rendered.model
     about: dict[str, Any] = {
         "model": model.name,
@@ -111,7 +112,7 @@ def _table(
 
 
 def _ways(stage: Stage, known: Known) -> list[dict[str, Any]]:
-    """List the legal ways to keep a table, the chosen one first, with the rows that each would read."""
+    """Return the possible strategies of a table, the chosen one first, with the rows that each would read."""
     inputs = [known.rows.get(name) for name in (*stage.inputs, stage.name)]
     whole = None if None in inputs else sum(rows or 0 for rows in inputs)
     if not strategy_cost.has_choice(stage):
@@ -133,7 +134,7 @@ def _opens(needed: Mapping[tuple[str, str], tuple[Range, ...]]) -> list[str]:
 
 
 def explained(about: Mapping[str, Any]) -> list[str]:
-    """Write a description as text."""
+    """Return the lines of text of a description."""
     lines = [f"{about['model']}  ({about['file']})", f"  {about['description']}", ""]
     if about["is_view"]:
         return [*lines, "A view: its query is written into the models that read it; nothing is stored."]
@@ -177,7 +178,7 @@ def _rows(rows: int | None) -> str:
 
 
 def statement_text(workspace: Workspace, model: Compiled, stage: Stage, dialect: Dialect, now: datetime) -> str:
-    """Write the statement of a tick five minutes after the last one, in which every input changed."""
+    """Return the statement of a tick five minutes after the last one, in which every input changed."""
     if stage.method == "land":
         assert model.source is not None
         return landing_query.query(stage, model.source, workspace.rules.get(model.name, ()), dialect, now)
@@ -232,7 +233,7 @@ def _indented(text: str) -> list[str]:
 
 
 def compiled(workspace: Workspace, model: Compiled, target: Profile, dialect: Dialect, now: datetime) -> str:
-    """Write a model's whole query so that it runs by paste: refs are the tables where they lie."""
+    """Return a model's whole query, ready to run when pasted: refs are the tables at their paths."""
     queries = {m.name: m.query for m in workspace.models}
     text = whole_query(queries, model.name, workspace.views, Moment(now, None), dialect, relation="{name}")
     pretty = sqlglot.parse_one(text, read=dialect).sql(dialect, pretty=True)
@@ -262,7 +263,7 @@ def _relation(workspace: Workspace, name: str, target: Profile, dialect: Dialect
 
 
 def listed(workspace: Workspace, graph: Graph, names: tuple[str, ...]) -> list[dict[str, str]]:
-    """List nodes in graph order: name, kind, strategy, what they read, file."""
+    """Return nodes in graph order: name, kind, strategy, inputs, file."""
     rows = []
     models = {m.name: m for m in workspace.models}
     for name in names:

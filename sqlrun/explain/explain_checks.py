@@ -1,4 +1,4 @@
-"""What checks a model has, which rows each looks at in a tick, and what that costs, as values and text. Pure."""
+"""Describe the checks of a model, the rows that each reads in a tick, and their cost, as values and text. Pure."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ LANDING = "each line before it lands"
 
 
 def listed(workspace: Workspace, model: Compiled, rows: int | None) -> list[dict[str, Any]]:
-    """Describe the checks of a model; `rows` are its table's, None where that isn't known.
+    """Return the checks of a model; `rows` is its table's number of rows, None if unknown.
 
-    One that can't be evaluated on changes reads the whole table in every tick in which the table changes.
+    A check that can't be evaluated on changes reads the whole table in every tick that changes it.
     """
     suite = workspace.suites.get(model.name)
     return [_described(check, rows) for check in of_model(model.query.rendered.model, suite)]
@@ -34,7 +34,7 @@ def listed(workspace: Workspace, model: Compiled, rows: int | None) -> list[dict
 
 def _described(check: Expectation, rows: int | None) -> dict[str, Any]:
     kind = CATALOGUE.get(check.type)
-    # A relationship is no kind of Great Expectations': it looks at what changed in either of two tables.
+    # A relationship isn't an expectation of Great Expectations: it reads the changes of two tables.
     sees: Scope = scope(check) if kind else "row"
     return {
         "check": check.name or check.type,
@@ -50,7 +50,7 @@ def _described(check: Expectation, rows: int | None) -> dict[str, Any]:
 
 
 def _why(check: Expectation) -> str:
-    """Return why changes are not enough."""
+    """Return why a check needs more than the changed rows."""
     if check.name or check.type == "unexpected_rows_expectation":
         return "its query does more than pick rows by a condition on each"
     if check.type.startswith("expect_table_row_count"):
@@ -61,7 +61,7 @@ def _why(check: Expectation) -> str:
 
 
 def written(checks: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Write the checks as text: a sum, then those that read the whole table, then the others."""
+    """Return the checks as text: a summary, then those that read the whole table, then the others."""
     if not checks:
         return ["checks     none"]
     counts = Counter(check["scope"] for check in checks)

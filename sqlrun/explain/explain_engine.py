@@ -1,4 +1,4 @@
-"""What `explain` and `plan` say of the engine with `engine: auto`, before a tick. Shell: Delta files."""
+"""Describe the engine of each table with `engine: auto`, before a tick. Shell: Delta files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sqlrun.sources import checkpoint
 
 
 def of_model(model: Compiled, target: Profile, spark_only_models: Mapping[str, str]) -> dict[str, str]:
-    """Return by which rule an engine maintains each table of a model; nothing where the profile names one engine."""
+    """Return the rule by which an engine maintains each table of a model; {} if the profile names one engine."""
     if target.engine != "auto":
         return {}
     return {stage.name: _of_stage(model, stage, target, spark_only_models) for stage in model.stages}
@@ -36,7 +36,7 @@ def _lands(target: Profile) -> str:
 def of_plan(
     plan: TickPlan, names: Iterable[str], target: Profile, spark_only_models: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return the engine of each model that is rebuilt, where it is known; nothing without a choice."""
+    """Return the engine of each model that is rebuilt, if it is known; {} without a choice."""
     if target.engine != "auto":
         return {}
     models = {m.name: m for m in plan.models}
@@ -54,12 +54,12 @@ def of_plan(
 
 
 def _of_build(plan: TickPlan, model: Compiled, target: Profile) -> str:
-    """Return the engine that builds a model's own table; "" where its inputs have yet to be made."""
+    """Return the engine that builds a model's own table; "" if its inputs don't exist yet."""
     published = plan.published.tables if plan.published else {}
     if any(name not in published for name in model.own.inputs):
         return ""
-    held = [
+    sizes = [
         engine_selection.size(f"{target.warehouse}/{published[n].path}", published[n].version) for n in model.own.inputs
     ]
-    why = too_large(sum(volume for _, volume in held), auto.size_of(target.settings.get("memory_limit", "")))
+    why = too_large(sum(volume for _, volume in sizes), auto.size_of(target.settings.get("memory_limit", "")))
     return f"spark, as {why}" if why else "duckdb"

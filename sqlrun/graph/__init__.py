@@ -1,4 +1,4 @@
-"""Which model reads which: the DAG, its order, selectors, and the lineage of columns.
+"""The dependency graph of models: its order, selectors, and the lineage of columns.
 
 Entry points: `graph.build`, `lineage.Lineage`.
 """

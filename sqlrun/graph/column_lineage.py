@@ -1,4 +1,4 @@
-"""One query's lineage: from an output column to columns of the tables that the query reads. Pure."""
+"""Lineage of one query: from an output column to columns of the tables that it reads. Pure."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from sqlglot.optimizer.scope import Scope
 from sqlrun.parse.scopes import lateral_columns, scopes_of, source_of
 from sqlrun.transpile.trees import place_of
 
-# A path leads into a value: `.name` is a struct's field, `[]` an element of an array or a map.
+# Steps into a value: `.name` is a struct's field, `[]` an element of an array or a map.
 Path = tuple[str, ...]
-# Window functions that look at the order of rows and at nothing else.
+# Window functions whose value depends on the order of rows alone.
 RANKS = (exp.RowNumber, exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist, exp.Ntile)
 ELEMENT = "[]"
 
 
 @dataclass(slots=True)
 class Found:
-    """What was found of one column, in the order in which it was met.
+    """The origins of one column, in the order of discovery.
 
-    `values`: table, column and path. `also`: table, column and the clause that looks at it. `steps`: expressions with
+    `values`: table, column and path. `also`: table, column and the clause that reads it. `steps`: expressions with
     line and column in the rendered SQL.
     """
 
@@ -32,26 +32,26 @@ class Found:
 
 
 class Walk:
-    """A qualified query, walked from any of its columns. Work lies on a list, so that long queries end."""
+    """A qualified query, whose columns are traced on request. It uses a stack, not recursion, for long queries."""
 
     def __init__(self, tree: exp.Query) -> None:
         self.scopes = scopes_of(tree)
 
     def column(self, name: str, path: Path = ()) -> Found:
-        """Follow an output column, or a field of it."""
+        """Return the origins of an output column, or of a field of it."""
         run = _Run(self)
         run.output(self.scopes.root, name, path, "")
         return run.finish()
 
     def rows(self) -> Found:
-        """Follow the rows themselves: which tables they come from, and what decides about them."""
+        """Return the origins of the rows: the tables they come from, and the columns that filter them."""
         run = _Run(self)
         run.rows_of(self.scopes.root)
         return run.finish()
 
 
 class _Run:
-    """One walk. The clause is empty where values are followed, else it is the clause that looks at them."""
+    """One trace. The clause is "" while values are traced, else the clause that reads them."""
 
     def __init__(self, walk: Walk) -> None:
         self.walk = walk
@@ -76,7 +76,7 @@ class _Run:
     # ── queries ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def output(self, scope: Scope, name: str, path: Path, clause: str) -> None:
-        """Follow an output column of a query into each SELECT that it is a union of."""
+        """Trace an output column of a query into each SELECT of its union."""
         names = cast(exp.Query, scope.expression).named_selects
         if name in names:
             self._position(scope, names.index(name), path, clause)
@@ -85,7 +85,7 @@ class _Run:
         for part, word in _parts(scope):
             item = cast(exp.Query, part.expression).selects[index]
             value = item.unalias()
-            # What a filter looks at is followed by value alone: the rows behind it are no filter of this query.
+            # A column that a filter reads is traced by value alone: filters below it don't filter this query.
             if not clause:
                 self.enter(part, word)
             if not clause and not word and not isinstance(_taken_from(value), exp.Column):
@@ -100,7 +100,7 @@ class _Run:
             self.found.steps.append((value, line, column))
 
     def enter(self, scope: Scope, clause: str) -> None:
-        """Note what decides about a query's rows: its own clauses and those of the queries that it reads."""
+        """Trace what filters a query's rows: its own clauses and those of the queries that it reads."""
         if (id(scope.expression), clause) in self.entered:
             return
         self.entered.add((id(scope.expression), clause))
@@ -127,7 +127,7 @@ class _Run:
         self._relation(first.this if first is not None else None, scope, clause)
         for join in select.args.get("joins") or ():
             self.push(join.args.get("on"), scope, (), clause or "join")
-            # A left join adds columns: what decides about the rows that it finds matters to those columns alone.
+            # A left join adds columns: a filter of the rows that it finds affects those columns alone.
             if join.side != "LEFT" or join.kind in ("SEMI", "ANTI"):
                 self._relation(join.this, scope, clause)
 
@@ -141,7 +141,7 @@ class _Run:
             self.push(node.this, scope, (), clause or "explode")
 
     def rows_of(self, scope: Scope) -> None:
-        """Note the rows of every table that a query reads, as count(*) counts them."""
+        """Add the rows of every table that a query reads, as count(*) counts them."""
         left, seen = [scope], set()
         while left:
             one = left.pop()
@@ -237,7 +237,7 @@ class _Run:
 
 
 def _parts(scope: Scope) -> list[tuple[Scope, str]]:
-    """List the SELECTs of a union; those whose values are only compared (EXCEPT, INTERSECT) with that word."""
+    """Return the SELECTs of a set operation, with EXCEPT or INTERSECT for those that are only compared."""
     found: list[tuple[Scope, str]] = []
     left = [(scope, "")]
     while left:
@@ -252,14 +252,14 @@ def _parts(scope: Scope) -> list[tuple[Scope, str]]:
 
 
 def _taken_from(value: exp.Expr) -> exp.Expr:
-    """Find what a field, or a field of a field, is taken from."""
+    """Return the expression that a field, or a field of a field, is read from."""
     while isinstance(value, exp.Dot | exp.Paren):
         value = value.this
     return value
 
 
 def _fields(struct: exp.Struct) -> dict[str, exp.Expr]:
-    """Find a struct's fields by the step that leads to each."""
+    """Return a struct's fields by the path step of each."""
     found = {}
     for item in struct.expressions:
         named = isinstance(item, exp.PropertyEQ)

@@ -1,4 +1,4 @@
-"""Who reads whom: order, circles, selection. Pure."""
+"""The graph of models: order, cycles, selection. Pure."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class Graph:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """List models and seeds in order, without sources."""
+        """Return models and seeds in order, without sources."""
         return tuple(name for name in self.order if name not in self.sources)
 
 
 def build(project: Project, rendered: Iterable[Rendered]) -> Graph:
-    """Make the graph.
+    """Return the graph of a project.
 
-    Raises: ProjectError (SR401) naming each circle edge by edge.
+    Raises: ProjectError (SR401) with each cycle edge by edge.
     """
     items = {item.model.name: item for item in rendered}
     sources = {source.table: f"source:{source.group}.{source.name}" for source in project.sources}
@@ -82,7 +82,7 @@ def _refuse_circles(parents: Mapping[str, tuple[str, ...]], items: Mapping[str, 
         try:
             TopologicalSorter(left).prepare()
         except CycleError as error:
-            # graphlib lists a circle from what is read to its reader; here a reader comes before what it reads.
+            # graphlib lists a cycle from input to reader; here a reader comes before its input.
             circle = list(reversed(error.args[1]))[:-1]
             first = circle.index(min(circle))
             problems.append(_circle([*circle[first:], *circle[:first]], items))
@@ -107,7 +107,7 @@ def _circle(circle: list[str], items: Mapping[str, Rendered]) -> Problem:
 
 
 def _ref_place(item: Rendered, wanted: str) -> tuple[Place, str]:
-    """Find where a model asks for another; through a macro, the line of the call."""
+    """Return the place of a ref in a model; for a ref in a macro, the line of the macro's call."""
     source = item.model.sql.split("\n")
     for text, number in zip(item.sql.split("\n"), item.lines, strict=True):
         if f"`ref`.`{wanted}`" in text:
@@ -119,12 +119,12 @@ def _ref_place(item: Rendered, wanted: str) -> tuple[Place, str]:
 
 
 def select(graph: Graph, include: Iterable[str], exclude: Iterable[str] = ()) -> tuple[str, ...]:
-    """Choose models and seeds by dbt's selectors: a name, `stg_*`, a folder, `tag:x`, `path:x`, `source:x`.
+    """Return the models and seeds of dbt's selectors: a name, `stg_*`, a folder, `tag:x`, `path:x`, `source:x`.
 
-    `+x`, `2+x+1` and `@x` add what is around it. A comma intersects, spaces and several selectors unite. Without any,
-    everything is chosen.
+    `+x`, `2+x+1` and `@x` add neighbors. A comma intersects; spaces and several selectors unite. Without any, all are
+    selected.
 
-    Raises: UsageError for a selector that matches nothing, naming what is near.
+    Raises: UsageError for a selector that matches nothing, with similar names.
     """
     include = tuple(include)
     chosen = _union(graph, include) if include else set(graph.order)
@@ -135,7 +135,7 @@ def select(graph: Graph, include: Iterable[str], exclude: Iterable[str] = ()) ->
 def _union(graph: Graph, texts: Iterable[str]) -> set[str]:
     chosen: set[str] = set()
     for text in texts:
-        # An empty selector is an unset variable in somebody's script, not a wish for everything.
+        # An empty selector is an unset variable in a script, not a selection of everything.
         for part in text.split() or [""]:
             chosen |= set.intersection(*(_matched(graph, one) for one in part.split(",")))
     return chosen
@@ -175,7 +175,7 @@ def _base(graph: Graph, text: str) -> set[str]:
         case "":
             known = [*graph.nodes, *_folders(graph), *(f.removeprefix("models/") for f in _folders(graph))]
             chosen = {name for name in graph.nodes if fnmatchcase(name, text)}
-            # A folder is named from the project or from models/; like dbt, a name may mean a model and a folder.
+            # A folder is relative to the project or to models/; as in dbt, a name may mean a model and a folder.
             chosen |= {
                 name for name, file in graph.files.items() if _under(file, text) or _under(file, f"models/{text}")
             }
@@ -208,7 +208,7 @@ def _under(file: str, folder: str) -> bool:
 
 
 def reach(edges: Mapping[str, tuple[str, ...]], start: set[str], depth: int | None = None) -> set[str]:
-    """Return the names of what lies at most `depth` steps from some nodes (None: any number), these included."""
+    """Return the nodes at most `depth` steps from `start` (None: any number), `start` included."""
     reached, frontier, steps = set(start), set(start), 0
     while frontier and (depth is None or steps < depth):
         frontier = {n for name in frontier for n in edges[name]} - reached

@@ -1,8 +1,8 @@
-"""What each column is made of, and what it depends on besides, through the whole graph. Pure.
+"""Lineage of columns through the whole graph: values, and the columns that filter their rows. Pure.
 
-A column's values come from other columns: copied, taken out of a struct or an array, or computed. Which rows there are
-depends on more: filters, join conditions, groups. The two are kept apart. sqlglot.lineage doesn't tell them apart and
-parses a query anew for each column, so the walk is our own, over sqlglot's scopes.
+A column's values come from other columns: copied, read from a struct or an array, or computed. Its rows also depend on
+filters, join conditions and groups. The two are separate here. sqlglot.lineage doesn't separate them and parses a query
+again for each column, so sqlrun has its own trace over sqlglot's scopes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ROWS = "*"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Item:
-    """A column of a node (a name as the graph has it); the column `*` stands for the node's rows."""
+    """A column of a node, under its name in the graph; the column `*` stands for the node's rows."""
 
     node: str
     column: str
@@ -39,14 +39,14 @@ class Item:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Value:
-    """Where a value comes from: `path` leads into it, step by step; empty for the whole column."""
+    """The origin of a value: `path` has the steps into it; () for the whole column."""
 
     item: Item
     path: tuple[str, ...] = ()
 
     @property
     def field(self) -> str:
-        """Write the path, as in `[].unit_price`."""
+        """Return the path as text, such as `[].unit_price`."""
         return "".join(self.path)
 
     def __str__(self) -> str:
@@ -55,16 +55,16 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An expression on a value's way through its model, the outermost first."""
+    """An expression that computes a value in its model, the outermost first."""
 
-    how: str  # computed | constant | taken (an element out of an array or a map)
+    how: str  # computed | constant | taken (an element of an array or a map)
     text: str
     place: Place
 
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """How a value is made in its model. `also` names what decides about its rows, with the clauses in which it does."""
+    """The derivation of a value in its model. `also` has the columns that filter its rows, with their clauses."""
 
     value: Value
     how: str  # copied | computed | constant | given (a seed's or a source's own)
@@ -74,7 +74,7 @@ class Derivation:
 
 
 class Lineage:
-    """A project's columns; each is followed when it is asked for."""
+    """A project's columns, whose lineage is traced on request."""
 
     def __init__(self, project: Project, graph: Graph, queries: Iterable[Query]) -> None:
         self.graph = graph
@@ -94,18 +94,18 @@ class Lineage:
         self._from: dict[Value, frozenset[Item]] = {}
 
     def kind(self, node: str) -> str:
-        """Return what a node is: model, seed or source."""
+        """Return the kind of a node: model, seed or source."""
         if node in self.graph.sources:
             return "source"
         return "model" if node in self._walks else "seed"
 
     def columns(self, node: str) -> tuple[Item, ...]:
-        """List a node's columns: a model's in the order of its query."""
+        """Return a node's columns; a model's in the order of its query."""
         names = self._walks[node][0].columns if node in self._walks else tuple(self.types[node])
         return tuple(Item(node, name) for name in names)
 
     def derive(self, value: Value) -> Derivation:
-        """Return how a column, or a field of it, is made in its own model."""
+        """Return the derivation of a column, or of a field of it, in its own model."""
         if value not in self._done:
             item = value.item
             if item.node in self._walks:
@@ -136,7 +136,7 @@ class Lineage:
         return Item(table.name if table.db == REF else self._sources[table.name], column)
 
     def up(self, start: Iterable[Item]) -> tuple[Derivation, ...]:
-        """List the derivations of columns and of all that they are made of, each once, nearest first."""
+        """Return the derivations of columns and of all their origins, each once, nearest first."""
         found: dict[Value, Derivation] = {}
         left = [Value(item) for item in start]
         while left:
@@ -147,11 +147,11 @@ class Lineage:
         return tuple(found.values())
 
     def down(self, start: Item) -> tuple[Derivation, ...]:
-        """List the derivations of the columns that are made of a column, in graph order."""
+        """Return the derivations of the columns that are computed from a column, in graph order."""
         return tuple(made for made in self.below(start.node) if start in self._origins(made.value))
 
     def _origins(self, value: Value) -> frozenset[Item]:
-        """Find all that a value is made of, through every model; a list instead of recursion, for long chains."""
+        """Return all origins of a value, through every model. It uses a stack, not recursion, for long chains."""
         left = [value]
         while left:
             one = left[-1]
@@ -165,7 +165,7 @@ class Lineage:
         return self._from[value]
 
     def below(self, node: str) -> tuple[Derivation, ...]:
-        """List the derivations of all columns of the models that read a node, directly or not, in graph order."""
+        """Return the derivations of all columns of the direct and indirect readers of a node, in graph order."""
         reached, left = {node}, [node]
         while left:
             for name in self.graph.children[left.pop()]:
@@ -175,7 +175,7 @@ class Lineage:
         return self._derived(reached - {node})
 
     def readers(self, node: str) -> tuple[Derivation, ...]:
-        """List the derivations of all columns of the models that read a node themselves, in graph order."""
+        """Return the derivations of all columns of the direct readers of a node, in graph order."""
         return self._derived(self.graph.children[node])
 
     def _derived(self, models: Iterable[str]) -> tuple[Derivation, ...]:
@@ -189,17 +189,17 @@ def _step(query: Query, made: bool, node: exp.Expr, line: int, column: int) -> S
 
 
 def chosen(lineage: Lineage, text: str) -> tuple[Item, ...]:
-    """Find what `MODEL`, `MODEL.column`, `GROUP.TABLE` or `GROUP.TABLE.column` names: a column, or all of a node.
+    """Return the columns that `MODEL`, `MODEL.column`, `GROUP.TABLE` or `GROUP.TABLE.column` names.
 
-    Raises: ProjectError (SR402 for an unknown node, SR403 for an unknown column), naming what is near.
+    Raises: ProjectError (SR402 for an unknown node, SR403 for an unknown column), with similar names.
     """
     nodes = {name.removeprefix("source:"): name for name in lineage.graph.order}
-    asked = text.removeprefix("source:")
-    if asked in nodes:
-        return lineage.columns(nodes[asked])
-    node, _, column = asked.rpartition(".")
+    wanted = text.removeprefix("source:")
+    if wanted in nodes:
+        return lineage.columns(nodes[wanted])
+    node, _, column = wanted.rpartition(".")
     if node not in nodes:
-        near = did_you_mean(asked, nodes) or did_you_mean(node, nodes)
+        near = did_you_mean(wanted, nodes) or did_you_mean(node, nodes)
         hint = f"There are: {listed(sorted(nodes))}.{near}"
         message = f"`{text}` names no model, seed or source, nor a column of one"
         raise ProjectError([Problem("SR402", Place("models"), message, hint)])

@@ -1,4 +1,4 @@
-"""Lineage as a tree to read, and as JSON. Pure."""
+"""Lineage as a text tree, and as JSON. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LONGEST = 100
 
 
 def tree_up(lineage: Lineage, items: Iterable[Item]) -> list[str]:
-    """Draw what columns are made of, down to seeds and sources; what was drawn before is named alone."""
+    """Return the lines of a tree of columns' origins, down to seeds and sources; a repeated node has no subtree."""
     drawing = _Drawing(lineage, deciding=False)
     for item in items:
         drawing.draw(Value(item), drawing.sources)
@@ -19,7 +19,7 @@ def tree_up(lineage: Lineage, items: Iterable[Item]) -> list[str]:
 
 
 def tree_down(lineage: Lineage, items: Iterable[Item]) -> list[str]:
-    """Draw what is made of columns, and name the models in which they decide about rows."""
+    """Return the lines of a tree of the columns computed from columns, with the models whose rows they filter."""
     lines: list[str] = []
     for item in items:
         drawing = _Drawing(lineage, deciding=True)
@@ -35,7 +35,10 @@ def tree_down(lineage: Lineage, items: Iterable[Item]) -> list[str]:
 
 
 class _Drawing:
-    """A tree's lines. `deciding`: a column's line tells what it decides about, not what decides about it."""
+    """The lines of a tree.
+
+    `deciding`: a line has the rows that its column filters, not the columns that filter its rows.
+    """
 
     def __init__(self, lineage: Lineage, *, deciding: bool) -> None:
         self.lineage, self.deciding = lineage, deciding
@@ -44,11 +47,11 @@ class _Drawing:
         self._told: dict[tuple[str, str], Value] = {}
 
     def sources(self, value: Value) -> list[Value]:
-        """List what a value is made of."""
+        """Return the direct origins of a value."""
         return list(self.lineage.derive(value).made_of)
 
     def draw(self, start: Value, children: Callable[[Value], list[Value]]) -> None:
-        """Draw a value and all below it."""
+        """Add the lines of a value and of its subtree."""
         left = [(start, "", "")]
         while left:
             value, first, rest = left.pop()
@@ -85,7 +88,7 @@ class _Drawing:
 
 
 def decides(lineage: Lineage, item: Item) -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
-    """List the models in which a column decides about rows: model, clauses, and the columns for which it does."""
+    """Return the models whose rows a column filters: (model, clauses, columns whose rows it filters)."""
     found: dict[str, tuple[dict[str, None], list[str]]] = {}
     for made in lineage.readers(item.node):
         for one, clauses in made.also:
@@ -97,7 +100,7 @@ def decides(lineage: Lineage, item: Item) -> list[tuple[str, tuple[str, ...], tu
 
 
 def as_json(lineage: Lineage, text: str, items: Iterable[Item], direction: str) -> dict[str, Any]:
-    """Make the same as plain values: every column once, nearest first; `*` is the rows of a node."""
+    """Return the lineage as JSON values: every column once, nearest first; `*` is the rows of a node."""
     start = list(items)
     if direction == "up":
         return {"of": text, "direction": direction, "columns": [_entry(lineage, made) for made in lineage.up(start)]}

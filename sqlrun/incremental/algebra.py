@@ -1,15 +1,16 @@
-"""What an operator is: the questions that each answers for itself. Pure.
+"""The interface of an operator: the questions that each operator answers for itself. Pure.
 
 A query is a tree of operators. The compiler asks the tree how to write its rows and its changes, which columns are
-unique, what a tick has to read. Every question is an abstract method without a default, since no default is harmless:
-an operator that forgot to say that the clock moves it would be kept wrong without a word. Such an operator can't be
-made, and mypy reports its line in `operators/registry.py`.
+unique, and what a tick has to read. Every question is an abstract method without a default, because no default is
+harmless: an operator that forgot to declare that it reads the clock would silently go stale. Such an operator can't be
+instantiated, and mypy reports its line in `operators/registry.py`.
 
-Why changes can be computed at all: tables are bags of rows with signed weights, and most operators are linear over
-them, op(A + dA) = op(A) + op(dA). Such an operator's change is the operator over the change. An inner join is linear in
-each side, so its change telescopes (`operators/join.py`). What is not linear needs a memory of rows that stood still:
-an aggregate, a window function, the newest row of a key. There the groups that a change touches are computed again,
-before and after (`operators/keyed.py`).
+The algebra is that of Z-sets (DBSP, Budiu et al. 2023): a table is a bag of rows with signed weights, a change is
+another such bag, and post-state = pre-state + change. An operator is linear if op(A + dA) = op(A) + op(dA). Then
+d(op(A)) = op(dA): its change is the operator applied to the change, and it needs no state. An inner join is linear in
+each side, so its change is a sum of terms (`operators/join.py`). Aggregates, window functions and the latest row per
+key aren't linear: their change depends on rows that did not change. These operators recompute the groups that a change
+affects, once over the pre-state and once over the post-state (`operators/keyed.py`).
 """
 
 from __future__ import annotations
@@ -25,23 +26,23 @@ from sqlrun.transpile.refusals import Reason
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A column's type as Spark SQL text (empty: not known) and whether it may be NULL."""
+    """A column's type as Spark SQL text ("" if unknown) and whether the column may be NULL."""
 
     text: str = ""
     nullable: bool = True
 
 
-# Rows that are equal in these columns are equal in that one.
+# A functional dependency: rows that agree in all columns of the set agree in the column.
 Dependency = tuple[frozenset[str], str]
-# An operator's own columns, each with the column of a relation of touched keys that it is looked up in.
+# An operator's columns, each mapped to the column of the relation of affected keys that has its values.
 Keys = dict[str, str]
 
 
 class Node(ABC):
-    """An operator over its inputs; expressions hold columns of the inputs by name, without a table.
+    """An operator over its inputs. Its expressions name columns of the inputs without a table.
 
-    `tables`, `needs_state`, `keeps_rows`, `reads_clock` and `reads_everything` are said of the operator alone, and
-    `properties.py` asks them of a whole tree. All other answers are those of the tree that ends in the operator.
+    `tables`, `needs_state`, `keeps_rows`, `reads_clock` and `reads_everything` describe the operator alone;
+    `properties.py` evaluates them over a whole tree. All other answers describe the tree whose root is the operator.
     """
 
     __slots__ = ()
@@ -65,92 +66,92 @@ class Node(ABC):
 
     @abstractmethod
     def rows(self, script: Script, row_set: str) -> str:
-        """Return a SELECT of the rows, over the `old` or the `new` rows of the inputs."""
+        """Return a SELECT of the rows, over the pre-state (`old`) or the post-state (`new`) of the inputs."""
 
     @abstractmethod
     def changes(self, script: Script) -> list[str]:
-        """Return the SELECTs whose union is the change, with `_weight`; none where nothing can have changed.
+        """Return the SELECTs whose union is the change, with the column `_weight`; [] if nothing can have changed.
 
-        Rows that come and leave in one tick may stand there side by side: whoever reads the changes adds up weights.
+        The same row may occur several times, with weights of either sign. Readers of the changes add the weights up.
         """
 
-    # What holds of each row.
+    # Properties of each row.
 
     @abstractmethod
     def types(self) -> dict[str, Type]:
-        """Return the type of each output column, in their order; one that isn't known has an empty text."""
+        """Return the type of each output column, in order; an unknown type has an empty text."""
 
     @abstractmethod
     def grain(self) -> tuple[str, ...] | None:
         """Return columns that are unique together, exact copies aside.
 
-        No column at all stands for one row at most, None for a grain that isn't known.
+        (): the result has at most one row. None: no unique columns are known.
         """
 
     @abstractmethod
     def has_copies(self) -> bool:
-        """Return whether exact copies of a row may stand beside each other although there is a grain."""
+        """Return whether the result may contain exact copies of a row in spite of its grain."""
 
     @abstractmethod
     def dependencies(self) -> list[Dependency]:
-        """Return which columns are fixed by which others; fewer than there are is safe."""
+        """Return functional dependencies between the columns; leaving some out is safe."""
 
-    # How it can be kept.
+    # How the result can be maintained.
 
     @abstractmethod
     def tables(self) -> tuple[str, ...]:
-        """Return the tables that the operator itself reads: those of its inputs are theirs to name."""
+        """Return the tables that this operator reads itself; tables of its inputs are left out."""
 
     @abstractmethod
     def needs_state(self) -> bool:
-        """Return whether the inputs' changes alone don't tell the operator's change.
+        """Return whether the change of the result depends on more than the changes of the inputs.
 
-        An operator that needs no state is linear in each of its inputs while the others stand still.
+        An operator without state is linear in each input while the other inputs are fixed.
         """
 
     @abstractmethod
     def keeps_rows(self) -> bool:
-        """Return whether rows, once in, never leave, given that none ever leaves an input.
+        """Return whether the result is append-only if all inputs are.
 
-        The changes of such an operator are appended as they are: each has the weight +1, and none takes another back.
+        All changes of such an operator have the weight +1, so they are appended as they are.
         """
 
     @abstractmethod
     def reads_clock(self) -> bool:
-        """Return whether the answer changes with as_of alone, over inputs that stand still."""
+        """Return whether the result depends on as_of, even over inputs that don't change."""
 
     @abstractmethod
     def reads_everything(self) -> Reason | None:
-        """Return why a tick must look at whole tables, however little has changed; None where it need not."""
+        """Return why a tick must read whole tables even for a small change; None if it needn't."""
 
-    # What of its inputs a tick needs.
+    # What a tick needs of its inputs.
 
     @abstractmethod
     def reads_beside_changes(self, moment: Moment) -> list[Read]:
-        """Return what `changes` reads of tables beside their changes, in a tick that has one before it.
+        """Return what `changes` reads of tables in addition to their changes, in any tick but the first.
 
-        A read that is left out lets files be skipped that the tick needs; one too many only costs time.
+        A missing read makes sqlrun skip files that the tick needs. A superfluous read only costs time.
         """
 
     @abstractmethod
     def restricted(self, relation: str, keys: Keys) -> tuple[Node, bool]:
-        """Return the operator over inputs with fewer rows, and whether only rows of touched `keys` are left.
+        """Return the operator over inputs with fewer rows, and whether only rows with affected `keys` remain.
 
-        Every row whose keys stand in `relation` must come out as before, so an input may lose a row only if that row
-        has no part in any such row. `keys` is never empty; `touched.restrict` is what others call.
+        Every row whose keys are in `relation` must come out unchanged, so an input may drop a row only if no such row
+        depends on it. `keys` is never empty. Callers use `touched.restrict`.
         """
 
     @abstractmethod
     def support(self, keys: tuple[str, ...], script: Script) -> list[str]:
-        """Return SELECTs of the key values that a tick may have touched: all of them, seldom more.
+        """Return SELECTs of the key values that a tick may affect: a superset of the affected values.
 
-        The values of `keys` (own columns) come in that order under the names `k1`, `k2`, ...
+        The values of `keys` (columns of the operator) come in that order under the names `k1`, `k2`, ...
         """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Unary(Node):
-    """An operator over one input. It says nothing but that: the answers are left to each operator."""
+    """An operator over one input. All questions but the shape are left to the operator."""
 
     child: Node
 
@@ -165,7 +166,7 @@ class Unary(Node):
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """Visit a node and all below it, inputs first, shared ones once for each use."""
+    """Yield a node and all nodes below it, inputs first; a shared node once for each use."""
     for child in node.children():
         yield from walk(child)
     yield node

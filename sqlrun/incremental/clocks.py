@@ -1,4 +1,4 @@
-"""Expressions that ask for the tick's time. Pure."""
+"""Expressions that read the tick's time. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlrun.transpile.trees import copied, has, place_of
 
 
 def conjuncts(condition: exp.Expr | None) -> list[exp.Expr]:
-    """Part a condition at its ANDs; BETWEEN becomes two comparisons."""
+    """Return the operands of a condition's ANDs; a BETWEEN over the clock becomes two comparisons."""
     match condition:
         case None:
             return []
@@ -30,12 +30,12 @@ def conjuncts(condition: exp.Expr | None) -> list[exp.Expr]:
 
 
 def reads_clock(expression: exp.Expr) -> bool:
-    """Return whether an expression asks for the tick's time."""
+    """Return whether an expression reads the tick's time."""
     return has(expression, exp.CurrentTimestamp, exp.CurrentDate, exp.CurrentDatetime)
 
 
 def is_narrow(condition: exp.Expr) -> bool:
-    """Return whether every part compares a bare column with a moment, so that files outside need not be opened."""
+    """Return whether every conjunct compares a bare column with a moment, so that files outside can be skipped."""
     return all(
         isinstance(part, exp.GT | exp.GTE | exp.LT | exp.LTE | exp.EQ)
         and any(
@@ -47,12 +47,12 @@ def is_narrow(condition: exp.Expr) -> bool:
 
 
 def at(expression: exp.Expr, time: parameters.Name) -> exp.Expr:
-    """Return an expression with the time of that name in place of the clock's functions; the expression is copied."""
+    """Return a copy of an expression with the parameter `time` in place of the clock's functions."""
     return copied(expression).transform(lambda node: at_node(node, time), copy=False)
 
 
 def at_node(node: exp.Expr, time: parameters.Name) -> exp.Expr:
-    """Return the time of that name for a function that asks the clock; other nodes stay."""
+    """Return the parameter `time` for a function that reads the clock, any other node unchanged."""
     if isinstance(node, exp.CurrentTimestamp):
         return exp.cast(parameters.node(time, "_text"), exp.DataType.build("timestamp", dialect="databricks"))
     if isinstance(node, exp.CurrentDate):
@@ -61,7 +61,7 @@ def at_node(node: exp.Expr, time: parameters.Name) -> exp.Expr:
 
 
 def no_rule(part: exp.Expr) -> Refusal:
-    """Return the refusal of a clock that stands where it has no rule."""
+    """Return the refusal (SR521) of an expression that reads the clock in an unsupported place."""
     return Refusal(
         "SR521",
         f"`{part.sql('databricks')}` moves with as_of in a place that has no rule",
@@ -71,7 +71,7 @@ def no_rule(part: exp.Expr) -> Refusal:
 
 
 def may_change(expression: exp.Expr) -> Reason:
-    """Return the reason that the clock may change an expression in any row, so that a tick reads all of them."""
+    """Return the reason (SR547) for reading all rows: the clock may change the expression in any of them."""
     line, column = place_of(expression)
     why = f"`{expression.sql('databricks')}` may change with as_of for any row"
     advice = "Compare a bare column with current_timestamp() plus or minus a constant interval, in WHERE."

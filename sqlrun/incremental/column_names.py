@@ -1,4 +1,4 @@
-"""The columns of operators as the analyst would call them: joins, groups and windows name them anew. Pure."""
+"""Names of an operator's columns as the analyst wrote them: joins, groups and windows rename columns. Pure."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from sqlrun.incremental.operators.scan import Scan
 from sqlrun.incremental.operators.window import Window
 from sqlrun.transpile.trees import copied
 
-# What `apart` calls the columns of a subquery that is joined.
+# Prefixes that `apart` gives to the columns of a joined subquery.
 SUBQUERIES = ("value", "inner")
 
 
 def name(column: str, node: Node) -> str:
-    """Name a column of a node: `p__sku`, which a join made, is p.sku, and `_agg_1` is what it is computed of."""
+    """Return the name of a node's column in messages: `p.sku` for the joined `p__sku`, the call for `_agg_1`."""
     below = list(walk(node))
     if any(column in scan.columns for scan in below if isinstance(scan, Scan)):
         return column
@@ -31,15 +31,15 @@ def name(column: str, node: Node) -> str:
 
 
 def text(expression: exp.Expr, node: Node) -> str:
-    """Write an expression over a node's columns in the analyst's words."""
+    """Return an expression over a node's columns as SQL text with the analyst's names."""
 
     def swap(part: exp.Expr) -> exp.Expr:
         if not isinstance(part, exp.Column):
             return part
-        said = name(part.name, node)
-        if said == part.name:
-            return exp.column(said)
-        return exp.Var(this=said)
+        original = name(part.name, node)
+        if original == part.name:
+            return exp.column(original)
+        return exp.Var(this=original)
 
     return copied(expression).transform(swap, copy=False).sql("databricks")
 

@@ -1,4 +1,4 @@
-"""Every model of a project to the tables that keep it, with the strategy and the reason of each. Pure."""
+"""Compile each model of a project to the tables that maintain it, with strategy and reason. Pure."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ from sqlrun.transpile import parameters
 from sqlrun.transpile import writer as sql
 from sqlrun.transpile.refusals import Reason, Refusal
 
-# Wrong whatever the strategy: the answer itself would not be a function of the inputs.
+# Errors with any strategy: the result would not be a function of the inputs.
 ALWAYS_WRONG = {"SR301", "SR501", "SR502", "SR503", "SR504", "SR505", "SR511", "SR512", "SR519", "SR553"}
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled(Partial):
-    """A model and how it is kept: `stages` in the order they are written, the model's own last; none for a view."""
+    """A model and its `stages` in the order of writing, the model's own table last; () for a view."""
 
     query: Query
     stages: tuple[Stage, ...]
@@ -54,18 +54,18 @@ class Compiled(Partial):
 
     @property
     def is_view(self) -> bool:
-        """Return whether the model is written into its readers instead of kept as a table."""
+        """Return whether the model is inlined into its readers instead of being stored as a table."""
         return not self.stages
 
     @property
     def own(self) -> Stage:
-        """Return the stage that holds the model's own table."""
+        """Return the stage of the model's own table."""
         return self.stages[-1]
 
 
 @dataclass(slots=True)
 class _Catalog:
-    """What a query may read, growing as models are compiled in graph order."""
+    """The relations that a query may read; it grows as models are compiled in graph order."""
 
     project: Project
     nodes: dict[str, Node]
@@ -82,7 +82,7 @@ class _Catalog:
 
 
 def project(queries: Iterable[Query], project: Project) -> tuple[Compiled, ...]:
-    """Compile models given in graph order; raise one `ProjectError` for all refusals that no strategy can mend."""
+    """Compile models in graph order. Raise one `ProjectError` with all errors that hold for every strategy."""
     catalog = new_catalog(project)
     done: list[Compiled] = []
     problems: list[Problem] = []
@@ -101,7 +101,7 @@ def project(queries: Iterable[Query], project: Project) -> tuple[Compiled, ...]:
 
 
 def new_catalog(project: Project) -> _Catalog:
-    """Make a catalog of what stands before all models: sources and seeds."""
+    """Return a catalog of the relations that exist before any model: sources and seeds."""
     catalog = _Catalog(
         project,
         {},
@@ -115,7 +115,7 @@ def new_catalog(project: Project) -> _Catalog:
 
 
 def add(catalog: _Catalog, query: Query, compiled: Compiled | None) -> None:
-    """Note what the readers of a model see of it, if `model` did not; None for one that is wrong."""
+    """Add a model to the catalog, unless `model` has done so. `compiled` is None if the model is invalid."""
     if query.name not in catalog.nodes:
         grows = compiled is not None and bool(compiled.stages) and compiled.own.strategy == "append"
         catalog.nodes[query.name] = _scan(query.rendered.model, only_grows=grows)
@@ -128,7 +128,11 @@ def _scan(noun: Model | Seed, *, only_grows: bool) -> Scan:
 
 
 def model(query: Query, catalog: _Catalog) -> Compiled:
-    """Compile one model."""
+    """Compile one model and add its views and landing tables to the catalog.
+
+    A query that the algebra refuses is compiled to one stage of the strategy `full`, unless the error is in
+    `ALWAYS_WRONG`.
+    """
     contract = query.rendered.model
     _check_partitions(query)
     if query.rendered.sources:
@@ -138,9 +142,11 @@ def model(query: Query, catalog: _Catalog) -> Compiled:
         determinism.check(query.tree)
         translated = translate(query.tree, catalog.resolve)
         window_orders.check_orders(translated)
+        # The check above needs the analyst's own ORDER BY, so content is appended to it only now.
         decided = ties.settled(query, catalog.models, catalog.views)
         if decided is not query.tree:
             translated = translate(decided, catalog.resolve)
+        # Both rewrites give operators with a smaller state: fewer groups are recomputed.
         root = distinct_counts.in_two_steps(newest_per_key(translated))
         if query.rendered.config.materialized == "view":
             catalog.nodes[query.name] = _typed(root, contract)
@@ -152,6 +158,7 @@ def model(query: Query, catalog: _Catalog) -> Compiled:
     except Refusal as refusal:
         if refusal.reason.code in ALWAYS_WRONG or query.rendered.config.materialized == "view":
             raise ProjectError([_problem(query, refusal.reason)]) from None
+        # The query is correct, only no rule maintains it: it is recomputed in each tick.
         made = [_whole(query, target, refusal.reason, catalog)]
     compiled = Compiled(query, tuple(made))
     _check_contract(compiled)
@@ -163,7 +170,7 @@ def _stored(columns: tuple[Column, ...]) -> tuple[StoredColumn, ...]:
 
 
 def _typed(root: Node, contract: Model) -> Node:
-    """Cast a view's columns to the types of its contract."""
+    """Return a projection that casts a view's columns to the types of its contract."""
     items, known = [], root.types()
     for name in root.columns:
         declared = contract.column(name)
@@ -189,6 +196,7 @@ def _landing(query: Query, catalog: _Catalog) -> Compiled:
     except Refusal as refusal:
         raise ProjectError([_problem(query, refusal.reason)]) from None
     read = properties.tables(root)
+    # A landing query sees only new lines: it must be linear, and its rows may never leave.
     if len(read) != 1 or not properties.is_linear(root) or not properties.only_grows(root):
         why = "a model that reads a source lands its rows: it may only filter and rename them"
         instead = "Read one source here, and join or group in a model that refs this one."
@@ -216,7 +224,7 @@ def _landing(query: Query, catalog: _Catalog) -> Compiled:
 
 
 def _whole(query: Query, target: Target, reason: Reason, catalog: _Catalog) -> Stage:
-    """Make the stage of a query that has no operators, if both engines give its text one answer."""
+    """Return the `full` stage of a query without operators; raise SR505 if the engines would disagree."""
     try:
         in_over_nulls.check(query.tree, catalog.resolve)
     except Refusal as refusal:
@@ -259,7 +267,7 @@ def _problem(query: Query, reason: Reason) -> Problem:
 
 
 def _check_partitions(query: Query) -> None:
-    """Refuse columns whose values can't name a partition (SR735)."""
+    """Raise SR735 for a partition column whose type can't name a partition."""
     contract = query.rendered.model
     for name in query.rendered.config.partition_by:
         column = contract.column(name)
@@ -270,7 +278,7 @@ def _check_partitions(query: Query) -> None:
 
 
 def _check_contract(compiled: Compiled) -> None:
-    """Hold a model to its `at_worst` (SR530)."""
+    """Raise SR530 if a stage is more expensive than the model's `at_worst` allows."""
     allowed = compiled.query.rendered.config.at_worst
     limit = ORDER.index(allowed) if allowed in ORDER else len(ORDER)
     for stage in compiled.stages:
@@ -290,9 +298,9 @@ def whole_query(
     dialect: Dialect,
     relation: str = "{name}__new",
 ) -> str:
-    """Write a model's query as the analyst wrote it, where ties are decided by content: the oracle.
+    """Return a model's query as the analyst wrote it, with ties decided by content: the oracle.
 
-    Refs read the relations named by `relation`, views are written out, and as_of is a literal.
+    Refs read the relations that `relation` names, views are inlined, and as_of is a literal.
     """
     return parameters.filled(query_of_any_tick(compiled, name, views, dialect, relation), moment.parameters, dialect)
 
@@ -300,7 +308,7 @@ def whole_query(
 def query_of_any_tick(
     compiled: Mapping[str, Query], name: str, views: Iterable[str], dialect: Dialect, relation: str = "{name}__new"
 ) -> str:
-    """Write a model's whole query with as_of as a parameter, else as `whole_query`."""
+    """Return a model's whole query as `whole_query` does, but with as_of as a parameter."""
     written = frozenset(views)
     models = {known: query.rendered.model for known, query in compiled.items()}
     viewed = {known: query for known, query in compiled.items() if known in written}
@@ -318,7 +326,7 @@ def query_of_any_tick(
             table = exp.Table(this=exp.to_identifier(relation.format(name=node.name), quoted=True))
             table.set("alias", exp.TableAlias(this=exp.to_identifier(node.alias_or_name)))
             for key in ("joins", "laterals"):
-                if node.args.get(key):  # transform() doesn't go below what it has put in
+                if node.args.get(key):  # transform() doesn't descend into nodes that it has inserted
                     table.set(key, [part.transform(swap, copy=False) for part in node.args[key]])
             return table
         return clocks.at_node(node, "as_of")

@@ -1,6 +1,6 @@
-"""Names of CTEs that are each used once in a query. Pure.
+"""Unique names for the CTEs of a query. Pure.
 
-Spark's generator moves every CTE to the top of the text, where two of different subqueries may have one name.
+Spark's generator of SQL moves every CTE to the top of the text, where CTEs of different subqueries may share a name.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from sqlglot import exp
 
 
 def made_unique(tree: exp.Expr, taken: set[str], prefix: str = "") -> exp.Expr:
-    """Rename, in place, the CTEs of a qualified query to names that are not `taken`, and add those names to it.
+    """Rename, in place, the CTEs of a qualified query to names that are not in `taken`, and add those names to it.
 
-    A name is looked up as SQL does: in the WITH clauses around a table, the innermost first, among the CTEs before it.
-    `taken` holds lower case.
+    A name is resolved as in SQL: in the enclosing WITH clauses, innermost first, among the CTEs before it. `taken` is
+    in lower case.
 
     >>> import sqlglot
     >>> query = sqlglot.parse_one("with a as (with a as (select 1 as x) select x from a) select x from a")

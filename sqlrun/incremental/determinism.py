@@ -1,4 +1,4 @@
-"""What of a query would depend on the order in which an engine happens to read rows. Pure."""
+"""Refuse queries whose result depends on the order in which an engine reads rows. Pure."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from sqlglot import exp
 from sqlrun.transpile.refusals import Refusal
 from sqlrun.transpile.trees import nodes
 
-# The estimate of such a sketch varies with the order of what it met (docs/decisions/0009).
+# The estimate of these sketches depends on the order of their input (docs/decisions/0009).
 SKETCHES = frozenset({"hll_sketch_agg", "hll_union_agg"})
-# Through these a list keeps the order that it had.
+# These functions return a list in the order of their input.
 KEEPS_ORDER = (
     exp.ArrayDistinct,
     exp.ArrayFilter,
@@ -19,7 +19,7 @@ KEEPS_ORDER = (
     exp.Coalesce,
     exp.Paren,
 )
-# To these the order of a list means nothing.
+# The result of these functions doesn't depend on the order of a list.
 FORGETS_ORDER = (
     exp.ArraySort,
     exp.ArraySize,
@@ -51,14 +51,14 @@ ADVICE = {
 }
 
 
-# No order of a window's rows decides these.
+# No ORDER BY of a window makes these deterministic.
 _ALWAYS = ("ties", "mode")
 
 
 def check(tree: exp.Expr) -> None:
-    """Refuse what depends on the order of rows (SR504); window functions are judged by their ORDER BY."""
+    """Raise SR504 for a function that depends on the order of rows; `window_orders.py` checks window functions."""
     for node in nodes(tree):
-        if not isinstance(node, exp.Func):  # all that is judged below is
+        if not isinstance(node, exp.Func):  # every case below is a function
             continue
         advice = _advice(node)
         if advice and (advice in _ALWAYS or node.find_ancestor(exp.Window) is None):

@@ -1,4 +1,4 @@
-"""Expressions over the columns of an operator's input, which they hold by name, without a table. Pure."""
+"""Expressions over an operator's input: columns by name, without a table. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sqlrun.transpile.trees import copied, every
 
 
 def column(name: str) -> exp.Column:
-    """Make a reference to a column of the input."""
+    """Return a reference to a column of the input."""
     return exp.Column(this=exp.Identifier(this=name, quoted=True))
 
 
@@ -20,7 +20,7 @@ def columns_in(expression: exp.Expr) -> frozenset[str]:
 
 
 def substitute(expression: exp.Expr, values: Mapping[str, exp.Expr]) -> exp.Expr:
-    """Replace columns by expressions; names that are not in `values` stay."""
+    """Return a copy of an expression with columns replaced by `values`; other columns stay."""
 
     def swap(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Column) and node.name in values:

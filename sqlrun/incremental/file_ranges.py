@@ -1,4 +1,4 @@
-"""Which rows of a table a tick reads beside its changes: all of them, or those of a range of time. Pure."""
+"""The rows that a tick reads of a table in addition to its changes: all, or a range of time. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The rows whose `column` lies in [low, high], times in UTC."""
+    """The rows whose `column` is in [low, high], in UTC."""
 
     column: str
     low: datetime
@@ -17,7 +17,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """One read of a table's `old` or `new` rows; without a `range` it needs all of them."""
+    """One read of a table's pre-state (`old`) or post-state (`new`); of all rows if `range` is None."""
 
     table: str
     row_set: str

@@ -1,7 +1,7 @@
-"""Which columns are fixed once others are: by a grain, by an equality, by a constant. Pure.
+"""Functional dependencies: columns that a grain, an equality or a constant determines. Pure.
 
-An ORDER BY leaves no tie where it fixes the rows' key. `l_orderkey` of lines joined to their orders fixes the order's
-date, so `order by revenue desc, l_orderkey` is total over groups of both.
+An ORDER BY leaves no tie if it determines the rows' key. In lines joined to their orders, `l_orderkey` determines the
+date of the order, so `order by revenue desc, l_orderkey` is a total order over groups of both.
 """
 
 from __future__ import annotations
@@ -17,12 +17,15 @@ from sqlrun.incremental.expressions import columns_in
 
 
 def by(node: Node, columns: Iterable[str]) -> frozenset[str]:
-    """Return the names of the columns of a node whose values follow from those of `columns`, these included."""
+    """Return the columns of a node that `columns` determine, `columns` included."""
     return closed(frozenset(columns), node.dependencies()) & set(node.columns)
 
 
 def closed(known: frozenset[str], rules: list[Dependency]) -> frozenset[str]:
-    """Return all columns whose values follow from the known ones, these included."""
+    """Return all columns that `known` determines by these rules, `known` included.
+
+    This is the attribute closure of relational design theory: apply the rules until nothing is added.
+    """
     while True:
         found = {column for needed, column in rules if needed <= known}
         if found <= known:
@@ -31,18 +34,21 @@ def closed(known: frozenset[str], rules: list[Dependency]) -> frozenset[str]:
 
 
 def keyed(keys: Iterable[str], node: Node) -> list[Dependency]:
-    """Return what a key says: it fixes every column, as rows that are equal in it are one row or copies of it."""
+    """Return the dependencies of a key: it determines every column, since rows with equal keys are copies."""
     return [(frozenset(keys), column) for column in node.columns]
 
 
 def equalities(condition: exp.Expr | None, known: Mapping[str, Type]) -> list[Dependency]:
-    """Return what the equalities of a condition say of the rows for which it is true."""
+    """Return the dependencies that a condition's equalities imply for rows where the condition is true."""
     found = [part for part in conjuncts(condition) if isinstance(part, exp.EQ)]
     return [rule for part in found for rule in equal(part.this, part.expression, known)]
 
 
 def equal(left: exp.Expr, right: exp.Expr, known: Mapping[str, Type]) -> list[Dependency]:
-    """Of two that are equal, a column follows from what the other reads, if no cast makes unequal values equal."""
+    """Return the dependencies of `left = right`: each bare column depends on what the other side reads.
+
+    A side counts only if the comparison's implicit cast maps no two of its values to one.
+    """
     a, b = types.of(left, known), types.of(right, known)
     pairs = [(left, right, b, a), (right, left, a, b)]
     return [
@@ -53,9 +59,9 @@ def equal(left: exp.Expr, right: exp.Expr, known: Mapping[str, Type]) -> list[De
 
 
 def through(items: Iterable[tuple[str, exp.Expr]], child: Node) -> list[Dependency]:
-    """Rename the rules of a projection's input, and add that its columns follow from what they are made of.
+    """Return the dependencies of a projection: the input's under new names, and each column on what it reads.
 
-    Inner columns keep their rules under names that no column has.
+    Columns of the input keep their dependencies under names that no column can have.
     """
     inner = [(frozenset(_inner(c) for c in needed), _inner(column)) for needed, column in child.dependencies()]
     made: list[Dependency] = []

@@ -1,9 +1,9 @@
-"""Partitions by values that a log or a folder can't name: a hidden column names them, the column stays in files. Pure.
+"""Partition by values that can't name a folder: a hidden column names the partition. Pure.
 
-In Delta's log an empty text is NULL, and writers name a partition's folder after its value: `''`,
-`__HIVE_DEFAULT_PARTITION__`, a text of 300 bytes or a time beyond year 9999 is another value there, or none. Days,
-whole numbers and booleans are named alike by all; every other type gets a hidden column of ASCII letters, digits and a
-hash, `_part_1` for the first of `partition_by`.
+In Delta's log an empty text is NULL, and writers name a partition's folder after its value. So `''`,
+`__HIVE_DEFAULT_PARTITION__`, a text of 300 bytes or a time after year 9999 would read back as another value, or not at
+all. All writers agree about days, whole numbers and booleans. Every other type gets a hidden column of ASCII letters,
+digits and a hash: `_part_1` for the first column of `partition_by`. The column itself stays in the data files.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from dataclasses import replace
 from sqlrun.engine_api import Append, Dialect, Load, Merge, Overwrite, Replace, Statement, StoredColumn
 from sqlrun.transpile.writer import identifier, string
 
-# Types whose values every writer names alike.
+# Types whose values all writers name alike.
 PLAIN = {"int", "bigint", "smallint", "tinyint", "boolean", "date"}
 TIMES = {"timestamp", "timestamp_ntz", "timestampntz"}
-# Letters and digits of a text that a folder's name shows.
+# Number of letters and digits of a text that its partition's name shows.
 SHOWN = 24
 
 
@@ -43,7 +43,7 @@ def hidden(columns: Sequence[StoredColumn], partition_by: Iterable[str]) -> dict
 def stored(
     columns: tuple[StoredColumn, ...], partition_by: tuple[str, ...]
 ) -> tuple[tuple[StoredColumn, ...], tuple[str, ...]]:
-    """Return the columns of a table with its hidden ones, and the columns that part its files."""
+    """Return a table's columns including hidden ones, and the columns that partition its files."""
     names = hidden(columns, partition_by)
     added = (StoredColumn(name, "string") for name in names.values())
     return (*columns, *added), tuple(names.get(name, name) for name in partition_by)
@@ -52,7 +52,7 @@ def stored(
 def filled(
     statement: Statement, columns: Sequence[StoredColumn], partition_by: Sequence[str], dialect: Dialect
 ) -> Statement:
-    """Write the hidden columns into what a statement writes, and partition by them what it reads and replaces."""
+    """Return a statement that writes the hidden columns, and reads and replaces partitions by them."""
     names = hidden(columns, partition_by)
     kinds = {column.name: column.type for column in columns}
     if dialect == "spark":
@@ -65,13 +65,13 @@ def filled(
         case Replace():
             return Replace(_with(statement.sql, names, kinds, dialect))
         case Overwrite():
-            asked = (
+            partitions = (
                 f"{name_of(identifier(name, dialect), kinds[name], dialect)} as {identifier(names[name], dialect)}"
                 if name in names
                 else identifier(name, dialect)
                 for name in partition_by
             )
-            touched = f"select distinct {', '.join(asked)} from ({statement.touched}) as _touched"
+            touched = f"select distinct {', '.join(partitions)} from ({statement.touched}) as _touched"
             return Overwrite(_with(statement.sql, names, kinds, dialect), touched)
         case Merge():
             return _merged(statement, names, kinds, dialect)
@@ -80,7 +80,7 @@ def filled(
 
 
 def _guarded(statement: Statement, days: Sequence[str]) -> Statement:
-    """Have Spark fail at a day that Delta's log can't name (SR736); on DuckDB the rows are looked at when written."""
+    """Make Spark fail at a day that Delta's log can't represent (SR736); DuckDB's writer checks its rows itself."""
     if not days:
         return statement
     match statement:
@@ -103,7 +103,7 @@ def _day(value: str, name: str) -> str:
 
 
 def _merged(statement: Merge, names: Mapping[str, str], kinds: Mapping[str, str], dialect: Dialect) -> Merge:
-    # A column of the key never changes, so its hidden one is only inserted.
+    # A column of the key never changes, so its hidden column is inserted but never updated.
     updates, inserts = dict(statement.update), dict(statement.insert)
     update = [
         (part, name_of(updates[name], kinds[name], dialect))
@@ -122,7 +122,7 @@ def _merged(statement: Merge, names: Mapping[str, str], kinds: Mapping[str, str]
 
 
 def with_parts(sql: str, columns: Sequence[StoredColumn], partition_by: Sequence[str], dialect: Dialect) -> str:
-    """Add the hidden columns to a query over a table's columns."""
+    """Return a query over a table's columns with the hidden columns added."""
     names = hidden(columns, partition_by)
     return _with(sql, names, {column.name: column.type for column in columns}, dialect) if names else sql
 
@@ -136,7 +136,7 @@ def _with(sql: str, names: Mapping[str, str], kinds: Mapping[str, str], dialect:
 
 
 def name_of(value: str, kind: str, dialect: Dialect) -> str:
-    """Write the name of a value's partition; NULL for NULL, and never one name for two values.
+    """Return SQL for the name of a value's partition: NULL for NULL, and different names for different values.
 
     >>> print(name_of("t.city", "string", "duckdb"))
     substr(regexp_replace((t.city), '[^A-Za-z0-9]+', '', 'g'), 1, 24) || '-' || md5((t.city))

@@ -1,8 +1,8 @@
-"""The parts of a statement, and which of them are computed first where it is too long written out. Pure.
+"""The parts of a statement, and which of them to compute first if the statement is too long expanded. Pure.
 
-Spark's analyzer writes a part out wherever it is read. A part that reads the one before three times makes the
-statement three times as long, and a chain of such parts takes Spark hours and all of its memory. A part that is
-computed before the statement is a table to it, however often it is read.
+Spark's analyzer expands a part wherever it is read. A part that reads the previous one three times makes the statement
+three times as long, and a chain of such parts takes Spark hours and all of its memory. A part that is computed before
+the statement is a table, however often it is read.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 
-# Name and indented text, each part behind those that it reads.
+# (name, indented text), each part after those that it reads.
 Parts = tuple[tuple[str, str], ...]
-# Rows of a whole table may be many; what has changed, or is touched by a change, mostly is little.
+# Parts with rows of a whole table may be large; changes and affected rows are mostly small.
 WHOLE = re.compile(r"_(?:old|new)_[0-9]+")
 SMALLER = 10
 PART = re.compile(r"(\w+) as \(\n(.*?)\n\)(,?)\n", re.DOTALL)
@@ -20,13 +20,13 @@ WORD = re.compile(r"\w+")
 
 
 def joined(parts: Iterable[tuple[str, str]], final: str) -> str:
-    """Write a statement of its parts and the SELECT that it ends in."""
+    """Return a statement of its parts and its last SELECT."""
     body = ",\n".join(f"{name} as (\n{text}\n)" for name, text in parts)
     return f"with\n{body}\n{final}" if body else final
 
 
 def split(text: str) -> tuple[Parts, str]:
-    r"""Take a statement that `joined` has written into its parts and its last SELECT; any other has no parts.
+    r"""Split a statement that `joined` has written into its parts and its last SELECT; any other has no parts.
 
     >>> split("with\na as (\n    select 1\n),\nb as (\n    from a\n)\nselect * from b")
     ((('a', '    select 1'), ('b', '    from a')), 'select * from b')
@@ -46,7 +46,7 @@ def split(text: str) -> tuple[Parts, str]:
 
 
 def written_out(parts: Parts, final: str) -> int:
-    r"""Count a statement and its parts, each as often as it is read.
+    r"""Return the number of parts, the last SELECT included, in the expanded statement.
 
     >>> written_out((("a", "select 1"), ("b", "from a union from a"), ("c", "from b, b, a")), "from c")
     9
@@ -56,10 +56,10 @@ def written_out(parts: Parts, final: str) -> int:
 
 
 def first(parts: Parts, final: str, most: int) -> tuple[str, ...]:
-    """Choose the parts that are computed before a statement, in order, so that nothing is longer than `most`.
+    """Return the parts to compute before a statement, in order, so that no expanded text has more than `most` parts.
 
-    Each of them is short enough itself, given those before it. Chosen is what shortens the statement most, changes
-    rather than whole tables. What no choice shortens stays as it is: it is no longer than its text.
+    Each of them is short enough itself, given those before it. The choice is greedy: the part that shortens the
+    statement most, with changes preferred to whole tables. A statement that no choice shortens stays as it is.
     """
     reads, chosen = _reads(parts, final), set[str]()
     while True:
@@ -80,7 +80,7 @@ def first(parts: Parts, final: str, most: int) -> tuple[str, ...]:
 
 
 def needed(parts: Parts, final: str) -> Parts:
-    """Leave out the parts that a SELECT reads neither itself nor through others."""
+    """Return the parts that a SELECT reads, directly or through others."""
     reads = _reads(parts, final)
     found, waiting = set[str](), [FINAL]
     while waiting:
@@ -90,18 +90,18 @@ def needed(parts: Parts, final: str) -> Parts:
     return tuple(part for part in parts if part[0] in found)
 
 
-# What stands for the last SELECT among names of parts.
+# Stands for the last SELECT among the names of parts.
 FINAL = ""
 
 
 def _reads(parts: Parts, final: str) -> dict[str, list[str]]:
-    """List for each part, and the last SELECT, what they read, as often as they do."""
+    """Return for each part and the last SELECT the names that it reads, with repetitions."""
     names = {name for name, _ in parts}
     return {name: [word for word in WORD.findall(text) if word in names] for name, text in (*parts, (FINAL, final))}
 
 
 def _sizes(reads: Mapping[str, list[str]], chosen: Collection[str]) -> dict[str, int]:
-    """Count what each is written out; one that is computed before is a table wherever it is read."""
+    """Return the expanded size of each part; a part that is computed before counts as one table."""
     sizes: dict[str, int] = {}
     for name, read in reads.items():
         sizes[name] = 1 + sum(1 if other in chosen else sizes[other] for other in read)
@@ -109,7 +109,7 @@ def _sizes(reads: Mapping[str, list[str]], chosen: Collection[str]) -> dict[str,
 
 
 def _times(reads: Mapping[str, list[str]], chosen: Collection[str]) -> dict[str, int]:
-    """Count how often each part is written out in all statements together."""
+    """Return how often each part occurs in all expanded statements together."""
     times = dict.fromkeys(reads, 0)
     for name in reversed(list(reads)):
         own = 1 if name == FINAL or name in chosen else times[name]

@@ -1,6 +1,6 @@
-"""What can be said of a whole tree of operators: linear, growing, moving, and what it reads. Pure.
+"""Properties of a whole tree of operators: linear, append-only, moving, and the tables it reads. Pure.
 
-Each is a question to every operator of the tree; none looks at what kind of operator it asks.
+Each property is a question to every operator of the tree; none depends on the kind of an operator.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ from sqlrun.transpile.refusals import Reason
 
 
 def is_linear(node: Node) -> bool:
-    """Return whether a change of the inputs maps to the change of the output without state.
+    """Return whether changes of the inputs map to changes of the result without state.
 
-    Linear maps compose, so a tree is linear where each of its operators is.
+    The composition of linear maps is linear, so a tree is linear if each of its operators is.
     """
     return not any(one.needs_state() for one in walk(node))
 
 
 def only_grows(node: Node) -> bool:
-    """Return whether rows, once in, never leave: no table loses rows, and no operator lets one go."""
+    """Return whether the result is append-only: no table loses rows, and no operator deletes one."""
     return all(one.keeps_rows() for one in walk(node))
 
 
 def moves(node: Node) -> bool:
-    """Return whether the answer changes with as_of alone."""
+    """Return whether as_of alone changes the result."""
     return any(one.reads_clock() for one in walk(node))
 
 
 def reads_everything(node: Node) -> Reason | None:
-    """Return why a tick must look at whole tables, however little has changed; None where it need not."""
+    """Return why a tick must read whole tables even for a small change; None if it needn't."""
     return next((reason for one in walk(node) if (reason := one.reads_everything()) is not None), None)
 
 
@@ -39,5 +39,5 @@ def tables(node: Node) -> tuple[str, ...]:
 
 
 def all_rows(node: Node) -> list[Read]:
-    """Return the reads of an operator that may look at any old and any new row of the tables below it."""
+    """Return the reads of an operator that may read any row, before and after, of the tables below it."""
     return [Read(table, row_set, None) for table in tables(node) for row_set in ("old", "new")]

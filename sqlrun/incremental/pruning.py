@@ -1,7 +1,7 @@
-"""Which range of a table's rows a tick can need at all, so that files outside are not opened. Pure.
+"""The ranges of a table's rows that a tick can need, so that files outside are skipped. Pure.
 
-A window that moves from (L0, U0] to (L1, U1] reads the new rows of (U0, U1] and the old rows of (L0, L1] alone. The
-bounds here are wide by nothing but their closed ends; the statement's own conditions stay exact.
+A window that moves from (L0, U0] to (L1, U1] reads only the post-state rows of (U0, U1] and the pre-state rows of (L0,
+L1]. Ranges here are closed, so they include both ends. The statement's own conditions stay exact.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sqlrun.incremental.stages import Stage, collapse
 
 
 def needed(stage: Stage, moment: Moment, *, fresh: bool) -> dict[tuple[str, str], tuple[Range, ...]]:
-    """Return for each (table, row set) the ranges that a stage's statement can need; absent means: all of it."""
+    """Return for each (table, row set) the ranges that a stage's statement can need; an absent key means all rows."""
     if stage.node is None or moment.previous is None or fresh:
         return {}
     node = _changed(stage, stage.node)
@@ -33,8 +33,8 @@ def needed(stage: Stage, moment: Moment, *, fresh: bool) -> dict[tuple[str, str]
 
 
 def _changed(stage: Stage, root: Node) -> Node | None:
-    """Return the node whose changes a stage's statement reads; None where it reads rows as well."""
+    """Return the node whose changes a stage's statement reads; None if the statement reads rows as well."""
     _, below = collapse(root)
     if stage.method in ("additive", "newest") and isinstance(below, Aggregate | Latest):
-        return below.child  # the stored rows stand for the rest
+        return below.child  # the stored rows replace the input's pre-state
     return root if stage.method in ("append", "rows") else None

@@ -1,6 +1,6 @@
 """One tick's query under construction: named parts, each a row set of a node. Pure.
 
-A script knows of a node only that it can be written, so operators may know scripts and not the other way round.
+A script knows nothing of a node but how to write it, so operators may import scripts and not the reverse.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ WEIGHT = "_weight"
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The tick's time and that of the tick before (None: there is none), both UTC."""
+    """The time of the tick and of the previous tick (None if there is none), both UTC."""
 
     as_of: datetime
     previous: datetime | None
 
     @property
     def clock(self) -> Clock:
-        """Return what a statement knows of it."""
+        """Return the names of the times that a statement needs."""
         if self.previous is None:
             return Clock(None)
         return Clock("as_of" if self.previous == self.as_of else "previous")
@@ -44,14 +44,14 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """The names of the tick's time and of that of the tick before: one name where the clock stood, None for none."""
+    """The parameters of the two times: one name if they are equal; `before` is None in the first tick."""
 
     before: parameters.Name | None
     now: parameters.Name = "as_of"
 
 
 class Writable(Protocol):
-    """What can be written into a script: the operators are."""
+    """A node that can be written into a script; every operator is one."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -66,10 +66,10 @@ class Writable(Protocol):
 
 @dataclass(slots=True)
 class Script:
-    """Collects the parts of one statement; each (node, row set) is written once and named.
+    """Collects the parts of one statement; each (node, row set) is written once under a name.
 
-    `changed` names the tables whose changes are not empty. `fresh` treats every row of `new` as a change that
-    came: the first build of a table.
+    `changed` names the tables with a change. With `fresh`, every row of `new` counts as an inserted row: the first
+    build of a table.
     """
 
     dialect: Dialect
@@ -82,7 +82,7 @@ class Script:
     used: set[tuple[str, str]] = field(default_factory=set)
 
     def rows(self, node: Writable, row_set: str) -> str:
-        """Return the name of the part that holds a node's rows, `old` or `new`."""
+        """Return the name of the part with a node's rows, `old` or `new`."""
         key = (id(node), row_set)
         if key not in self._names:
             self._nodes.append(node)  # ids stay unique only while the nodes live
@@ -92,12 +92,13 @@ class Script:
         return name
 
     def changes(self, node: Writable) -> str | None:
-        """Return the name of the part that holds a node's changes; None where nothing can have changed."""
+        """Return the name of the part with a node's changes; None if nothing can have changed."""
         key = (id(node), "changes")
         if key not in self._names:
             self._nodes.append(node)
             if self.fresh:
                 columns = self.names(node.columns)
+                # In a first build the pre-state is empty, so the change of any node is its rows.
                 pieces = [f"select {columns}, 1 as {WEIGHT} from {self.rows(node, 'new')}"]
             else:
                 pieces = node.changes(self)
@@ -105,39 +106,39 @@ class Script:
         return self._names[key]
 
     def union(self, pieces: Iterable[str], name: str) -> str | None:
-        """Make one part of several SELECTs; None where there is none."""
+        """Return the name of one part made of several SELECTs; None if there are none."""
         texts = list(pieces)
         return self.part("\nunion all\n".join(texts), name) if texts else None
 
     def part(self, text: str, name: str) -> str:
-        """Add a SELECT and give its name."""
+        """Add a SELECT and return its name."""
         unique = f"_{name}_{len(self.parts) + 1}"
         self.parts.append((unique, text))
         return unique
 
     def table(self, table: str, row_set: str) -> str:
-        """Return the name of a relation that the engine supplies."""
+        """Return the name of a relation that the engine supplies, and record it as used."""
         self.used.add((table, row_set))
         return sql.identifier(f"{table}__{row_set}", self.dialect)
 
     def text(self, final: str) -> str:
-        """Write the statement that ends in the SELECT `final`."""
+        """Return the statement that ends in the SELECT `final`."""
         return joined(((name, _indent(text)) for name, text in self.parts), final)
 
     def names(self, columns: Iterable[str], table: str = "") -> str:
-        """Quote names and join them by commas."""
+        """Return quoted names, joined by commas."""
         return sql.names(columns, self.dialect, table)
 
     def name(self, column: str) -> str:
-        """Quote one name."""
+        """Return a quoted name."""
         return sql.identifier(column, self.dialect)
 
     def expr(self, expression: exp.Expr, time: parameters.Name | None = None) -> str:
-        """Write an expression in the engine's SQL, the clock as the time of that name."""
+        """Return an expression in the engine's SQL, with the parameter `time` for the clock."""
         return sql.expression(clocks.at(expression, time) if time else expression, self.dialect)
 
     def groups(self, keys: Iterable[exp.Expr]) -> str:
-        """Write what GROUP BY names; a whole number alone would be read as a position, so it is cast."""
+        """Return the expressions of GROUP BY; a bare whole number would be a position, so it is cast."""
         texts = []
         for key in keys:
             plain = key.unnest()
@@ -147,15 +148,15 @@ class Script:
         return ", ".join(texts)
 
     def time_of(self, row_set: str) -> parameters.Name:
-        """Name the time of the old or the new rows' clock; before the first tick there are no old ones."""
+        """Return the parameter of a row set's time; before the first tick, `old` has none and gets that of `new`."""
         return self.clock.now if row_set == "new" else self.clock.before or self.clock.now
 
     def same(self, left: str, right: str) -> str:
-        """Compare two expressions, NULL equal to NULL."""
+        """Return SQL that compares two expressions, NULL equal to NULL."""
         return sql.same(left, right, self.dialect)
 
     def semi_join(self, left: str, relation: str, keys: Iterable[tuple[str, str]]) -> str:
-        """Write FROM for the rows of `left` whose keys stand in `relation`, NULL equal to NULL."""
+        """Return FROM for the rows of `left` whose keys are in `relation`, NULL equal to NULL."""
         pairs = [(f"l.{self.name(a)}", f"r.{self.name(b)}") for a, b in keys]
         condition = " and ".join(self.same(a, b) for a, b in pairs) or "true"
         return f"{left} as l {sql.semi_join(self.dialect)} {relation} as r on {condition}"

@@ -1,8 +1,8 @@
-"""A model's query parted into tables that are each kept by one statement a tick. Pure.
+"""Split a model's query into tables, each maintained by one statement per tick. Pure.
 
-What needs a state is kept where it is cheapest. An inner aggregate that adds up has a small state, its sums: as a table
-of its own it has a change feed, and the operators above it see a scan like any other. So a query of several levels is
-several queries of one level each, every one with a memory of its own.
+State belongs where it is smallest. An inner additive aggregate has a small state, its sums. As a table of its own it
+has a change feed, and the operators above it see an ordinary scan. So a query of several levels becomes several queries
+of one level each, each with its own state.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from sqlrun.runtime.serialize import Partial
 from sqlrun.transpile.refusals import Reason, Refusal
 
 Strategy = Literal["append", "merge", "keys", "partitions", "full"]
-# The hidden key of a table that has one row.
+# The hidden key of a table with one row.
 ONE = "_one"
 Method = Literal["land", "append", "additive", "newest", "rows", "keys", "partitions", "full"]
 ORDER: tuple[Strategy, ...] = ("append", "merge", "keys", "partitions", "full")
@@ -35,10 +35,10 @@ ORDER: tuple[Strategy, ...] = ("append", "merge", "keys", "partitions", "full")
 
 @dataclass(frozen=True, slots=True)
 class Stage(Partial):
-    """One table of a model: its own, or a hidden one that holds an inner result.
+    """One table of a model: its own, or a hidden one with an inner result.
 
-    `node` gives the public columns; None for `full`, where the query runs as the analyst wrote it. `key` is what a
-    MERGE matches by, `null_safe` those of it that may be NULL, `hidden` the columns of `node` that readers don't see.
+    `node` computes the public columns; it is None for `full`, where the analyst's query runs as it is. `key` is what
+    MERGE matches by, `null_safe` its nullable columns, `hidden` the columns of `node` that readers don't see.
     """
 
     name: str
@@ -59,36 +59,39 @@ class Stage(Partial):
 
     @property
     def public(self) -> tuple[StoredColumn, ...]:
-        """List the columns that readers see."""
+        """Return the columns that readers see."""
         known: tuple[StoredColumn, ...] | None = self.kept("public")
         if known is not None:
             return known
         if self.node is None:
             return self.columns
-        shown = set(self.node.columns) - set(self.hidden)
-        return tuple(c for c in self.columns if c.name in shown)
+        visible = set(self.node.columns) - set(self.hidden)
+        return tuple(c for c in self.columns if c.name in visible)
 
     @property
     def is_hidden(self) -> bool:
-        """Return whether the table is a state table beside the model's own."""
+        """Return whether the table is a state table of the model rather than its own table."""
         return self.name != self.model
 
 
 def split(model: str, root: Node) -> tuple[Node, tuple[tuple[str, Node], ...]]:
-    """Replace inner additive aggregates and inner newest-per-key by scans of hidden tables, innermost first."""
+    """Replace inner additive aggregates and inner latest-row-per-key operators by scans of hidden tables.
+
+    Return the rest of the query and the hidden tables (name, node), innermost first.
+    """
     hidden: list[tuple[str, Node]] = []
     replaced: dict[int, Node] = {}  # a CTE that is used twice stays one node
 
     def visit(node: Node, at_root: bool) -> Node:
         if id(node) in replaced:
             return replaced[id(node)]
-        # Above a kept aggregate the clock would change rows that no change of its input touches.
+        # A projection that reads the clock changes rows of a stored aggregate that no change of its input affects.
         keeps_root = at_root and isinstance(node, Project) and not node.reads_clock()
         made = node.with_children(tuple(visit(child, keeps_root) for child in node.children()))
-        kept = (isinstance(made, Aggregate) and made.is_additive()) or isinstance(made, Latest)
+        is_stored = (isinstance(made, Aggregate) and made.is_additive()) or isinstance(made, Latest)
         if at_root:
             return made
-        if not kept:
+        if not is_stored:
             replaced[id(node)] = made
             return made
         name = state_table(model, len(hidden) + 1)
@@ -100,7 +103,7 @@ def split(model: str, root: Node) -> tuple[Node, tuple[tuple[str, Node], ...]]:
 
 
 def scan_of(name: str, node: Node) -> Scan:
-    """Read a hidden table in place of the node that it holds."""
+    """Return a scan of the hidden table that stores a node. Raise SR524 if a column's type is unknown."""
     known = node.types()
     for output, kind in known.items():
         if not kind.text:
@@ -115,7 +118,7 @@ def scan_of(name: str, node: Node) -> Scan:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What the contract says of a model's own table: its columns in order, grain and partitioning."""
+    """The contract of a model's own table: its columns in order, its grain and its partitioning."""
 
     columns: tuple[StoredColumn, ...]
     grain: tuple[str, ...]
@@ -123,7 +126,7 @@ class Target:
 
 
 def hidden_stage(name: str, model: str, node: Node) -> Stage:
-    """Make the stage of an inner aggregate or an inner newest-per-key."""
+    """Return the stage of an inner aggregate or an inner latest row per key."""
     known = node.types()
     columns = tuple(StoredColumn(c, known[c].text, known[c].nullable) for c in node.columns)
     target = Target(columns, node.grain() or (), ())
@@ -133,7 +136,7 @@ def hidden_stage(name: str, model: str, node: Node) -> Stage:
 
 
 def own_stage(name: str, model: str, root: Node, target: Target, reason: Reason | None = None) -> Stage:
-    """Choose the cheapest way to keep a query whose inner results are tables already."""
+    """Return the stage with the cheapest method that can maintain a query whose inner results are tables."""
     top, below = collapse(root)
     inputs, moving = properties.tables(root), properties.moves(root)
 
@@ -142,6 +145,8 @@ def own_stage(name: str, model: str, root: Node, target: Target, reason: Reason 
     def stage(method: Method, strategy: Strategy, why: Reason, columns: tuple[StoredColumn, ...] | None = None,
               node: Node = root, key: tuple[str, ...] = (), null_safe: tuple[str, ...] = ()) -> Stage:  # fmt: skip
         if everything is not None:
+            # The method is still correct, but a tick that reads whole tables costs as much as `full`: the plan reports
+            # that.
             strategy, why = "full", everything
         because = why if everything else reason or why
         return Stage(
@@ -159,7 +164,7 @@ def own_stage(name: str, model: str, root: Node, target: Target, reason: Reason 
             moves=moving,
         )
 
-    # From the cheapest method to the dearest: each asks for less of the query than the one before, and costs more.
+    # Methods from cheap to expensive: each requires less of the query than the one before.
     if isinstance(below, Aggregate) and below.is_additive():
         state = additive(top, below, target)
         why = Reason("SR541", "sums and counts add up: the change of a group is added to its stored row")
@@ -168,11 +173,11 @@ def own_stage(name: str, model: str, root: Node, target: Target, reason: Reason 
         state = newest(top, below, target)
         why = Reason("SR542", "the newest version wins against the stored row")
         return stage("newest", "merge", why, state.columns, Project(below, top), state.key, state.null_safe)
-    # Linear: the change of the answer is the query over the change. Growing inputs: that change has no -1.
+    # A linear query's change is the query over the change. With append-only inputs that change has no -1.
     if properties.is_linear(root) and properties.only_grows(root):
         return stage("append", "append", Reason("SR543", "each input row gives its own rows, and none ever leaves"))
     copies = root.has_copies()
-    # A grain that the contract declares is checked; one that the compiler derives is proved.
+    # A declared grain is checked; a derived one is proved.
     key = target.grain or (None if copies else root.grain())
     if key == ():
         return _one_row(stage, target, root)
@@ -187,15 +192,15 @@ def own_stage(name: str, model: str, root: Node, target: Target, reason: Reason 
 
 
 def _without_key(make: Callable[..., Stage], target: Target, root: Node, copies: bool) -> Stage:
-    """Keep rows that no column which readers see finds again: by hidden columns, by whole partitions, or all anew."""
+    """Return the stage of a query whose public columns don't identify a row: by hidden key, by partition, or full."""
     top, below = collapse(root)
     hidden_key = _with_hidden_key(top, below) if not copies and properties.is_linear(root) else None
     if hidden_key is not None:
         node, hidden, key = hidden_key
         why = Reason("SR544", "each changed input row changes its own rows, found by the key of its inputs")
         unsure = tuple(c.name for c in hidden if c.nullable)
-        shown = tuple(c.name for c in target.columns if c.name in key and c.nullable)
-        made = make("rows", "merge", why, (*target.columns, *hidden), node, key, (*shown, *unsure))
+        nullable = tuple(c.name for c in target.columns if c.name in key and c.nullable)
+        made = make("rows", "merge", why, (*target.columns, *hidden), node, key, (*nullable, *unsure))
         return replace(made, hidden=tuple(c.name for c in hidden))
     if target.partition_by and properties.reads_everything(root) is None:
         why = Reason(
@@ -211,22 +216,25 @@ def _without_key(make: Callable[..., Stage], target: Target, root: Node, copies:
 def _with_hidden_key(
     top: tuple[tuple[str, exp.Expr], ...], below: Node
 ) -> tuple[Node, tuple[StoredColumn, ...], tuple[str, ...]] | None:
-    """Add what the select list leaves out of the key of the rows below it; None where that is not known."""
+    """Add the columns of the input's grain that the select list drops, as a hidden key.
+
+    Return the node, the hidden columns and the key; None if the grain or a type isn't known.
+    """
     grain = below.grain()
     if grain is None:
         return None
     known = below.types()
-    shown = {item.name: name for name, item in reversed(top) if isinstance(item, exp.Column)}
-    missing = [name for name in grain if name not in shown]
+    public = {item.name: name for name, item in reversed(top) if isinstance(item, exp.Column)}
+    missing = [name for name in grain if name not in public]
     if not all(known[name].text for name in missing):
         return None
     items = (*top, *((f"_key_{name}", column(name)) for name in missing))
     hidden = tuple(StoredColumn(f"_key_{n}", known[n].text, known[n].nullable) for n in missing)
-    return Project(below, items), hidden, tuple(shown.get(name, f"_key_{name}") for name in grain)
+    return Project(below, items), hidden, tuple(public.get(name, f"_key_{name}") for name in grain)
 
 
 def _one_row(make: Callable[..., Stage], target: Target, root: Node) -> Stage:
-    """Keep a table of one row at most, under a constant key that readers don't see."""
+    """Return the stage of a table of at most one row, under a constant key that readers don't see."""
     columns = (*target.columns, StoredColumn(ONE, "int", False))
     if properties.is_linear(root):
         why = Reason("SR544", "each changed input row changes its own rows, found by the grain")
@@ -236,7 +244,7 @@ def _one_row(make: Callable[..., Stage], target: Target, root: Node) -> Stage:
 
 
 def collapse(root: Node) -> tuple[tuple[tuple[str, exp.Expr], ...], Node]:
-    """Merge the projections at the top into one over what lies below them."""
+    """Return the projections at the top merged into one, and the node below them."""
     if not isinstance(root, Project):
         return tuple((c, column(c)) for c in root.columns), root
     items, below = root.items, root.child
@@ -247,7 +255,7 @@ def collapse(root: Node) -> tuple[tuple[tuple[str, exp.Expr], ...], Node]:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The stored columns of a kept query, hidden ones last, and its key."""
+    """The stored columns of a maintained query, hidden ones last, and its key."""
 
     columns: tuple[StoredColumn, ...]
     key: tuple[str, ...]
@@ -259,9 +267,9 @@ TermKind = Literal["sum", "count", "min", "max"]
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A column of state: `name` adds up `argument` (None: the weights themselves) where it is not NULL.
+    """A column of state: `name` accumulates `argument` (None: the weights) where it isn't NULL.
 
-    `kind` says whether it sums values, counts them, or keeps the least or the greatest (of rows that never leave).
+    `kind` is the aggregation: a sum, a count, or the least or greatest value of append-only input.
     """
 
     name: str
@@ -272,16 +280,16 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """The kept terms of an additive aggregate, and each item's value in terms of their columns."""
+    """The stored terms of an additive aggregate, and each item's value as an expression over them."""
 
     terms: tuple[Term, ...]
     values: dict[str, exp.Expr]
 
 
 def sums(node: Aggregate) -> Sums:
-    """Part aggregates into terms that add up, with a count for each argument that may be NULL.
+    """Split aggregates into terms that add up, with a count for each nullable argument.
 
-    A sum over no value but NULLs is NULL and not 0, and a stored 0 doesn't tell the two apart: the count does.
+    A sum over NULLs alone is NULL, not 0, and a stored 0 can't distinguish the two: the count of values does.
     """
     inner = node.child.types()
     terms: dict[tuple[str, TermKind], Term] = {}
@@ -297,18 +305,21 @@ def sums(node: Aggregate) -> Sums:
         call, argument = _argument(raw)
         match call:
             case exp.Count():
+                # count(x) counts values; of a column that is never NULL that is the number of rows, which `_n` has.
                 if argument is not None and types.of(argument, inner).nullable:
                     values[name] = term(argument, "count", "bigint")
                 else:
                     values[name] = column("_n")
             case exp.CountIf():
                 assert argument is not None
+                # count_if(c) = sum(case when c then 1 else 0 end)
                 values[name] = term(_ones(argument), "sum", "bigint")
             case exp.LogicalAnd() | exp.LogicalOr():
                 assert argument is not None
                 values[name] = _all_or_any(call, argument, term)
             case exp.Min() | exp.Max():
                 assert argument is not None
+                # Only over append-only input: `Aggregate.is_additive` admits no other extremes.
                 kind: TermKind = "min" if isinstance(call, exp.Min) else "max"
                 values[name] = term(argument, kind, types.of(argument, inner).text)
             case _:
@@ -321,7 +332,7 @@ def _ones(condition: exp.Expr) -> exp.Expr:
 
 
 def _all_or_any(call: exp.Expr, condition: exp.Expr, term: Callable[[exp.Expr, TermKind, str], exp.Expr]) -> exp.Expr:
-    """Write bool_and and bool_or by how often the condition is known and how often it holds."""
+    """Return bool_and or bool_or as an expression over two counts: condition not NULL, condition true."""
     known, true = term(condition, "count", "bigint"), term(_ones(condition.copy()), "sum", "bigint")
     zero = exp.Literal.number(0)
     value = (
@@ -356,6 +367,7 @@ def _sum_value(
     size = types.decimal(kind)
     if size is None:
         text = argument.sql("databricks")
+        # Addition of floats isn't associative, so subtracting a deleted value doesn't restore the sum.
         if kind.text in ("double", "float", "real"):
             why, instead = f"a sum over {kind.text} drifts: 0.1 + 0.2 - 0.2 is not 0.1", "Cast it to a decimal."
             raise Refusal("SR503", why, instead, call)
@@ -371,7 +383,7 @@ def _sum_value(
 
 
 def average(total: exp.Expr, count: exp.Expr, argument: Type) -> exp.Expr:
-    """Divide a sum by a count, as the average of values of a type."""
+    """Return a sum divided by a count, as the average of values of a type."""
     value = exp.Div(this=total, expression=count.copy())
     size = types.decimal(argument)
     if size is not None and not types.is_integer(argument):
@@ -380,41 +392,43 @@ def average(total: exp.Expr, count: exp.Expr, argument: Type) -> exp.Expr:
 
 
 def additive(top: tuple[tuple[str, exp.Expr], ...], node: Aggregate, target: Target) -> State:
-    """Lay out the table of an additive aggregate: its columns, group keys that it doesn't show, and the sums."""
+    """Return the layout of an additive aggregate's table: columns, hidden group keys, sums."""
     inner = node.child.types()
-    shown = {item.name: name for name, item in reversed(top) if isinstance(item, exp.Column)}
+    public = {item.name: name for name, item in reversed(top) if isinstance(item, exp.Column)}
     hidden, key, null_safe = [], [], []
     certain = {c.name for c in target.columns if not c.nullable}
     for name, expression in node.keys:
         kind = types.of(expression, inner)
-        stored = shown.get(name, f"_key_{name}")
+        stored = public.get(name, f"_key_{name}")
         key.append(stored)
-        # A key that the contract calls never NULL is checked before the tick is published.
+        # A key that the contract declares NOT NULL is checked before the tick is published.
         if kind.nullable and stored not in certain:
             null_safe.append(stored)
-        if name not in shown:
+        if name not in public:
             if not kind.text:
                 why = f"sqlrun can't tell the type of the group key `{column_names.text(expression, node.child)}`"
                 raise Refusal("SR524", why, "Show it in the select list, or cast it.", expression)
             hidden.append(StoredColumn(stored, kind.text, kind.nullable))
     groups = {name for name, _ in node.keys}
     for name, item in top:
+        # A column that is computed from group keys is constant in each group, so it may join the key and prune the
+        # MERGE.
         if name in target.partition_by and name not in key and types._columns(item) <= groups:
             key.append(name)
             if name not in certain:
                 null_safe.append(name)
-    kept = sums(node)
-    terms = [StoredColumn(t.name, t.type, t.kind in ("min", "max")) for t in kept.terms]
+    state = sums(node)
+    terms = [StoredColumn(t.name, t.type, t.kind in ("min", "max")) for t in state.terms]
     return State((*target.columns, *hidden, *terms), tuple(key), tuple(null_safe))
 
 
 def newest(top: tuple[tuple[str, exp.Expr], ...], node: Latest, target: Target) -> State:
-    """Lay out the table of a newest-per-key query: its columns, and what of key and order it doesn't show."""
+    """Return the layout of a latest-row-per-key table: columns, and hidden columns of the key and the order."""
     inner = node.child.types()
-    shown = {item.name: name for name, item in reversed(top) if isinstance(item, exp.Column)}
+    public = {item.name: name for name, item in reversed(top) if isinstance(item, exp.Column)}
     hidden = []
     for name in dict.fromkeys([*node.keys, *(one.name for one in node.order)]):
-        if name not in shown:
+        if name not in public:
             kind = inner[name]
             if not kind.text:
                 raise Refusal(
@@ -422,8 +436,8 @@ def newest(top: tuple[tuple[str, exp.Expr], ...], node: Latest, target: Target) 
                     f"sqlrun can't tell the type of `{column_names.name(name, node)}`",
                     "Show it in the select list.",
                 )
-            shown[name] = f"_{name}" if not name.startswith("_") else name
-            hidden.append(StoredColumn(shown[name], kind.text, kind.nullable))
-    key = tuple(shown[name] for name in node.keys)
-    null_safe = tuple(shown[name] for name in node.keys if inner[name].nullable)
+            public[name] = f"_{name}" if not name.startswith("_") else name
+            hidden.append(StoredColumn(public[name], kind.text, kind.nullable))
+    key = tuple(public[name] for name in node.keys)
+    null_safe = tuple(public[name] for name in node.keys if inner[name].nullable)
     return State((*target.columns, *hidden), key, null_safe)

@@ -1,6 +1,6 @@
-"""Statements written once for all ticks of their kind. Pure.
+"""Cache of statements, written once for all ticks of the same kind. Pure.
 
-A statement names the times of its tick (`transpile.parameters`), so that its text is that of the tick before.
+A statement names the times of its tick by parameters (`transpile.parameters`), so its text is the same in every tick.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from sqlrun.incremental.statements import Prepared, Tick, prepare
 from sqlrun.runtime.lru import Recent
 
 T = TypeVar("T")
-# So many statements are kept: also a project of a thousand models has few kinds of ticks.
+# Maximum number of cached statements; even a project of 1,000 models has few kinds of ticks.
 MOST = 4096
 
 
 def prepared(stage: Stage, tick: Tick, dialect: Dialect) -> Prepared | None:
-    """Do what `statements.prepare` does, for any method but `full`."""
+    """Return `statements.prepare` from the cache, for any method but `full`."""
     kind = (tick.moment.clock, tick.changed, tick.fresh, tick.whole, dialect)
     return cached(stage, kind, lambda: prepare(stage, tick, dialect, ""))
 
 
-# The stage is kept as well, so that no other gets its id.
+# The entry retains the stage, so that no other object gets its id.
 _cached: Recent[tuple[int, Hashable], tuple[Stage, Any]] = Recent(MOST)
 
 
 def cached(stage: Stage, kind: Hashable, make: Callable[[], T]) -> T:
-    """Return what was made of a stage before, or make it; a stage is the same only as the same object.
+    """Return the cached value of a stage and a kind, or make it. Stages are compared by identity.
 
-    Comparing what it holds would take longer than making most things anew.
+    Comparing their content would take longer than making most values again.
     """
     return cast(T, _cached.get((id(stage), kind), lambda: (stage, make()))[1])

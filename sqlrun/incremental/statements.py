@@ -1,9 +1,13 @@
-"""A stage and a tick to the one statement that brings the stage's table up to date. Pure.
+"""Write the one statement that updates a stage's table in a tick. Pure.
 
-Each method turns a query's signed changes into what a table can take. A bag of rows with weights adds up to the table
-as it should be, but a table holds rows and no weights, so each method has its own way to make additions and deletions
-of them: `append` has additions alone, `additive` adds weighted sums to stored ones, `newest` compares with the stored
-row, `rows` nets weights row by row, `keys` and `partitions` compute what was touched again, `full` computes all.
+Each method turns a query's signed changes into what a table can store. A bag with weights is exact, but a table has
+rows and no weights. So each method derives inserts and deletes in its own way:
+- `append` has inserts alone;
+- `additive` adds weighted sums to stored ones;
+- `newest` compares with the stored row;
+- `rows` nets weights row by row;
+- `keys` and `partitions` recompute what is affected;
+- `full` recomputes everything.
 """
 
 from __future__ import annotations
@@ -26,9 +30,9 @@ from sqlrun.transpile import writer as sql
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """What a stage sees of a tick: the clock, which inputs changed, and whether its table is new.
+    """What a stage sees of a tick: the clock, the changed inputs, and whether its table is new.
 
-    `whole`: the table stands, but is computed whole in this tick; only rows that differ are written.
+    `whole`: the table exists but is recomputed from scratch in this tick; only rows that differ are written.
     """
 
     moment: Moment
@@ -39,21 +43,21 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A statement, which names the times of its tick, and the relations that it reads: (table, row set)."""
+    """A statement with the tick's times as parameters, and the relations (table, row set) that it reads."""
 
     statement: Statement
     reads: tuple[tuple[str, str], ...]
 
 
 def prepare(stage: Stage, tick: Tick, dialect: Dialect, full_query: str) -> Prepared | None:
-    """Write the statement for a tick; None where nothing can have changed.
+    """Return the statement of a tick; None if nothing can have changed.
 
-    It names the tick's times; `tick.moment.parameters` are their values. `full_query` is the analyst's query over the
-    relations `x__new`, for the method `full`.
+    `tick.moment.parameters` are the values of its parameters. `full_query` is the analyst's query over the relations
+    `x__new`, for the method `full`.
     """
     if not tick.fresh and not tick.changed & set(stage.inputs) and not _time_moved(stage, tick):
         return None
-    # A new table has no state, so every row of the inputs counts as a change with weight +1: the same rules build it.
+    # A new table has no state, so every row of the inputs is a change with weight +1 and the same rules build it.
     script = Script(dialect, tick.moment.clock, tick.changed, tick.fresh or tick.whole)
     if tick.whole and stage.node is not None:
         return Prepared(_whole(stage, script), tuple(sorted(script.used)))
@@ -82,7 +86,7 @@ def _time_moved(stage: Stage, tick: Tick) -> bool:
 
 
 def _items(stage: Stage, script: Script) -> str:
-    """List a stage's columns as they are stored; the hidden key of a table of one row is a constant."""
+    """Return a stage's columns with their stored types; the hidden key of a table of one row is a constant."""
     return ", ".join(_cast(script, "1" if c.name == ONE else script.name(c.name), c) for c in stage.columns)
 
 
@@ -95,16 +99,17 @@ def _append(stage: Stage, script: Script) -> Statement | None:
     source = script.changes(stage.node)
     if source is None:
         return None
-    # The weights are left out: no operator of such a stage lets a row go, so each is +1.
+    # The weights are dropped: no operator of such a stage deletes a row, so each is +1.
     items = ", ".join(_cast(script, script.name(c.name), c) for c in stage.columns)
     return Append(script.text(f"select {items} from {source}"))
 
 
 def _additive(stage: Stage, script: Script) -> Statement | None:
-    """Add the weighted sums of the changes to the stored ones: sum(A + dA) = sum(A) + sum(dA), group by group.
+    """Return a MERGE that adds the changes' weighted sums to the stored ones: sum(A + dA) = sum(A) + sum(dA).
 
-    `_n` counts a group's rows, so that a group without rows is told from one whose sum is zero: it is deleted where
-    `_n` comes to 0, and never inserted with less. What readers see is computed from the sums in the same MERGE.
+    `_n` counts a group's rows, since a sum of 0 doesn't imply that the group is empty (the counting algorithm, Gupta &
+    Mumick 1995). A group is deleted when `_n` reaches 0 and never inserted with less. The same MERGE computes the
+    public columns from the sums.
     """
     assert stage.node is not None
     top, node = collapse(stage.node)
@@ -112,36 +117,36 @@ def _additive(stage: Stage, script: Script) -> Statement | None:
     source = script.changes(node.child)
     if source is None:
         return None
-    # A public column that reads keys alone is in the delta. One that reads terms needs the stored sums, which only the
-    # MERGE sees: it is computed there.
-    kept = sums(node)
-    terms = {term.name for term in kept.terms}
-    values = [(name, substitute(item, kept.values)) for name, item in top]
+    # The delta has the public columns that read keys alone. A column that reads terms needs the stored sums, which only
+    # the MERGE sees.
+    state = sums(node)
+    terms = {term.name for term in state.terms}
+    values = [(name, substitute(item, state.values)) for name, item in top]
     from_key = [(name, value) for name, value in values if not _reads(value, terms)]
     from_state = [(name, value) for name, value in values if _reads(value, terms)]
     delta = script.text(_delta(stage, script, node, source, from_key))
-    # A key that the select list shows is stored once, under its public name.
-    shown = {item.name: name for name, item in reversed(top) if isinstance(item, exp.Column)}
-    stored: dict[str, exp.Expr] = {name: column(shown.get(name, f"_key_{name}")) for name, _ in node.keys}
+    # A key of the select list is stored once, under its public name.
+    names = {item.name: name for name, item in reversed(top) if isinstance(item, exp.Column)}
+    stored: dict[str, exp.Expr] = {name: column(names.get(name, f"_key_{name}")) for name, _ in node.keys}
     columns = {c.name: c for c in stage.columns}
     count = script.name("_n")
     rows = f"t.{count} + s.{count}"
 
     def public(plus: bool) -> list[tuple[str, str]]:
-        """Write the public columns over s.* alone, or over s.* added to t.*."""
+        """Return the public columns over s.* alone, or over s.* added to t.*."""
         pairs = []
         for name, value in from_state:
-            swapped = substitute(value, stored | {t.name: _term(t, plus) for t in kept.terms})
+            swapped = substitute(value, stored | {t.name: _term(t, plus) for t in state.terms})
             if script.dialect == "spark":
                 swapped = swapped.transform(_exact_average)
             text = _qualified(script, swapped)
             if not isinstance(value, exp.Column):
-                # An engine may compute it for a group that goes, too, where it would divide by a count of zero.
+                # An engine may evaluate it for a deleted group as well, where the count is zero.
                 text = f"case when {rows if plus else f's.{count}'} > 0 then {text} end"
             pairs.append((name, sql.cast(text, columns[name].type, script.dialect)))
         return pairs
 
-    added = [(t.name, _qualified(script, _term(t, plus=True))) for t in sorted(kept.terms, key=lambda t: t.name)]
+    added = [(t.name, _qualified(script, _term(t, plus=True))) for t in sorted(state.terms, key=lambda t: t.name)]
     first = [(c.name, f"s.{script.name(c.name)}") for c in stage.columns if c.name not in dict(from_state)]
     return Merge(
         delta=delta,
@@ -156,7 +161,7 @@ def _additive(stage: Stage, script: Script) -> Statement | None:
 
 
 def _exact_average(node: exp.Expr) -> exp.Expr:
-    """Divide with more digits than the average keeps, then round: a quotient of decimals alone has fewer on Spark."""
+    """Return a division with more digits than the average has, then rounded: Spark's quotient of decimals has fewer."""
     if not isinstance(node, exp.Div) or "average" not in node.meta:
         return node
     result, scale, _ = node.meta["average"]
@@ -180,7 +185,7 @@ def _term(term: Term, plus: bool) -> exp.Expr:
         return new
     old = exp.column(exp.to_identifier(term.name, quoted=True), table="t")
     match term.kind:
-        # Extremes add up over inputs whose rows never leave: least(min(A), min(dA)) = min(A + dA).
+        # MIN and MAX of append-only inputs are associative: least(min(A), min(dA)) = min(A + dA).
         case "min":
             return exp.Least(this=old, expressions=[new], ignore_nulls=True)
         case "max":
@@ -190,7 +195,7 @@ def _term(term: Term, plus: bool) -> exp.Expr:
 
 
 def _qualified(script: Script, expression: exp.Expr) -> str:
-    """Write an expression whose columns without a table belong to s."""
+    """Return an expression whose columns without a table belong to s."""
 
     def swap(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Column) and not node.table:
@@ -201,7 +206,7 @@ def _qualified(script: Script, expression: exp.Expr) -> str:
 
 
 def _delta(stage: Stage, script: Script, node: Aggregate, source: str, from_key: list[tuple[str, exp.Expr]]) -> str:
-    """Sum up the changes by group, and name the group's columns as they are stored."""
+    """Return a SELECT of the changes' sums by group, with the group's columns as they are stored."""
     keys = [(name, script.expr(key)) for name, key in node.keys]
     kept_terms = sums(node).terms
     terms = [(t.name, _weighted(script, t)) for t in kept_terms]
@@ -209,21 +214,21 @@ def _delta(stage: Stage, script: Script, node: Aggregate, source: str, from_key:
     groups = script.groups(key for _, key in node.keys)
     body = script.part(f"select {items} from {source} group by {groups}", "sums")
     columns = {c.name: c for c in stage.columns}
-    shown = [_cast(script, script.expr(value), columns[name]) for name, value in from_key]
+    public = [_cast(script, script.expr(value), columns[name]) for name, value in from_key]
     hidden = [
         _cast(script, script.name(name.removeprefix("_key_")), columns[name])
         for name in stage.key
         if name.startswith("_key_") and name not in dict(from_key)
     ]
-    kept = [_cast(script, script.name(name), columns[name]) for name, _ in terms]
-    # A row that came and left in one tick nets to zero in every sum and count: its group is left out of the delta, so
-    # that its stored row is neither read nor written.
+    stored = [_cast(script, script.name(name), columns[name]) for name, _ in terms]
+    # A row that is inserted and deleted in one tick nets to 0 in every sum and count. Its group is left out, so that
+    # MERGE neither reads nor writes the stored row.
     some = " or ".join(f"{script.name(t.name)} <> 0" for t in kept_terms if t.kind in ("sum", "count"))
-    return f"select {', '.join([*shown, *hidden, *kept])} from {body} where {some}"
+    return f"select {', '.join([*public, *hidden, *stored])} from {body} where {some}"
 
 
 def _weighted(script: Script, term: Term) -> str:
-    """Sum the weights, or the argument times its weight, as an exact number; take the extremes of rows that came."""
+    """Return the exact sum of the weights or of argument times weight, or the extremes of the inserted rows."""
     if term.argument is None:
         return f"sum({WEIGHT})"
     text = script.expr(term.argument)
@@ -239,9 +244,9 @@ def _weighted(script: Script, term: Term) -> str:
 
 
 def _newest(stage: Stage, script: Script) -> Statement | None:
-    """Compare the newest row of the changes with the stored one, which stands for all rows before.
+    """Return a MERGE that compares the latest row of the changes with the stored one, which is the latest so far.
 
-    The order is total but for copies, so which of two wins doesn't depend on the tick in which they come.
+    The order is total except for copies, so the winner doesn't depend on the tick in which a row lands.
     """
     assert stage.node is not None
     top, node = collapse(stage.node)
@@ -249,19 +254,19 @@ def _newest(stage: Stage, script: Script) -> Statement | None:
     source = script.changes(node.child)
     if source is None:
         return None
-    shown = {item.name: name for name, item in reversed(top) if isinstance(item, exp.Column)}
+    names = {item.name: name for name, item in reversed(top) if isinstance(item, exp.Column)}
     columns = {c.name: c for c in stage.columns}
     items = [_cast(script, script.expr(value), columns[name]) for name, value in top]
     for name in dict.fromkeys([*node.keys, *(one.name for one in node.order)]):
-        if name not in shown:
-            shown[name] = f"_{name}" if not name.startswith("_") else name
-            items.append(_cast(script, script.name(name), columns[shown[name]]))
-    # One winner a key leaves the changes, so a MERGE matches each stored row at most once.
+        if name not in names:
+            names[name] = f"_{name}" if not name.startswith("_") else name
+            items.append(_cast(script, script.name(name), columns[names[name]]))
+    # The changes have one winner for each key, so MERGE matches each stored row at most once.
     body = script.part(node.newest(script, source), "newest")
-    order = [(replace(one, name=shown[one.name]), columns[shown[one.name]].nullable) for one in node.order]
+    order = [(replace(one, name=names[one.name]), columns[names[one.name]].nullable) for one in node.order]
     every = tuple((c.name, f"s.{script.name(c.name)}") for c in stage.columns)
-    # A key tends to come back near where it was written, such as an order id by day: files of a partition are pruned by
-    # the range of the first key column in that partition. A range says nothing of NULL keys.
+    # New versions of a key tend to be near the old one, such as order ids by day. So files of a partition are pruned by
+    # the range of the first key column in that partition. A range says nothing about NULL keys.
     ranges = tuple(
         (stage.key[0], p) for p in stage.partition_by if p not in stage.key and stage.key[0] not in stage.null_safe
     )
@@ -277,7 +282,7 @@ def _newest(stage: Stage, script: Script) -> Statement | None:
 
 
 def _newer(script: Script, order: list[tuple[OrderKey, bool]]) -> str:
-    """Compare s with t in the order, first column first; the second value of each says whether it may be NULL."""
+    """Return SQL for whether s wins against t in the order; each column comes with whether it may be NULL."""
     if not order:
         return "false"
     (key, nullable), *rest = order
@@ -292,11 +297,11 @@ def _newer(script: Script, order: list[tuple[OrderKey, bool]]) -> str:
 
 
 def _rows(stage: Stage, script: Script) -> Statement | None:
-    """Net the changes row by row; a key with a row left is updated, one without is deleted.
+    """Return a MERGE of the changes netted row by row: a key with a row left is updated, one without is deleted.
 
-    The changes of a join or a filter may bring a row and take it back in one tick; sums of weights of 0 drop out. Of a
-    key that was updated there are two rows then, the old one with -1 and the new one with +1: the new one is written,
-    and the old one is passed over, as `_best` says that the key has a row that stays.
+    The changes of a join or a filter may insert and delete the same row in one tick; rows whose weights add up to 0 are
+    dropped. An updated key has two rows: the old one with -1 and the new one with +1. The new one is written. The old
+    one is ignored, because `_best` shows that the key still has a row.
     """
     assert stage.node is not None
     source = script.changes(stage.node)
@@ -308,25 +313,25 @@ def _rows(stage: Stage, script: Script) -> Statement | None:
     net = script.part(
         f"select {names}, sum({WEIGHT}) as _net from {typed} group by {names} having sum({WEIGHT}) <> 0", "net"
     )
-    # Per key the old row nets to -1 and the new one to +1. `_best` is the highest net of the key: positive where a row
-    # stays, negative where the key goes.
+    # `_best` is the highest net weight of the key: positive if a row stays, negative if the key is deleted.
     best = f"max(_net) over (partition by {script.names(stage.key)}) as _best"
-    judged = script.part(f"select {names}, _net, {best} from {net}", "judged")
-    final = f"select {names}, cast(_net > 0 as boolean) as _stays from {judged} where _net > 0 or _best < 0"
+    ranked = script.part(f"select {names}, _net, {best} from {net}", "judged")
+    final = f"select {names}, cast(_net > 0 as boolean) as _stays from {ranked} where _net > 0 or _best < 0"
     return _replacing(stage, script, final)
 
 
 def _keys(stage: Stage, script: Script) -> Statement | None:
-    """Compute the touched groups again; a touched key that is gone is deleted.
+    """Return a MERGE of the recomputed affected groups; an affected key without a row is deleted.
 
-    A row of the answer can only differ where its key is touched, so the query restricted to touched keys holds all
-    that is to be written, and stored keys that are touched and not in it all that is to be deleted.
+    A row of the result can differ only if its key is affected. So the query restricted to affected keys has every row
+    to write, and the stored affected keys that it lacks are those to delete.
     """
     assert stage.node is not None
     numbers = {key: f"k{n + 1}" for n, key in enumerate(stage.key)}
     node = stage.node
     old = None
     if not script.fresh:
+        # Keys of the changes before and after, so that a key whose last row was deleted is among them.
         pieces = stage.node.support(stage.key, script)
         if not pieces:
             return None
@@ -337,11 +342,11 @@ def _keys(stage: Stage, script: Script) -> Statement | None:
 
 
 def _partitions(stage: Stage, script: Script) -> Statement | None:
-    """Compute the touched partitions again and put them in the place of what stands there."""
+    """Return an overwrite of the affected partitions, recomputed."""
     assert stage.node is not None
     if script.fresh:
         return Append(script.text(f"select {_items(stage, script)} from {script.rows(stage.node, 'new')}"))
-    # Without a key a row can't be found again, but its partition can: the whole partition is the unit of change.
+    # Without a key a row can't be found, but its partition can: the whole partition is replaced.
     names = stage.partition_by
     pieces = stage.node.support(names, script)
     if not pieces:
@@ -371,6 +376,7 @@ def _recomputed(stage: Stage, script: Script, new: str, old: str | None) -> str:
     final = f"select {names}, true as _stays from {fresh}"
     if old is None:
         return final
+    # A stored, affected key without a new row is gone. Its other columns don't matter to the deletion.
     word = sql.anti_join(script.dialect)
     on = " and ".join(script.same(f"l.{script.name(k)}", f"r.{script.name(k)}") for k in stage.key)
     gone = ", ".join(
@@ -380,8 +386,9 @@ def _recomputed(stage: Stage, script: Script, new: str, old: str | None) -> str:
 
 
 def _replacing(stage: Stage, script: Script, final: str) -> Merge:
-    """Merge whole rows: `_stays` parts those to write from those to delete."""
+    """Return a MERGE of whole rows: `_stays` is true for rows to write and false for rows to delete."""
     every = tuple((c.name, f"s.{script.name(c.name)}") for c in stage.columns)
+    # Rows that stay equal aren't written: the change feed stays minimal, and so do the ticks of downstream tables.
     differs = " or ".join(
         f"not ({script.same(f't.{script.name(c.name)}', f's.{script.name(c.name)}')})"
         for c in stage.columns
@@ -401,11 +408,11 @@ def _replacing(stage: Stage, script: Script, final: str) -> Merge:
 
 
 def _whole(stage: Stage, script: Script) -> Statement:
-    """Compute the stored rows from all rows of the inputs, and merge them over those that stand."""
+    """Return a statement that recomputes the stored rows from all rows of the inputs and merges them."""
     assert stage.node is not None
     if stage.method == "partitions":
         return Replace(script.text(f"select {_items(stage, script)} from {script.rows(stage.node, 'new')}"))
-    if stage.method == "newest":  # the newest of all rows wins again, and no key ever leaves
+    if stage.method == "newest":  # the latest of all rows wins again, and no key ever leaves
         statement = _newest(stage, script)
         assert statement is not None
         return statement
@@ -414,19 +421,20 @@ def _whole(stage: Stage, script: Script) -> Statement:
         assert isinstance(merge, Merge)
         values = dict(merge.insert)
         items = ", ".join(f"{values[c.name]} as {script.name(c.name)}" for c in stage.columns)
-        _, delta = split(merge.delta)  # its parts are the script's
+        _, delta = split(merge.delta)  # its parts are in the script already
+        # Over all rows of the inputs the delta has the new sums themselves, not their change.
         stored = script.part(f"select {items} from ({delta}) as s where {merge.insert_when}", "stored")
     else:
         stored = script.rows(stage.node, "new")
-    # All stored keys count as touched: those that the query no longer gives are deleted.
+    # All stored keys count as affected, so keys that the query no longer returns are deleted.
     old = script.part(f"select {script.names(stage.key)} from {script.table(stage.name, 'old')}", "old_keys")
     return _replacing(stage, script, _recomputed(stage, script, stored, old))
 
 
 def _full(stage: Stage, script: Script, full_query: str) -> Statement:
-    """Run the whole query; with a key only rows that differ are written, without one the table is replaced.
+    """Return a statement that runs the whole query; with a key it writes only rows that differ, else it replaces all.
 
-    Where inner results are kept in hidden tables the query goes on from them.
+    If hidden tables store inner results, the query starts from them.
     """
     if stage.node is not None:
         source = script.rows(stage.node, "new")

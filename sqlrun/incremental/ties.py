@@ -1,9 +1,9 @@
-"""Rows that should be copies of each other and aren't: their content decides which comes first. Pure.
+"""Break ties between rows that should be copies but aren't, by their content. Pure.
 
 A table whose rows may repeat promises that rows of one grain are exact copies, so a window function's ORDER BY over the
-grain leaves no ties that matter. A source may break that promise: two lines with one key and version, and different
-content. Then the winner would be the one that an engine happens to read first. Here the columns that the query uses
-follow in the ORDER BY, so that the answer depends on the set of rows alone, in each tick and in the whole query.
+grain leaves no ties that matter. A source may break that promise with two lines of one key and version and different
+content. Then the winner would depend on an engine's order of reading. Here the columns that the query uses are appended
+to the ORDER BY, so that the result depends on the set of rows alone, in each tick and in the whole query.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from sqlrun.project import Model
 
 
 def settled(query: Query, models: Mapping[str, Model], views: Mapping[str, Query]) -> exp.Expr:
-    """Return a query's tree in which content decides ties among rows that may repeat; its own where none may."""
+    """Return a query's tree with ties decided by content; the original tree if no rows may repeat."""
     read = list(_read(query, models, views))
     if not any(model.repeats for model in read):
         return query.tree
-    # What has no order can't decide; its name is enough to leave it out.
+    # Types without an order can't decide; a column's name is enough to leave it out.
     unordered = {c.name for model in read for c in model.columns if "map<" in c.type or "variant" in c.type}
     tree = query.tree.copy()
     for window in list(tree.find_all(exp.Window)):
@@ -31,7 +31,7 @@ def settled(query: Query, models: Mapping[str, Model], views: Mapping[str, Query
 
 
 def _read(query: Query, models: Mapping[str, Model], views: Mapping[str, Query]) -> Iterator[Model]:
-    """Return the models whose rows a query reads, through views."""
+    """Yield the models whose rows a query reads, through views."""
     for table in query.tree.find_all(exp.Table):
         if table.db == REF and table.name in models:
             yield models[table.name]

@@ -1,4 +1,4 @@
-"""What type an expression has and whether it can be NULL, as far as that matters for kept state. Pure."""
+"""Infer types and nullability of expressions, as far as stored state needs them. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PARTS_OF_TIME = (
 )
 WHOLE_PARTS = {"YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "DOW", "DOY"}
 TEXTS = (exp.Substring, exp.Left, exp.Right, exp.Lower, exp.Upper, exp.Trim)
-# Functions that are NULL only where an argument is NULL.
+# Functions that return NULL only for a NULL argument.
 STRICT = (
     exp.Cast,
     exp.Add,
@@ -63,7 +63,7 @@ STRICT_NAMES = {
 
 
 def widest(types: list[Type]) -> Type:
-    """Return the type that holds the values of all of these, as the branches of a CASE or the parts of a union need."""
+    """Return the type that holds the values of all `types`: of the branches of a CASE, the inputs of a union."""
     nullable = any(t.nullable for t in types)
     texts = {t.text for t in types}
     if len(texts) == 1:
@@ -73,18 +73,19 @@ def widest(types: list[Type]) -> Type:
     decimals = [decimal(t) for t in types]
     if all(decimals):
         known = [d for d in decimals if d]
+        # Spark's common decimal: the most digits before the point and the most behind it.
         scale = max(s for _, s in known)
         return Type(f"decimal({min(38, max(p - s for p, s in known) + scale)},{scale})", nullable)
     return Type("", nullable)
 
 
 def parse(type_text: str) -> exp.DataType | None:
-    """Read a Spark SQL type; None for the empty text."""
+    """Return a Spark SQL type as a syntax tree; None for the empty text."""
     return exp.DataType.build(type_text, dialect="databricks") if type_text else None
 
 
 def text(data_type: exp.DataType) -> str:
-    """Write a type as Spark SQL, lower case."""
+    """Return a type as Spark SQL in lower case."""
     if any(value for key, value in data_type.args.items() if key != "this"):
         return data_type.sql("spark").lower()
     return _word(data_type.this)
@@ -92,13 +93,13 @@ def text(data_type: exp.DataType) -> str:
 
 @lru_cache(maxsize=256)
 def _word(kind: exp.DType) -> str:
-    """Write a type that has no parameters."""
+    """Return the name of a type without parameters."""
     return exp.DataType(this=kind).sql("spark").lower()
 
 
 @lru_cache(maxsize=4096)  # types are few
 def decimal(column: Type) -> tuple[int, int] | None:
-    """Return precision and scale of an exact number; an integer is a decimal of scale 0; None for others."""
+    """Return (precision, scale) of an exact number, with scale 0 for integers; None for other types."""
     known = parse(column.text)
     if known is None:
         return None
@@ -115,12 +116,12 @@ def decimal(column: Type) -> tuple[int, int] | None:
 
 
 def is_integer(column: Type) -> bool:
-    """Return whether a type is a whole number type."""
+    """Return whether a type is an integer type."""
     return column.text in {"tinyint", "smallint", "int", "integer", "bigint", "long"}
 
 
 def keeps_apart(column: Type, other: Type) -> bool:
-    """Return whether values of a column that differ still differ when `=` casts them to compare with another type.
+    """Return whether different values of a column stay different when `=` casts them to another type.
 
     The strings 1 and 01 are both equal to the number 1.
     """
@@ -132,7 +133,7 @@ def keeps_apart(column: Type, other: Type) -> bool:
 
 
 def of(expression: exp.Expr, columns: Mapping[str, Type]) -> Type:
-    """Infer the type of an expression over these input columns; unknown ones have an empty text."""
+    """Return the type of an expression over these input columns; "" as its text if it is unknown."""
     match expression:
         case exp.Column():
             return columns.get(expression.name, UNKNOWN)
@@ -198,7 +199,7 @@ def _aggregate(expression: exp.Expr, columns: Mapping[str, Type]) -> Type:
 
 
 def average(argument: Type) -> str:
-    """Name the type of avg() as Spark does: four more digits for a decimal, double for the rest; empty: not known."""
+    """Return the type of avg() by Spark's rule: four more digits for a decimal, double for the rest; "" if unknown."""
     if is_integer(argument) or argument.text in ("double", "float"):
         return "double"
     size = decimal(argument)
@@ -213,6 +214,7 @@ def _arithmetic(expression: exp.Binary, columns: Mapping[str, Type]) -> Type:
     a, b = decimal(left), decimal(right)
     if a is None or b is None:
         return Type("timestamp" if "timestamp" in {left.text, right.text} else "", nullable)
+    # Spark's rules of decimal precision: p + q + 1 digits for a product, one carry digit for a sum.
     if isinstance(expression, exp.Mul):
         return Type(f"decimal({min(38, a[0] + b[0] + 1)},{a[1] + b[1]})", nullable)
     scale = max(a[1], b[1])
@@ -257,14 +259,14 @@ def _other(expression: exp.Expr, columns: Mapping[str, Type]) -> Type:
 
 
 def _columns(expression: exp.Expr) -> set[str]:
-    # A field of a struct may be NULL although the struct is not.
+    # A field of a struct may be NULL even if the struct isn't.
     if expression.find(exp.Dot):
         return {""}
     return {column.name for column in expression.find_all(exp.Column)}
 
 
 def advised(expression: exp.Expr, columns: Mapping[str, Type]) -> str:
-    """Return the name of a type to cast a number of an unknown type to: whole numbers stay whole."""
+    """Return a type to cast a number of unknown type to; whole numbers stay whole."""
     fixed = FIXED.get(type(expression))
     if fixed is not None and fixed.name in ("tinyint", "smallint", "int", "bigint"):
         return "bigint"

@@ -1,4 +1,4 @@
-"""Window functions over an ORDER BY that leaves ties: refused, where the ties would decide an answer. Pure."""
+"""Refuse window functions over an ORDER BY with ties that would decide the result. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sqlrun.incremental.algebra import Node, walk
 from sqlrun.incremental.operators.window import Window
 from sqlrun.transpile.refusals import Refusal
 
-# What these say of a row depends on how rows that are equal in ORDER BY happen to lie.
+# Functions whose value depends on the order of rows that are equal in ORDER BY.
 BY_PLACE = (
     exp.RowNumber,
     exp.Lag,
@@ -24,7 +24,7 @@ BY_PLACE = (
 
 
 def check_orders(node: Node) -> None:
-    """Refuse window functions over an ORDER BY that leaves ties: which row wins would depend on the engine."""
+    """Raise SR502 for a window function over an ORDER BY that leaves ties: the winner would depend on the engine."""
     for window in (n for n in walk(node) if isinstance(n, Window)):
         for _, item in window.items:
             if needs_total_order(item):
@@ -32,7 +32,7 @@ def check_orders(node: Node) -> None:
 
 
 def needs_total_order(item: exp.Window) -> bool:
-    """Return whether a window function's answer depends on which of two rows that tie comes first."""
+    """Return whether a window function's value depends on the order of tied rows."""
     call = item.this
     while isinstance(call, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
         call = call.this
@@ -54,7 +54,7 @@ def _check_order(window: Window, item: exp.Window) -> None:
     known = functional_dependencies.by(window.child, ordered | parted)
     unique = window.child.grain()
     missing = [key for key in unique or () if key not in known]
-    every = set(window.child.columns) <= known  # then rows that tie are copies of each other
+    every = set(window.child.columns) <= known  # then tied rows are copies of each other
     if every or (unique is not None and not missing):
         return
     advice = (

@@ -1,4 +1,4 @@
-"""New files as rows of landing tables; quarantine, replays and schema drift.
+"""Land new files as rows of landing tables; quarantine, replays and schema drift.
 
 Entry point: `land.land`.
 """

@@ -1,4 +1,4 @@
-"""What the rows of a landing table say of its source's drift. Shell: the engine, DuckDB."""
+"""Detect a source's schema drift in the rows of its landing table. Shell: the engine, DuckDB."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sqlrun.project import Source
 
 
 def look(reader: Engine, relation: Relation, source: Source) -> tuple[Drift, ...]:
-    """Find the differences in landed rows; where there are none, one query says so."""
+    """Return the differences in landed rows; if there are none, one query is enough."""
 
     def rows(sql: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = reader.query(sql, (relation,)).to_pylist()
@@ -31,15 +31,16 @@ def look(reader: Engine, relation: Relation, source: Source) -> tuple[Drift, ...
 
 
 def refuses(source: Source) -> bool:
-    """Return whether rows of a source that drifts keep what stands on them from being maintained."""
+    """Return whether drift of a source fails the tick."""
     return source.on_schema_change == schema_drift.FAIL
 
 
 def judged(context: TickContext, name: str, source: Source) -> str:
-    """Look at what has landed since the published tick, and give the note to tell, "" for none.
+    """Check the rows that landed since the published tick, and return a note about drift; "" if there is none.
 
-    Rows of a tick that was not published are judged again by the next one.
-    Raises: EngineError (SR602) where the source says `fail` and is not what it declares.
+    Rows of an unpublished tick are checked again by the next one.
+
+    Raises: EngineError (SR602) if the source has drifted and its `on_schema_change` is `fail`.
     """
     table = context.plan.tables[name]
     commits = context.commits(name, table.state.version if table.state else 0, context.states[name].version)
@@ -54,12 +55,12 @@ def judged(context: TickContext, name: str, source: Source) -> str:
 
 
 def reader_of(context: TickContext) -> Engine:
-    """Return an engine that speaks DuckDB's SQL; it only reads."""
+    """Return an engine for queries in DuckDB's SQL; it only reads."""
     return speaking(context.reader)
 
 
 def speaking(reader: Engine) -> Engine:
-    """Return an engine, or another one where it doesn't speak DuckDB's SQL."""
+    """Return the engine if it speaks DuckDB's SQL, else a DuckDB engine."""
     if reader.dialect == "duckdb":
         return reader
     from sqlrun.engines.duckdb.engine import DuckDBEngine

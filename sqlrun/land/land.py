@@ -1,4 +1,4 @@
-"""New lines of sources into landing tables. Shell: the engine."""
+"""Land new lines of sources in landing tables. Shell: the engine."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ from sqlrun.sources import checkpoint, factory
 
 
 def ahead(context: TickContext, at: datetime) -> None:
-    """Land between two ticks what has come since the first and is whole: the second has less to wait for (decision 22).
+    """Land new, complete lines between two ticks, so that the second has less to do (decision 22).
 
-    To the second it is as if it had died after landing them: rows that no tick has published are its changes. Where
-    it will need Spark, that begins to start now.
-    Raises: EngineError, which the next tick meets again and tells; LockedError.
+    For the second tick this looks like a tick that died after landing: rows of unpublished ticks are its changes. If it
+    will need Spark, Spark starts now.
+
+    Raises: EngineError, which the next tick meets again and reports; LockedError.
     """
     models = [model for model in context.plan.models if model.source is not None and _at_rest(context, model)]
     if models:
@@ -38,7 +39,7 @@ def ahead(context: TickContext, at: datetime) -> None:
 
 
 def _at_rest(context: TickContext, model: Compiled) -> bool:
-    """Return whether parts of the source wait, and each is old enough to be complete."""
+    """Return whether the source has pending parts, all of them old enough to be complete."""
     pending = engine_selection.pending(context, model)
     return bool(pending.parts) and pending.settled
 
@@ -58,10 +59,10 @@ def _request(context: TickContext, model: Compiled, dialect: Dialect, at: dateti
 
 
 def land(context: TickContext, model: Compiled, at: datetime) -> StageReceipt:
-    """Land what is new of a model's source, exactly once.
+    """Land new lines of a model's source, exactly once.
 
-    What has landed stays, published or not: rows of a tick that failed are the next tick's changes. Quarantined lines
-    that somebody asked to be replayed are judged again.
+    Landed rows stay, published or not: rows of a failed tick are changes of the next tick. Quarantined lines with a
+    requested replay are validated again.
     """
     assert model.source is not None
     table = context.plan.tables[model.name]
@@ -78,7 +79,7 @@ def land(context: TickContext, model: Compiled, at: datetime) -> StageReceipt:
     rules_now = context.workspace.rules_print(model)
     context.finish(model.name, state_after(table, replayed.version, context.plan.as_of, {}, rules_now))
     notes = (turn.note if written.receipt.commits else "", *written.notes)
-    # Where it is but told, the landing's checks look, beside what comes next.
+    # Otherwise the landing's checks report drift, in parallel with the next step.
     drifted = judged(context, model.name, model.source) if refuses(model.source) else ""
     notes = (*notes, drifted, replayed.note)
     if not replayed.note:

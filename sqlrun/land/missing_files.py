@@ -1,4 +1,4 @@
-"""Files that a landing table was made of and that are gone: landing anew would lose them. Shell: files, DuckDB."""
+"""Refuse to land from scratch if files of the table are gone: their lines would be lost. Shell: files, DuckDB."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from sqlrun.sources.folder import some
 
 
 def require(context: TickContext, name: str, source: SourceReader, path: str) -> None:
-    """Refuse to land anew where the published table has lines of files that are gone, unless that was accepted.
+    """Raise if the published table has lines of files that are gone, unless that was accepted.
 
-    Raises: EngineError naming some of them.
+    Raises: EngineError with some of their names.
     """
     published = context.plan.published
     old = published.tables.get(name) if published else None
@@ -23,19 +23,19 @@ def require(context: TickContext, name: str, source: SourceReader, path: str) ->
         return
     held = Relation("held", f"{context.warehouse}/{old.path}", landing_query.PROVENANCE, "new", version=old.version)
     files = f"select distinct {landing_query.ORIGIN} as file from held where {landing_query.ORIGIN} is not null"
-    # The table doesn't know files all of whose lines the query leaves out; the checkpoint does.
+    # The table doesn't have files all of whose lines the query filters out; the checkpoint does.
     known = set(_landed(context, source, old.path))
     try:
         known |= {str(row["file"]) for row in reader_of(context).query(files, (held,)).to_pylist()}
     except EngineError as error:
-        # It is landed anew because it is torn: then the checkpoint alone knows what it was made of.
+        # If the table lands from scratch because it is corrupt, the checkpoint alone has its files.
         if not known:
             raise EngineError(
                 f"neither {name} at {old.path} nor its checkpoint can be read, so which files it was made of is not "
                 "known. If all of them are still there: sqlrun build --accept-lost-files",
                 model=name,
             ) from error
-    # An earlier tick may have landed some into the new table, without being published.
+    # An earlier, unpublished tick may have landed some in the new table.
     lost = source.missing(known - _landed(context, source, path).keys())
     if lost:
         them = "a file" if len(lost) == 1 else f"{len(lost):,} files"

@@ -1,6 +1,6 @@
-"""Who asked what of the lines in quarantine, and what came of it, as rows beside the ledger. Shell: Delta files, user.
+"""Log of requests about quarantined lines and their outcomes, rows beside the ledger. Shell: Delta files, user.
 
-Rows are only added, and upkeep keeps all of them: they decide which lines wait, and are the record of those that left.
+The log is append-only and retained in full: it decides which lines are pending, and records those that left.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from sqlrun.transpile.writer import type_name
 if TYPE_CHECKING:
     from sqlrun.publish.ledger import Ledger
 
-# Each command and each replay is a commit; so many of them are put into one file.
+# Each command and each replay is a commit; this number of commits is compacted into one file.
 COMPACT_EVERY = 50
 
 
 def path_of(warehouse: str, env: str = "") -> str:
-    """Return where the book of a warehouse's environment is."""
+    """Return the path of the log of a warehouse's environment."""
     return f"{warehouse}/{system_folder(env)}/quarantine"
 
 
 def relation(warehouse: str, env: str = "") -> Relation:
-    """Bind the book, as it is now, to the name `book`; it is made where there is none.
+    """Return the log at its current version as the relation `book`; it is created if necessary.
 
-    Raises: EngineError if it can't be.
+    Raises: EngineError if it can't be created.
     """
     path = path_of(warehouse, env)
     delta_table.create(TableSpec("quarantine", path, BOOK))
@@ -43,7 +43,7 @@ def relation(warehouse: str, env: str = "") -> Relation:
 
 
 def about(warehouse: str, env: str, sql: str) -> tuple[str, tuple[Relation, ...]]:
-    """Return a SELECT over `book` that runs in DuckDB; nothing is written where there is no book yet."""
+    """Return a SELECT over `book` for DuckDB, with its relations; it works without creating a log."""
     if has_rows(warehouse, env):
         return sql, (relation(warehouse, env),)
     columns = ", ".join(f"null::{type_name(c.type, 'duckdb')} as {c.name}" for c in BOOK)
@@ -51,14 +51,14 @@ def about(warehouse: str, env: str, sql: str) -> tuple[str, tuple[Relation, ...]
 
 
 def has_rows(warehouse: str, env: str = "") -> bool:
-    """Return whether anything was ever asked, without opening the book."""
+    """Return whether the log has any rows, without opening it."""
     return bool(delta_table.head(path_of(warehouse, env)))
 
 
 def entries(
     kind: str, model: str, path: str, lines: list[dict[str, Any]], at: datetime, **said: Any
 ) -> list[dict[str, Any]]:
-    """Make a row of each line (its `id`, `reason` and how many `lines`); all have one event."""
+    """Return a row for each line (its `id`, `reason` and number of `lines`); all have one event."""
     event = uuid.uuid4().hex[:ID_LENGTH]
     common = {"event": event, "kind": kind, "model": model, "path": path, "written_at": at, "who": who()}
     common |= {"because": "", "request": "", "outcome": "", "tick": None} | said
@@ -75,10 +75,11 @@ def who() -> str:
 
 
 def append(warehouse: str, env: str, rows: list[dict[str, Any]], after: int | None = None) -> None:
-    """Add rows in one commit, and make them durable; nothing where there are none.
+    """Append rows in one durable commit; no commit without rows.
 
-    `after` is the version of the book that the rows were made from: what came between could say otherwise.
-    Raises: LockedError where something did; EngineError if they can't be written.
+    `after` is the version of the log that the rows were computed from; later rows could contradict them.
+
+    Raises: LockedError if there are later rows; EngineError if they can't be written.
     """
     if not rows:
         return
@@ -107,7 +108,7 @@ def _overtaken() -> LockedError:
 
 
 def discarded(ledger: Ledger) -> list[dict[str, Any]]:
-    """List what was discarded, a row for each command, model and reason, the newest first."""
+    """Return the discarded lines, a row for each command, model and reason, the latest first."""
     from sqlrun.publish.reader import query
 
     if not has_rows(ledger.warehouse, ledger.env):

@@ -1,7 +1,7 @@
-"""The queue of lines that were set aside: their ids, what the book says of each, and the queries that ask. Pure.
+"""The queue of quarantined lines: their ids, their state in the log, and its queries. Pure.
 
-The lines lie in the landing table, told apart by its reason; the book beside the ledger says who asked for what.
-Nothing leaves the queue but by a row of the book.
+The lines are in the landing table, marked by their reason; the log beside the ledger has the requests. A line leaves
+the queue only by a row of the log.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from sqlrun.plan.values import reason_of
 from sqlrun.project import Model, Source, Suite
 from sqlrun.transpile.writer import string
 
-# What a row of the book says: a line was discarded, or is to be replayed, or the replay was carried out, or its source
-# was landed anew and there the line is good.
+# Kinds of the log's rows: a line was discarded; its replay was requested; the replay was run; its source was landed
+# from scratch and the line is valid there.
 DISCARD, REPLAY, DONE, LANDED = "discard", "replay", "done", "landed"
-# What came of a replayed line: it is a row of the model, is set aside still, or is left out by the model's query.
+# Outcomes of a replayed line: it is a row of the model, is still in quarantine, or is filtered out by the query.
 CAME_IN, STILL, LEFT_OUT = "came in", "set aside still", "left out by the query"
-# Its source was landed anew, and there the line isn't set aside.
+# The source was landed from scratch, and the line is valid there.
 ANEW = "landed anew"
 OUTCOMES = (CAME_IN, ANEW, LEFT_OUT, STILL)
 BOOK = (
-    StoredColumn("event", "string", False),  # one command or one landing; its rows have the same
+    StoredColumn("event", "string", False),  # one command or one landing; its rows share it
     StoredColumn("kind", "string", False),
     StoredColumn("model", "string", False),
-    StoredColumn("path", "string", False),  # the landing table, from the warehouse
+    StoredColumn("path", "string", False),  # the landing table, relative to the warehouse
     StoredColumn("id", "string", False),
-    StoredColumn("reason", "string", False),  # why the line was set aside, then
-    StoredColumn("lines", "bigint", False),  # how many equal ones of the same file
+    StoredColumn("reason", "string", False),  # the reason for the quarantine at that time
+    StoredColumn("lines", "bigint", False),  # number of equal lines of the same file
     StoredColumn("written_at", "timestamp", False),
     StoredColumn("who", "string", False),
     StoredColumn("because", "string", False),
-    StoredColumn("request", "string", False),  # of a replay that was carried out: the event that asked for it
+    StoredColumn("request", "string", False),  # of a replay that was run: the event that requested it
     StoredColumn("outcome", "string", False),
     StoredColumn("tick", "bigint"),
 )
@@ -46,7 +46,7 @@ ID_LENGTH = 16
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """The lines of one model and reason: still waiting (of them asked to be replayed), and those that have left."""
+    """Numbers of lines of one model and reason: pending (`asked`: with a requested replay), and departed ones."""
 
     model: str
     reason: str
@@ -62,18 +62,18 @@ class Counted:
 
 
 def text(value: str) -> str:
-    """Write a text as DuckDB's SQL."""
+    """Return a text as a literal of DuckDB's SQL."""
     return string(value, "duckdb")
 
 
 def id_of(dialect: Dialect) -> str:
-    """Write a line's id: the same for the same text of the same file, whenever and by whichever engine it landed."""
+    """Return SQL for a line's id: the same for equal texts of one file, regardless of time and engine of landing."""
     newline = "chr(10)" if dialect == "duckdb" else "char(10)"
     return f"substr(md5(concat({landing_query.ORIGIN}, {newline}, {landing_query.RAW})), 1, {ID_LENGTH})"
 
 
 def held(dialect: Dialect = "duckdb") -> str:
-    """Write the query of the lines that lie in quarantine, over `held`; `lines` are equal ones of one file."""
+    """Return the query of the quarantined lines, over `held`; `lines` counts equal ones of one file."""
     reason, raw, file, at = landing_query.REASON, landing_query.RAW, landing_query.ORIGIN, landing_query.LANDED_AT
     return (
         f"select {id_of(dialect)} as id, min({reason}) as reason, min({raw}) as raw, min({file}) as file, "
@@ -82,9 +82,9 @@ def held(dialect: Dialect = "duckdb") -> str:
 
 
 def states(model: str) -> str:
-    """Write the query of what the book says of each id of a model: discarded, or asked to be replayed.
+    """Return the query of each id's state in the log for a model: discarded, or replay requested.
 
-    A line that is set aside still after its replay waits as before.
+    A line that is still in quarantine after its replay is pending as before.
     """
     name = text(model)
     return (
@@ -95,7 +95,7 @@ def states(model: str) -> str:
 
 
 def queue(model: str) -> str:
-    """Write the query of a model's queue, a row for each id with its state, over `held` and `book`."""
+    """Return the query of a model's queue, a row for each id with its state, over `held` and `book`."""
     return (
         "select h.*, case when coalesce(s.discarded, false) then 'discarded' "
         "when coalesce(s.asked, false) then 'replay asked' else 'waiting' end as state "
@@ -104,7 +104,7 @@ def queue(model: str) -> str:
 
 
 def pending(model: str) -> str:
-    """Write the query of the replays of a model that were asked for and not carried out, a row for each line."""
+    """Return the query of a model's requested replays that weren't run yet, a row for each line."""
     name = text(model)
     return (
         "select b.event, b.id, b.path, b.reason, b.lines from book as b "
@@ -115,7 +115,7 @@ def pending(model: str) -> str:
 
 
 def counts(model: str) -> str:
-    """Write the query that counts a model's lines by reason, over `held` and `book`."""
+    """Return the query of the numbers of a model's lines by reason, over `held` and `book`."""
     name = text(model)
     gone = (
         "select id, any_value(reason order by written_at desc) as reason, "
@@ -142,7 +142,7 @@ def counts(model: str) -> str:
 
 
 def exceeds(limit: str, aside: int, lines: int) -> bool:
-    """Return whether more lines were set aside than a limit allows, exactly.
+    """Return whether more lines were quarantined than a limit allows, computed exactly.
 
     >>> exceeds("1%", 1, 100), exceeds("1%", 2, 199), exceeds("0%", 1, 1), exceeds("3", 3, 3), exceeds("1%", 0, 0)
     (False, True, True, False, False)
@@ -153,7 +153,7 @@ def exceeds(limit: str, aside: int, lines: int) -> bool:
 
 
 def check_ids(model: Model, suite: Suite | None) -> Mapping[str, str]:
-    """Map reasons to the ids of the checks that give them; a line that can't be read was set aside by none."""
+    """Return the ids of the checks by the reason that they give; a line that can't be parsed has no check."""
     found = {
         f"{expectation.kwargs['column']}: no value": identity(model.name, expectation)
         for expectation in from_contract(model)

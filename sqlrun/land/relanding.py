@@ -1,7 +1,7 @@
-"""Lines that waited in a table whose source is landed anew: what became of each is written down. Shell: the engine.
+"""Record the outcome of pending lines whose source is landed from scratch. Shell: the engine.
 
-The new table judges all lines of the files that are there. One that isn't set aside any more has left the queue without
-anybody's asking, and one whose file is gone with it was lost: both are on record.
+The new table validates all lines of the existing files. A line that is valid now has left the queue without a request,
+and a line whose file is gone is lost: both are recorded.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ LOST = "its file is gone, and the source was landed anew without it"
 
 
 def write_down(context: TickContext, model: Compiled, source: SourceReader, version: int, at: datetime) -> None:
-    """Compare the published table's quarantine with that of the table that takes its place, built or promoted, once.
+    """Compare the quarantine of the published table with that of its successor, built or promoted, once.
 
-    Lines that are to be replayed are left to the replay; lost ones are discarded, to be replayed or not.
+    Lines with a requested replay are left to the replay; lost lines are discarded in any case.
     """
     table, published = context.plan.tables[model.name], context.plan.published
     old = published.tables.get(model.name) if published else None
     if old is None or old.path == table.path:
         return
     if context.plan.env and owner(old.path) != context.plan.env:
-        return  # production's lines wait where they were
+        return  # production's lines stay pending there
     path = f"{context.warehouse}/{old.path}"
     sql = (
         f"select id, reason, lines, file, state from ({quarantine_query.queue(model.name)}) where state <> 'discarded' "
@@ -48,7 +48,7 @@ def write_down(context: TickContext, model: Compiled, source: SourceReader, vers
         )
         left = reader_of(context).query(sql, (held, fresh, *book)).to_pylist()
     except EngineError:
-        return  # the table is landed anew because it is torn: nobody knows what has waited there
+        return  # the table lands from scratch because it is corrupt: its pending lines are unknown
     missing = set(source.missing({row["file"] for row in left}))
     lost = [row for row in left if row["file"] in missing]
     came = [row for row in left if row["file"] not in missing and row["state"] == "waiting"]

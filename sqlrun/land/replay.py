@@ -1,9 +1,9 @@
-"""Quarantined lines judged again by the rules of now, as one commit of the landing table. Shell: the engine, the book.
+"""Replay quarantined lines by the current rules, in one commit of the landing table. Shell: the engine, the book.
 
-A replay changes rows that are there: one that is good now gets its values and loses its reason, one that isn't gets the
-new reason. So however often it is carried out, and wherever it is cut short, a line is one row of the table; models
-below find the good ones among the table's changes, as they do rows that have just landed. What came of it is read off
-the table and written into the book afterwards; where that was cut short, the next tick finds nothing left to change.
+A replay updates existing rows: a valid line gets its values and loses its reason, an invalid one gets its new reason.
+So a line is one row of the table however often it is replayed and wherever that is interrupted. Downstream models find
+the valid lines among the table's changes, like newly landed rows. The outcome is read from the table and written to the
+log afterwards; after an interruption, the next tick finds nothing left to change.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from sqlrun.transpile.writer import identifier, string
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What a replay did: the table's version then, what it cost, and what to tell."""
+    """The result of a replay: the table's new version, the number of commits, and a note."""
 
     version: int
     commits: int
@@ -38,21 +38,21 @@ class Replayed:
 
 
 def carry_out(context: TickContext, model: Compiled, version: int, at: datetime) -> Replayed:
-    """Replay the lines of a model that somebody has asked for; `version` is the landing table's, files landed."""
+    """Run the requested replays of a model; `version` is the landing table's after landing."""
     warehouse, env, table = context.warehouse, context.plan.env, context.plan.tables[model.name]
     if not quarantine_log.has_rows(warehouse, env):
         return Replayed(version, 0)
     book = quarantine_log.relation(warehouse, env)
-    asked = reader_of(context).query(quarantine_query.pending(model.name), (book,)).to_pylist()
-    if not asked:
+    requests = reader_of(context).query(quarantine_query.pending(model.name), (book,)).to_pylist()
+    if not requests:
         return Replayed(version, 0)
     written = Written(version, Receipt(0.0))
-    events = sorted({row["event"] for row in asked if row["path"] == table.path})
+    events = sorted({row["event"] for row in requests if row["path"] == table.path})
     if events:
         context.assert_lock_held()
         engine = engine_selection.of_landing(context, model).engine
         written = engine.write(_write(context, model, table, book, events, version, at, engine.dialect))
-    found = _outcomes(context, table, written.version, asked)
+    found = _outcomes(context, table, written.version, requests)
     rows = quarantine_log.entries(quarantine_query.DONE, model.name, table.path, found, at, tick=context.plan.number)
     context.assert_lock_held()
     quarantine_log.append(warehouse, env, rows)
@@ -73,14 +73,14 @@ def _write(
     metadata = {**context.metadata(), "sqlrun.replay": ",".join(events)}
     app_id = f"{context.plan.app_id(context.workspace.project.name, table.path)}:replay"
     statement = merge(context, model, events, dialect, at)
-    # A build that dies before it pins uses its number again; the table's version only grows.
+    # A build that dies before it pins reuses its number; the table's version only increases.
     return Write(table.spec, base, base + 1, app_id, (held, book), statement, metadata, lenient=True)
 
 
 def merge(context: TickContext, model: Compiled, events: Iterable[str], dialect: Dialect, at: datetime) -> Merge:
-    """Write the statement over `held` and `book`: each line goes through the landing query once more.
+    """Return the statement over `held` and `book`: each line goes through the landing query again.
 
-    A line that the model's query leaves out gives no row, so its own leaves the table.
+    A line that the model's query filters out returns no row, so its own row is deleted.
     """
     assert model.source is not None
     rules = context.workspace.rules.get(model.name, ())
@@ -124,9 +124,9 @@ def merge(context: TickContext, model: Compiled, events: Iterable[str], dialect:
 
 
 def _outcomes(
-    context: TickContext, table: TablePlan, version: int, asked: list[dict[str, Any]]
+    context: TickContext, table: TablePlan, version: int, requests: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Read off the table what became of each line that was asked for: a row for each request."""
+    """Return the outcome of each requested line from the table: a row for each request."""
     held = Relation(
         "held",
         table.spec.path,
@@ -136,24 +136,24 @@ def _outcomes(
         where=f"{landing_query.RAW} is not null",
     )
     book = quarantine_log.relation(context.warehouse, context.plan.env)
-    events = ", ".join(string(event, "duckdb") for event in sorted({row["event"] for row in asked}))
+    events = ", ".join(string(event, "duckdb") for event in sorted({row["event"] for row in requests}))
     sql = (
         f"select {quarantine_query.id_of('duckdb')} as id, max({landing_query.REASON}) as reason from held "
         f"group by 1 having id in (select id from book where event in ({events}))"
     )
     now = {row["id"]: row["reason"] for row in reader_of(context).query(sql, (held, book)).to_pylist()}
     found = []
-    for row in asked:
+    for row in requests:
         outcome = quarantine_query.CAME_IN if now.get(row["id"], "") is None else quarantine_query.STILL
         if row["id"] not in now:
             outcome = quarantine_query.LEFT_OUT if row["path"] == table.path else quarantine_query.ANEW
-        said = {"request": row["event"], "outcome": outcome, "because": now.get(row["id"]) or ""}
-        found.append({"id": row["id"], "reason": row["reason"], "lines": row["lines"], **said})
+        facts = {"request": row["event"], "outcome": outcome, "because": now.get(row["id"]) or ""}
+        found.append({"id": row["id"], "reason": row["reason"], "lines": row["lines"], **facts})
     return found
 
 
 def _told(name: str, found: list[dict[str, Any]]) -> str:
-    """Count what came of a replay, and say why lines are set aside still."""
+    """Return the note of a replay: numbers by outcome, and the reasons of lines that are still in quarantine."""
     counts, reasons = Counter[str](), Counter[str]()
     for row in {row["id"]: row for row in found}.values():
         counts[row["outcome"]] += row["lines"]
@@ -166,7 +166,7 @@ def _told(name: str, found: list[dict[str, Any]]) -> str:
 
 
 def waiting(context: TickContext, model: Compiled) -> int:
-    """Count the lines of a landing table that wait, in a tick that has landed."""
+    """Return the number of pending lines of a landing table, in a tick that has landed."""
     path, version = context.plan.tables[model.name].spec.path, context.states[model.name].version
     held = Relation("held", path, landing_query.PROVENANCE, "new", version=version, where=QUARANTINED_ROWS)
     sql = f"select coalesce(sum(lines), 0) as n from ({quarantine_query.queue(model.name)}) where state = 'waiting'"

@@ -1,7 +1,7 @@
-"""Rules of a landing model that were edited: may its table stay, or does a landed row break them? Shell: the engine.
+"""Edited rules of a landing model: its table may stay unless a landed row breaks them. Shell: the engine.
 
-A line is judged once, when it lands or is replayed. So rules that grow milder keep the table, and the lines that wait
-are replayed; one that landed rows break would make two meanings of one table, so all lines land anew.
+A line is validated once, when it lands or is replayed. So relaxed rules leave the table as it is, and pending lines can
+be replayed. A rule that landed rows break would give one table two meanings, so all lines land from scratch.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from sqlrun.runtime.text_table import counted
 
 
 def broken(workspace: Workspace, plan: TickPlan, reader: Engine) -> dict[str, str]:
-    """Return the landing models of a plan of which landed rows break the rules of now, and say so of each.
+    """Return the landing models of a plan whose landed rows break the current rules, with the reason.
 
-    Only rules that were edited, or rows of a tick that was never published, are looked at.
+    Only edited rules, and rows of ticks that were never published, are checked.
     """
     found = {}
     for model in plan.models:
@@ -39,7 +39,7 @@ def broken(workspace: Workspace, plan: TickPlan, reader: Engine) -> dict[str, st
 
 
 def _rows(workspace: Workspace, model: Compiled, table: TablePlan, head: int, reader: Engine) -> int:
-    """Count the landed rows that the rules of now would set aside."""
+    """Return the number of landed rows that the current rules would quarantine."""
     test = landing_query.breaks(model.own, workspace.rules.get(model.name, ()), "duckdb")
     if not test:
         return 0
@@ -49,7 +49,7 @@ def _rows(workspace: Workspace, model: Compiled, table: TablePlan, head: int, re
 
 
 def message(workspace: Workspace, model: Compiled, table: TablePlan, waiting: Callable[[], int]) -> str:
-    """Return the warning that quarantined lines were judged by other rules; "" where there are none."""
+    """Return the warning that quarantined lines were validated by other rules; "" if there are none."""
     if table.state is None or table.state.content in ("", workspace.rules_print(model)):
         return ""
     lines = waiting()

@@ -1,7 +1,7 @@
-"""How the lines of a source differ from what it declares: fields that are new, missing or of another type. Pure.
+"""Schema drift: new, missing and differently typed fields in a source's lines. Pure.
 
-It is read off the landing table: `_rescued` holds new fields, `_absent` names missing ones, and a line whose value
-doesn't fit its type was set aside with that reason. Names, types and counts are told, never a value.
+It is computed from the landing table: `_rescued` has new fields, `_absent` names missing ones, and a line with an
+invalid value is quarantined with that reason. Reports have names, types and counts, never a value.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WORDS: dict[Kind, str] = {
 }
 INTEGERS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
 MISFIT = ": not of type "
-# Rows of these counts come from the landing table's changes, under the name `feed`, in DuckDB.
+# These queries count rows of the landing table's changes, under the name `feed`, in DuckDB.
 TOTALS = (
     f"select count(*) filter (where {landing_query.REASON} is distinct from '{landing_query.NO_OBJECT}') as lines,\n"
     f"    count({landing_query.RESCUED}) as rescued, count({landing_query.ABSENT}) as lacking,\n"
@@ -43,9 +43,9 @@ LACKING = (
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """One difference: `declared` and `seen` are types ("" where there is none), `file` is one of those that have it.
+    """One difference: `declared` and `seen` are types ("" if there is none), `file` is one of the files with it.
 
-    `renamed` names the new field that a missing one may have become.
+    `renamed` is the new field that a missing one may have become.
     """
 
     kind: Kind
@@ -58,7 +58,7 @@ class Drift:
 
 
 def new_fields() -> str:
-    """Write the query that counts the rescued fields by name and kind of value."""
+    """Return the query of the numbers of rescued fields, by name and kind of value."""
     fields = f"try_cast(try_cast({landing_query.RESCUED} as json) as map(varchar, json))"
     cells = (
         f"select unnest(map_entries({fields})) as cell, {landing_query.ORIGIN} as file\n"
@@ -68,7 +68,7 @@ def new_fields() -> str:
 
 
 def misfits() -> str:
-    """Write the query that counts the values that were not of their type, by column and kind of value."""
+    """Return the query of the numbers of values that weren't of their type, by column and kind of value."""
     cells = (
         f"select split_part({landing_query.REASON}, '{MISFIT}', 1) as field,"
         f" {landing_query.RAW} as raw, {landing_query.ORIGIN} as file\n"
@@ -79,7 +79,10 @@ def misfits() -> str:
 
 
 def _kinds(cells: str, *, texts: bool) -> str:
-    """Return whether values are whole numbers, dates, ...; `texts`: a text that looks like a number is one."""
+    """Return the query of the kinds of values: integers, dates, ...
+
+    With `texts`, a text that looks like a number is one.
+    """
     numbers = "json_type(value) not in ('VARCHAR', 'BOOLEAN', 'ARRAY', 'OBJECT')" if not texts else "true"
     return f"""\
 select field, kind, count(*) as lines, min(file) as file, max(length(ltrim(split_part(said, '.', 1), '+-'))) as whole,
@@ -109,7 +112,7 @@ def found(
     fields: Sequence[Mapping[str, Any]],
     misfit: Sequence[Mapping[str, Any]],
 ) -> tuple[Drift, ...]:
-    """Put together what the queries counted."""
+    """Return the differences from the counts of the queries."""
     columns = {c.name: c for c in source.columns}
     drifts: list[Drift] = []
     for name, counts in _by_field(fields).items():
@@ -139,7 +142,10 @@ def _by_field(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, 
 
 
 def _misfit(column: Column | None, name: str, counts: list[Mapping[str, Any]]) -> Drift:
-    """Return whether the declared type with more room would do; of a field inside a struct only that it doesn't fit."""
+    """Return the drift of a column's type: widened if more digits are enough, changed otherwise.
+
+    For a field inside a struct the types are unknown.
+    """
     total, file = sum(c["lines"] for c in counts), min(c["file"] for c in counts)
     if column is None:
         return Drift("changed", name, total, file)
@@ -150,12 +156,12 @@ def _misfit(column: Column | None, name: str, counts: list[Mapping[str, Any]]) -
 
 
 def _renamed(column: Column, drifts: Iterable[Drift]) -> str:
-    """Return the name of a new field whose values fit a missing column."""
+    """Return the name of a new field whose values fit a missing column; "" if there is none."""
     return next((d.field for d in drifts if d.kind == "new" and union(column.type, d.seen) == column.type), "")
 
 
 def _seen(counts: Sequence[Mapping[str, Any]]) -> str:
-    """Return the narrowest type that holds all the values that were counted."""
+    """Return the narrowest type that holds all the counted values."""
     kind, fractions = "", any(count["kind"] == "fraction" for count in counts)
     for count in counts:
         match count["kind"]:
@@ -184,7 +190,7 @@ def _decimal(whole: int, fraction: int) -> str:
 
 
 def _digits(kind: str) -> tuple[int, int] | None:
-    """Return the digits before and after the point of a number's type; None for other types."""
+    """Return the number of digits before and after the point of a number's type; None for other types."""
     if kind in INTEGERS:
         return INTEGERS[kind], 0
     parsed = types.parse(kind)
@@ -213,7 +219,7 @@ def union(one: str, two: str) -> str:
 
 
 def message(source: Source, model: str, drifts: Sequence[Drift]) -> str:
-    """Write what a build notes beside the landing; empty where the source's setting has nothing to say of it."""
+    """Return the note of a build about drift; "" if the source's setting ignores it."""
     renamed = {d.renamed for d in drifts}
     worth = [d for d in drifts if d.kind != "missing" or d.renamed or source.on_schema_change == SYNC]
     if not worth:
@@ -226,7 +232,7 @@ def message(source: Source, model: str, drifts: Sequence[Drift]) -> str:
 
 
 def refusal(source: Source, drifts: Sequence[Drift]) -> str:
-    """Write why a tick isn't published, where the source says `fail`."""
+    """Return why a tick isn't published, for a source with `on_schema_change: fail`."""
     return (
         f"SR602 source {source.group}.{source.name} is not what {source.place.file} declares, and says "
         f"`on_schema_change: fail`: {listed(drifts)}. The lines have landed and none is lost. Declare what has "
@@ -235,7 +241,7 @@ def refusal(source: Source, drifts: Sequence[Drift]) -> str:
 
 
 def listed(drifts: Iterable[Drift]) -> str:
-    """Write differences in a row.
+    """Return differences in a row.
 
     >>> listed([Drift("new", "tip", 2, "3.jsonl", seen="int")])
     'new field tip int (2 lines, as in 3.jsonl)'

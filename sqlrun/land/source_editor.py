@@ -1,4 +1,4 @@
-"""Columns of a source declared or given another type in the text of its YAML; all other text stays as it is. Pure."""
+"""Edit a source's columns in the text of its YAML; all other text stays as it is. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DESCRIBE = "To be described."
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """A file's new text, what was done to it, and what is left to do by hand."""
+    """A file's new text, the edits, and what the analyst has to edit."""
 
     text: str
     done: tuple[str, ...]
@@ -38,10 +38,10 @@ class _Change:
 
 
 def edited(text: str, source: Source, drifts: Sequence[Drift]) -> Edited:
-    """Carry out in the text of a sources file what the source's `on_schema_change` says.
+    """Apply drift to the text of a sources file, as the source's `on_schema_change` says.
 
-    `append_new_columns` declares new fields; `sync`, and `fail` since it was asked for, also write wider types and mark
-    missing columns. `ignore` leaves all as it is.
+    `append_new_columns` declares new fields. `sync`, and `fail` on request, also write wider types and mark missing
+    columns. `ignore` changes nothing.
     """
     if source.on_schema_change == IGNORE:
         return Edited(text, (), ("it says `on_schema_change: ignore`",) if drifts else ())
@@ -49,7 +49,7 @@ def edited(text: str, source: Source, drifts: Sequence[Drift]) -> Edited:
     left = [said for d in drifts if (said := _by_hand(source, d, d in wanted))]
     columns = _columns(text, source)
     changes = list(_changes(text, columns, source, [d for d in wanted if not _by_hand(source, d, True)]))
-    # From the end, so that places before stay right.
+    # From the end, so that earlier places stay valid.
     for change in sorted(changes, key=lambda c: c.start, reverse=True):
         text = text[: change.start] + change.text + text[change.end :]
     if changes:
@@ -58,7 +58,7 @@ def edited(text: str, source: Source, drifts: Sequence[Drift]) -> Edited:
 
 
 def _by_hand(source: Source, drift: Drift, wanted: bool) -> str:
-    """Return why a difference is left to the analyst; empty where it isn't."""
+    """Return why the analyst has to edit a difference; "" if sqlrun can."""
     if not wanted:
         return f"{drift.field}: `append_new_columns` declares new fields alone"
     taken = {c.name.lower() for c in source.columns} | {c.name for c in landing_query.HIDDEN}
@@ -74,7 +74,7 @@ def _by_hand(source: Source, drift: Drift, wanted: bool) -> str:
 
 
 def _columns(text: str, source: Source) -> list[Any]:
-    """Find the nodes of a source's columns, as ruamel.yaml has them with their places."""
+    """Return the nodes of a source's columns, as ruamel.yaml has them with their places."""
     from ruamel.yaml import YAML
 
     root = YAML(typ="safe", pure=True).compose(text)
@@ -123,9 +123,9 @@ def _changes(text: str, columns: list[Any], source: Source, drifts: Sequence[Dri
 
 
 def _added(text: str, last: Any, drifts: list[Drift]) -> _Change:
-    """Declare fields behind the last column, each in a line of its own."""
+    """Return the change that declares fields behind the last column, each in a line of its own."""
     end = _end(last)
-    # A scalar that is a block ends where the next line begins.
+    # A block scalar ends where the next line begins.
     at = end if end and text[end - 1] == "\n" else (text.find("\n", end) + 1 or len(text))
     start = text.rfind("\n", 0, last.start_mark.index) + 1
     dash = text[start : last.start_mark.index]
@@ -135,7 +135,7 @@ def _added(text: str, last: Any, drifts: list[Drift]) -> _Change:
 
 
 def _end(node: Any) -> int:
-    """Find where a value's text ends: a block's own end lies behind the comments that follow it."""
+    """Return the end of a value's text: a block's own end is behind the comments that follow it."""
     if node.id == "scalar" or node.flow_style:
         return int(node.end_mark.index)
     inner = node.value[-1]
@@ -143,12 +143,12 @@ def _end(node: Any) -> int:
 
 
 def _quoted(kind: str) -> str:
-    """Write a type; one with a comma would end a value of a flow mapping."""
+    """Return a type for YAML; in quotes if it has a comma, which would end a value of a flow mapping."""
     return kind if re.fullmatch("[a-z0-9]+", kind) else json.dumps(kind)
 
 
 def _require_readable(text: str, source: Source) -> None:
-    """Hold that the new text is YAML in which the source has its columns."""
+    """Raise ValueError unless the new text is YAML in which the source has its columns."""
     from sqlrun.load.contract import sources
 
     problems: list[Problem] = []

@@ -1,4 +1,4 @@
-"""Files of a project as nouns: models, sources, seeds, contracts, suites and profiles, each problem with its place.
+"""Read a project's files: models, sources, seeds, contracts, suites and profiles.
 
 Entry points: `load.read` for a project, `profile.load` for a profile. It imports no package of the later stages.
 """

@@ -1,4 +1,4 @@
-"""What a column's contract promises in dbt's words: `constraints:` and `data_tests:`, YAML values to checks. Pure."""
+"""A column's `constraints:` and `data_tests:`, in dbt's words, to checks. Pure."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from sqlrun.load.yaml_reader import Reader, plain
 from sqlrun.project import CRITICAL, WARN, WARNING, Expectation, Said, follows
 
 ACCEPTED = "expect_column_values_to_be_in_set"
-# Not one of Great Expectations': it looks at two tables.
+# Not one of Great Expectations': it reads two tables.
 RELATIONSHIPS = "relationships"
-# By dbt's words for them.
+# By dbt's words.
 SEVERITIES = {"error": CRITICAL, "warn": WARNING}
-# Words with arguments, and which ones each needs.
+# Words with arguments, and the arguments that each requires.
 ARGUMENTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "constraints": {"foreign_key": ("to", "to_columns")},
     "data_tests": {"accepted_values": ("values",), "relationships": ("to", "field")},
@@ -25,7 +25,7 @@ KNOWN = {
     "constraints": "not_null, unique and foreign_key",
     "data_tests": "not_null, unique, accepted_values and relationships",
 }
-# What means something only where rows are stored, and would be passed over in silence on a view.
+# Keys with a meaning for stored rows alone, which a view would silently ignore.
 OF_TABLES = ("grain", "repeats", "event_time", "freshness")
 CONFIG_OF_TABLES = ("partition_by", "at_worst", "max_read_amplification", "anomalies", "checks", "readable_by")
 REF = re.compile(r"""ref\(\s*(['"])(\w+)\1\s*\)""")
@@ -34,9 +34,9 @@ REF = re.compile(r"""ref\(\s*(['"])(\w+)\1\s*\)""")
 def promises(
     reader: Reader, item: Any, column: str, grain: tuple[str, ...]
 ) -> tuple[frozenset[str], tuple[Expectation, ...]]:
-    """Read the promises of one column: the words without arguments, and the checks that the others make.
+    """Return the promises of one column: words without arguments, and the checks of all others.
 
-    What sqlrun can't hold is a problem, never dropped silently.
+    A promise that sqlrun can't check is a problem; none is ignored silently.
     """
     words: set[str] = set()
     checks: list[Expectation] = []
@@ -60,7 +60,7 @@ def promises(
 
 
 def of_tables(reader: Reader, node: Any) -> tuple[Said, ...]:
-    """List what a contract says that only a table can be held to, in the order of its file."""
+    """Return the parts of a contract that apply to tables alone, in the order of its file."""
     found = [Said(f"`{key}`", reader.place(node, key)) for key in OF_TABLES if node.get(key)]
     config = node.get("config")
     for key in CONFIG_OF_TABLES if isinstance(config, Mapping) else ():
@@ -93,7 +93,7 @@ def _entries(reader: Reader, item: Any, key: str, column: str) -> list[tuple[Any
 
 
 def _parted(reader: Reader, entry: Any, place: Place, key: str) -> tuple[str, Any]:
-    """Part an entry into its word and what stands with it: `{type: x, ...}`, `{x: {...}}` or the word alone."""
+    """Return an entry's word and its arguments, from `{type: x, ...}`, `{x: {...}}` or the word alone."""
     if not isinstance(entry, Mapping):
         return str(entry), {}
     if key == "constraints":
@@ -108,7 +108,7 @@ def _parted(reader: Reader, entry: Any, place: Place, key: str) -> tuple[str, An
 
 
 def _plain(reader: Reader, word: str, arguments: Any, place: Place, key: str) -> str:
-    """Read what stands with a word that takes no arguments; all that it can say besides is how bad a breach is."""
+    """Return the severity of a word without arguments, the only setting that it can have."""
     if key == "constraints" or not arguments:
         return CRITICAL
     known = ("name", "description", "config", "severity")
@@ -127,10 +127,10 @@ def _never_null(column: str, place: Place) -> Expectation:
 def _check(
     reader: Reader, column: str, word: str, arguments: Any, place: Place, needed: tuple[str, ...]
 ) -> Iterator[Expectation]:
-    """Make the check; none where an argument is missing or of another form, which is noted."""
+    """Yield the check; nothing if an argument is missing or malformed, which is recorded as a problem."""
     severity = CRITICAL
     if word != "foreign_key":
-        # dbt writes arguments beside each other or, newer, under `arguments:`.
+        # dbt has arguments beside each other or, since a later version, under `arguments:`.
         inner = arguments.get("arguments") if isinstance(arguments, Mapping) else None
         known = ("arguments",) if inner is not None else needed
         reader.mapping(arguments, place, f"`{word}`", (*known, "name", "description", "config", "severity"), known)
@@ -160,7 +160,7 @@ def _check(
 
 
 def _severity(reader: Reader, arguments: Any) -> str:
-    """Read dbt's severity, under `config:` or beside the arguments."""
+    """Return dbt's severity, from `config:` or beside the arguments."""
     if not isinstance(arguments, Mapping):
         return CRITICAL
     where = arguments
@@ -171,7 +171,7 @@ def _severity(reader: Reader, arguments: Any) -> str:
 
 
 def _target(reader: Reader, arguments: Any, key: str) -> tuple[str, str]:
-    """Read `to: ref('x')` and the one column that is meant."""
+    """Return the table of `to: ref('x')` and the one column that it names."""
     text, fields = reader.text(arguments, "to"), reader.texts(arguments, key)
     found = REF.fullmatch(text)
     if found is None:

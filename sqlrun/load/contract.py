@@ -18,14 +18,14 @@ MODEL_KEYS = ("name", "description", "config", "grain", "repeats", "event_time",
 GROUP_KEYS = ("name", "description", "tables")
 SOURCE_KEYS = ("name", "description", "format", "path", "on_schema_change", "columns")
 SEED_KEYS = ("name", "description", "grain", "columns")
-# The names of fields in a type: in backticks, or before a colon.
+# Names of fields in a type: in backticks, or before a colon.
 _FIELD_NAMES = re.compile(r"(`(?:[^`]|``)*`|\b\w+(?=\s*:))")
 COLUMN_KEYS = ("name", "data_type", "description", "unit", "nulls", "tags", "constraints", "data_tests")
 CONFIG_KEYS = (
     "materialized", "partition_by", "at_worst", "tags", "max_read_amplification", "contract", "anomalies", "checks",
     "readable_by",
 )  # fmt: skip
-# Those that take a number of at least 1.
+# Keys with a number of at least 1.
 NUMBERS = ("max_read_amplification",)
 FLAGS = ("anomalies",)
 CHOICES = {
@@ -34,16 +34,16 @@ CHOICES = {
     "checks": ("auto", "great_expectations"),
     "readable_by": ("spark", "duckdb", "polars", "pandas", "pyarrow", "any"),
 }
-# What becomes of fields that are not as declared, in dbt's words.
+# What happens with fields that differ from the declared ones, in dbt's words.
 SCHEMA_CHANGES = ("ignore", "append_new_columns", "fail", "sync")
 NAME_ALL = "Name the columns that are read, with their types."
-# What the compiler names beside a model `x`: `x__new`, `x__state_1`, ...
+# Names that the compiler derives from a model `x`: `x__new`, `x__state_1`, ...
 TAKEN = re.compile("__(new|old|changes|quarantine|rescued|state_[0-9]+)$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """What a model's or a seed's YAML says, before it is put together with its SQL or CSV."""
+    """The YAML of a model or a seed, before it is joined to its SQL or CSV."""
 
     name: str
     description: str
@@ -57,7 +57,7 @@ class Contract:
 
 
 def contract(reader: Reader, node: Any) -> Contract:
-    """Read one entry of `models:` or `seeds:`."""
+    """Return the contract in one entry of `models:` or `seeds:`."""
     name = reader.text(node, "name")
     grain = reader.texts(node, "grain")
     found = columns(reader, node, f"`{name}`" if name else "the contract", grain)
@@ -101,7 +101,7 @@ def _known_columns(
 
 
 def columns(reader: Reader, node: Any, what: str, grain: tuple[str, ...] = ()) -> tuple[Column, ...]:
-    """Read `columns:`; each needs a name, a data_type and a description."""
+    """Return the columns of `columns:`; each needs a name, a data_type and a description."""
     found: list[Column] = []
     names: set[str] = set()
     for item, place in reader.items(node, "columns", what):
@@ -139,7 +139,7 @@ def columns(reader: Reader, node: Any, what: str, grain: tuple[str, ...] = ()) -
 
 
 def type_text(written: str) -> str:
-    """Write a type in one way: without blanks and in lower case, but for the names of fields, which lines spell so.
+    """Return a type in normal form: without blanks, and in lower case except for names of fields.
 
     >>> type_text("ARRAY< STRUCT<dishId : STRING, `a: B`: Decimal(10, 2)> >")
     'array<struct<dishId:string,`a: B`:decimal(10,2)>>'
@@ -150,7 +150,7 @@ def type_text(written: str) -> str:
 
 
 def unchecked(reader: Reader, found: tuple[Column, ...], what: str) -> None:
-    """Refuse what columns promise whose rows no check sees."""
+    """Record a problem for each promise of a column whose rows no check reads."""
     for column in found:
         for one in column.promises:
             hint = "Put the check on the model that reads it."
@@ -158,7 +158,7 @@ def unchecked(reader: Reader, found: tuple[Column, ...], what: str) -> None:
 
 
 def config_values(reader: Reader, node: Any) -> dict[str, object]:
-    """Read a `config:` mapping into values that `configured` takes."""
+    """Return the values of a `config:` mapping for `configured`."""
     raw = node.get("config")
     if raw is None:
         return {}
@@ -189,13 +189,13 @@ def is_number(value: object) -> bool:
 
 
 def enforced(value: object) -> bool | None:
-    """Read dbt's `{enforced: true}` where it isn't YAML; None for what has another form."""
+    """Return the value of dbt's `{enforced: true}` outside YAML; None for another form."""
     found = value.get("enforced") if isinstance(value, Mapping) and len(value) == 1 else None
     return found if isinstance(found, bool) else None
 
 
 def configured(*layers: Mapping[str, Any]) -> Config:
-    """Lay settings over each other, later ones win; tags add up.
+    """Return merged settings: later layers win, tags are added up.
 
     >>> configured({"materialized": "view", "tags": ("a",)}, {"tags": ("b",)}).tags
     ('a', 'b')
@@ -219,7 +219,7 @@ def configured(*layers: Mapping[str, Any]) -> Config:
 
 
 def sources(reader: Reader) -> tuple[Source, ...]:
-    """Read a `_sources.yml`."""
+    """Return the sources of a `_sources.yml`."""
     found = []
     root = reader.mapping(reader.root, Place(reader.file), "a sources file", ("version", "sources"), ("sources",))
     for group, place in reader.items(root, "sources", "the file"):
@@ -252,14 +252,14 @@ def sources(reader: Reader) -> tuple[Source, ...]:
 
 
 def check_name(reader: Reader, node: Any, what: str) -> None:
-    """Note a name in YAML that can't be a table's."""
+    """Record a problem for a name in YAML that can't be a table's."""
     name = reader.text(node, "name")
     if name and bad_name(name):
         reader.problem("SR116", reader.value_place(node, "name"), f"`{name}` can't name {what}", bad_name(name))
 
 
 def bad_name(name: str) -> str:
-    """Return what is wrong with the name of a model, seed, source or macro; empty for a good one.
+    """Return what is wrong with the name of a model, seed, source or macro; "" for a valid one.
 
     >>> bad_name("orders"), bad_name("orders-2")
     ('', 'Write letters, digits and _ only, a letter first.')
@@ -271,7 +271,7 @@ def bad_name(name: str) -> str:
 
 
 def skeleton(name: str, columns_of: Iterable[str] = ("id",)) -> str:
-    """Write the least contract that a model needs."""
+    """Return the smallest contract that a model needs."""
     names = tuple(columns_of)
     lines = ["models:", f"  - name: {name}", "    description: What one row is.", f"    grain: [{names[0]}]"]
     lines.append("    columns:")

@@ -1,4 +1,4 @@
-"""What to write instead of keys that dbt knows and sqlrun doesn't. Pure."""
+"""What to write instead of dbt's keys that sqlrun doesn't have. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _ALL = "A check counts every row: leave it out."
 _FILES = "To leave a file out, move it elsewhere."
 _WORDS = "It means nothing here: write it into `description`, or leave it out."
 _AT_ONCE = "`severity` says whether a row that breaks the rule stops the tick; `mostly` in expectations/ takes a share."
-# By dbt's key, hyphens read as underscores.
+# By dbt's key, with underscores for hyphens.
 INSTEAD: Mapping[str, str] = {
     "unique_key": "Write `grain: [column]` in the contract.",
     "tests": "Write `data_tests:`.",
@@ -35,7 +35,7 @@ INSTEAD: Mapping[str, str] = {
 
 
 def instead(key: str) -> str:
-    """Return what stands here for a key of dbt's, with a blank before it; "" for any other.
+    """Return advice for a key of dbt's, with a blank before it; "" for any other key.
 
     >>> instead("unique_key"), instead("pre-hook")[:24], instead("colour")
     (' Write `grain: [column]` in the contract.', ' No statement runs aroun', '')

@@ -1,4 +1,4 @@
-"""YAML values to exposures: who uses which tables, and what `sqlrun serve` may give of them. Pure."""
+"""YAML values to exposures: the users of tables, and what `sqlrun serve` may publish. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SOURCE = re.compile(r"\s*source\(\s*(['\"])(\w+)\1\s*,\s*(['\"])(\w+)\3\s*\)\s*"
 
 
 def exposures(reader: Reader, project: Project) -> tuple[Exposure, ...]:
-    """Read an `_exposures.yml`; what it depends on are models and seeds of the project, or its sources."""
+    """Return the exposures of an `_exposures.yml`; each depends on models, seeds or sources of the project."""
     tables: dict[str, tuple[str, ...]] = {m.name: tuple(c.name for c in m.columns) for m in project.models}
     tables |= {s.name: tuple(c.name for c in s.columns) for s in project.seeds}
     sources = {(s.group, s.name) for s in project.sources}
@@ -80,7 +80,7 @@ def _depends_on(
 
 
 def _serve(reader: Reader, node: Any, tables: Mapping[str, tuple[str, ...]]) -> Serve | None:
-    """Read `config: {serve: ...}`; None where nothing is to be served."""
+    """Return the value of `config: {serve: ...}`; None if nothing is served."""
     if node.get("config") is None:
         return None
     config = reader.mapping(node["config"], reader.value_place(node, "config"), "`config`", ("serve",))

@@ -1,4 +1,4 @@
-"""The files of a project's folder, their texts, and what is wrong with them. Shell: the analyst's folders."""
+"""The files of a project's folder, their texts and their problems. Shell: the analyst's folders."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sqlrun.errors import Place, Problem
 from sqlrun.load.yaml_reader import Reader
 from sqlrun.runtime.disk_cache import Cache
 
-# More than anybody writes by hand, and little enough to be read in seconds.
+# Maximum sizes in bytes: more than anyone writes by hand, and few enough to read in seconds.
 MOST_BYTES = {".sql": 1_000_000, ".yml": 1_000_000, ".toml": 1_000_000, ".csv": 64_000_000}
 
 
@@ -20,8 +20,7 @@ MOST_BYTES = {".sql": 1_000_000, ".yml": 1_000_000, ".toml": 1_000_000, ".csv": 
 class Folder:
     """The project's folder, and the problems found in it so far.
 
-    `facts` hashes the contracts that were read, by name; `listed` holds the files of the rooms that were looked at,
-    `seen` their paths.
+    `facts` has the hash of each contract, by name; `listed` the files of each folder that was read, `seen` their paths.
     """
 
     root: Path
@@ -32,11 +31,11 @@ class Folder:
     seen: set[str] = field(default_factory=set)
 
     def name(self, file: Path) -> str:
-        """Return the name of a file as analysts do."""
+        """Return the name of a file relative to the project."""
         return str(file)[len(str(self.root)) :].replace(os.sep, "/").lstrip("/")
 
     def files(self, room: str, suffix: str = "") -> list[Path]:
-        """List a room's files by name, but those of tools that hide behind a dot and links that lead out."""
+        """Return a folder's files, sorted, without hidden ones and links that lead outside the project."""
         if room not in self.listed:
             linked = (self.root / room).is_symlink()
             found = [
@@ -49,12 +48,12 @@ class Folder:
         return [file for file in self.listed[room] if str(file).endswith(suffix)]
 
     def beside(self, file: Path, suffix: str) -> Path | None:
-        """Find the file that is called like another but for its suffix."""
+        """Return the file with the same name and another suffix; None if there is none."""
         other = file.with_suffix(suffix)
         return other if str(other) in self.seen or other.is_file() else None
 
     def _leads_out(self, file: Path) -> bool:
-        """Return whether a link leads out of the project, and note it: a mistake in it would print a foreign line."""
+        """Return whether a link leads outside the project, and record it: an error in it would print a foreign line."""
         if file.resolve().is_relative_to(self.root):
             return False
         hint = "Copy the file here, or link to one of the project; sources may lie anywhere."
@@ -62,7 +61,7 @@ class Folder:
         return True
 
     def text(self, file: Path) -> str | None:
-        """Read a text file without a byte order mark; line ends become one character, but in CSV they are data."""
+        """Return a text file without its byte order mark, line ends normalized except in CSV; None after a problem."""
         most = MOST_BYTES[file.suffix]
         with file.open("rb", buffering=0) as opened:
             size = os.fstat(opened.fileno()).st_size
@@ -83,14 +82,14 @@ class Folder:
             return None
 
     def yaml(self, file: Path, text: str) -> Reader | None:
-        """Read a YAML file; None where it is none, which is noted."""
+        """Return the reader of a YAML file; None if it can't be parsed, which is recorded."""
         reader = Reader(self.name(file), text, self.problems)
         if reader.root is None and not reader.broken:
             reader.problem("SR104", Place(reader.file), "the file is empty", "Fill it, or delete it.")
         return None if reader.root is None else reader
 
     def cached(self, kind: str, source: Sequence[object], hint: Any, make: Callable[[], Any]) -> Any:
-        """Take from the cache what was made of the same source before, if nothing was wrong with it; else make it."""
+        """Return the cached value of a source that had no problems; otherwise make it."""
         made: list[Any] = []
 
         def noted() -> Any:
@@ -98,16 +97,16 @@ class Folder:
             made.append(make())
             return made[0] if len(self.problems) == before else None
 
-        kept = self.cache.get_or_make(kind, source, hint, noted)
-        return made[0] if made else kept
+        cached = self.cache.get_or_make(kind, source, hint, noted)
+        return made[0] if made else cached
 
     def problem(self, code: str, file: Path, message: str, hint: str) -> None:
-        """Note a problem of a file as a whole."""
+        """Record a problem of a whole file."""
         self.problems.append(Problem(code, Place(self.name(file)), message, hint))
 
 
 def _files(top: str) -> Iterator[os.DirEntry[str]]:
-    """List the files below a folder, but for what hides behind a dot; of links only those to files are followed."""
+    """Yield the files below a folder, without hidden ones; links are followed to files alone."""
     waiting = [top]
     while waiting:
         try:
@@ -115,11 +114,11 @@ def _files(top: str) -> Iterator[os.DirEntry[str]]:
                 entries = [entry for entry in listed if not entry.name.startswith(".")]
         except OSError:
             continue
-        # A link is asked through its path, which takes one that leads round in a circle for no file.
+        # A link is resolved through its path, so a circular one is not a file.
         yield from (e for e in entries if (Path(e.path).is_file() if e.is_symlink() else e.is_file()))
         waiting += [entry.path for entry in reversed(entries) if entry.is_dir(follow_symlinks=False)]
 
 
 def one_line_end(text: str) -> str:
-    """Write every line end as one character."""
+    """Return a text with every line end as one character."""
     return text.replace("\r\n", "\n").replace("\r", "\n")

@@ -1,11 +1,11 @@
-"""Names that can't be a column's or a path's: what some reader, writer or terminal takes for something else. Pure."""
+"""Names that a column or a path can't have, because a reader, writer or terminal would misread them. Pure."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 
-# Signs that end a name for an engine, whatever quotes are around it.
+# Characters that end a name for an engine, even in quotes.
 SIGNS = '"\\;'
 ANOTHER = "Give it another name; a source's field of that name can't be read."
 # Columns that sqlrun, Delta or DuckDB add to rows.
@@ -14,14 +14,14 @@ OWN = re.compile(
     r"|_(part|sum|count|min|max)_[0-9]+|_key_.*|_sqlrun\..*",
     re.IGNORECASE,
 )
-# What delta-rs takes for no path, and an escape, which it undoes.
+# Characters that delta-rs doesn't accept in a path, and percent escapes, which it decodes.
 IN_PATHS = re.compile(r"[\[\]|\\^\x00-\x1f\x7f\ud800-\udfff]|%[0-9A-Fa-f]{2}")
-# What Spark takes for a pattern.
+# Characters that Spark reads as a pattern.
 PATTERNS = re.compile(r"[*?{}]")
 
 
 def column_fault(name: str) -> str:
-    """Return what of a column's name can't be; empty for a good one.
+    """Return what is wrong with a column's name; "" for a valid one.
 
     >>> column_fault("größe"), column_fault("a "), column_fault("a\\tb")
     ('', 'begins or ends with a blank', 'holds the character U+0009')
@@ -37,7 +37,7 @@ def column_fault(name: str) -> str:
 
 
 def is_own(name: str) -> bool:
-    """Return whether a name is of a column that is added to rows.
+    """Return whether a name belongs to a column that is added to rows.
 
     >>> is_own("_n"), is_own("_part_1"), is_own("_note")
     (True, True, False)
@@ -46,7 +46,7 @@ def is_own(name: str) -> bool:
 
 
 def path_fault(path: str, engine: str) -> str:
-    """Return what of a path an engine's libraries can't name; empty for a good one.
+    """Return the part of a path that an engine's libraries can't handle; "" for a valid path.
 
     >>> path_fault("/a [b]/c", "duckdb"), path_fault("/a*b", "spark"), path_fault("/day=1/ü ~%", "duckdb")
     ('[', '*', '')

@@ -1,4 +1,4 @@
-"""How old a model's newest event may be, as its contract says it. Pure."""
+"""Freshness of a model in its contract: the maximum age of its latest event. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EVENT_TIME = "the column that says when it happened"
 
 
 def event_time(reader: Reader, node: Any, columns: Sequence[Column], model: str) -> str:
-    """Read the column that says when a row's event happened; "" where there is none, or it is wrong, which is noted."""
+    """Return the column with the time of a row's event; "" if there is none, or if it is invalid, which is recorded."""
     name = reader.text(node, "event_time")
     if not name or not columns:
         return ""
@@ -35,7 +35,7 @@ def event_time(reader: Reader, node: Any, columns: Sequence[Column], model: str)
 
 
 def freshness(reader: Reader, node: Any) -> Freshness | None:
-    """Read `freshness:`, in dbt's form or with times as words; None where there is none."""
+    """Return the value of `freshness:`, in dbt's form or with spans as words; None if there is none."""
     raw = node.get("freshness")
     if raw is None:
         return None
@@ -54,7 +54,7 @@ def freshness(reader: Reader, node: Any) -> Freshness | None:
 
 
 def _span(reader: Reader, raw: Any, key: str) -> float | None:
-    """Read a time span as seconds: `30 minutes`, or dbt's `{count: 30, period: minute}`."""
+    """Return a time span in seconds: `30 minutes`, or dbt's `{count: 30, period: minute}`."""
     value = raw.get(key)
     if value is None:
         return None
@@ -69,7 +69,7 @@ def _span(reader: Reader, raw: Any, key: str) -> float | None:
 
 
 def seconds(text: str) -> float | None:
-    """Read a time span; None where it is none, or no time at all.
+    """Return a time span in seconds; None if it is malformed or zero.
 
     >>> seconds("30 minutes"), seconds("1 day"), seconds("soon"), seconds("0 hours")
     (1800.0, 86400.0, None, None)

@@ -1,4 +1,4 @@
-"""The project folder to nouns, with every problem in it. Shell: the analyst's folders."""
+"""Read a project's folder into values, with every problem in it. Shell: the analyst's folders."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ from sqlrun.runtime import fork
 from sqlrun.runtime.disk_cache import Cache, digest
 from sqlrun.runtime.text_lines import text_lines
 
-# What a template sees under its own name; a macro of that name would hide it.
+# Names that a template has already; a macro of that name would hide it.
 TEMPLATE_NAMES = ("ref", "source", "var", "config", "this", "is_incremental", "env_var", "range", "namespace")
 PLAIN = frozenset({str, int, bool, float, type(None)})
-# YAML files under models/ that are no model's contract.
+# YAML files under models/ that aren't a model's contract.
 OTHERS = ("_sources.yml", "_exposures.yml")
 
 
-# Adds to a project what it reads from its folder; given the contracts that hold unit tests, by file.
+# Adds to a project what it reads from its folder; it gets the contracts with unit tests, by file.
 Attach = Callable[[Folder, Project, Mapping[str, str]], Project]
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A project as far as it could be read, and what is wrong with it.
+    """A project as far as it could be read, and its problems.
 
-    `contracts` hashes what each model's and seed's contract says, but for its words and places.
+    `contracts` has the hash of each model's and seed's contract, without descriptions and places.
     """
 
     project: Project
@@ -54,11 +54,11 @@ class Loaded:
 
 
 def read(root: Path, cache: Cache | None = None, attach: Sequence[Attach] = ()) -> Loaded:
-    """Read the project and collect its problems; a file of which `cache` knows what it says is not parsed again.
+    """Return the project with its problems; files whose content is in `cache` aren't parsed again.
 
     `attach` adds what later stages read from the same folder: unit tests, and checks that are queries.
 
-    Raises: ProjectError at once where there is no project at all (SR100) or its settings are no TOML (SR101).
+    Raises: ProjectError at once if there is no project (SR100) or its settings are not TOML (SR101).
     """
     folder = Folder(root.resolve(), [], cache or Cache(None))
     found = _settings(folder)
@@ -87,7 +87,7 @@ def read(root: Path, cache: Cache | None = None, attach: Sequence[Attach] = ()) 
 
 
 def missing_sources(project: Project) -> tuple[Problem, ...]:
-    """Find the sources whose folder is not there (SR120)."""
+    """Return a problem (SR120) for each source whose folder is missing."""
     found = []
     for source in project.sources:
         if not (Path(project.root) / source.path).is_dir():
@@ -144,7 +144,7 @@ def _exposures(folder: Folder, project: Project) -> Iterator[Exposure]:
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """What a model's or a seed's YAML says; `facts` hashes what others can depend on."""
+    """The parsed YAML of a model or a seed; `facts` is the hash of what others can depend on."""
 
     made: Contract | None
     facts: str
@@ -153,7 +153,7 @@ class _Said:
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """A contract with the text that it stands in."""
+    """A contract with the text of its file."""
 
     file: str
     text: str
@@ -169,7 +169,7 @@ def _models(folder: Folder, found: Settings) -> tuple[list[Model], list[_Written
             hint = "Write the query beside it, or remove the file; sources stand in _sources.yml."
             folder.problem("SR105", file, f"there is no {file.stem}.sql beside it", hint)
     if folder.cache.is_empty:
-        # What is wrong with one is told below, when it is its turn.
+        # The loop below reports problems of a contract, in order.
         silent = replace(folder, problems=[])
         read = partial(_written, silent, key="models", known=MODEL_KEYS, also=("unit_tests",))
         files = [file for file in folder.files("models", ".yml") if file.name not in OTHERS]
@@ -191,7 +191,7 @@ def _models(folder: Folder, found: Settings) -> tuple[list[Model], list[_Written
 
 
 def _written(folder: Folder, file: Path, key: str, known: Iterable[str], also: tuple[str, ...] = ()) -> _Written | None:
-    """Read a contract; None where there is none, which is noted."""
+    """Return a contract; None if it can't be read, which is recorded."""
     text, name = folder.text(file), folder.name(file)
     if text is None:
         return None
@@ -208,7 +208,7 @@ def _written(folder: Folder, file: Path, key: str, known: Iterable[str], also: t
 
 
 def facts(value: object) -> object:
-    """Return what others can depend on as plain values: all but words and places."""
+    """Return what others can depend on as plain values: everything but descriptions and places."""
     if type(value) in PLAIN:
         return value
     kind: type = type(value)
@@ -224,16 +224,16 @@ def facts(value: object) -> object:
 
 @cache
 def _kept(kind: type) -> tuple[str, ...] | None:
-    """Return the names of the fields of a dataclass that others can depend on; None for another type."""
+    """Return the fields of a dataclass that others can depend on; None for another type."""
     if not is_dataclass(kind):
         return None
     return tuple(field.name for field in fields(kind) if field.name not in ("description", "place"))
 
 
 def _model(folder: Folder, file: Path, found: Settings, written: _Written | None) -> Model:
-    """Put a model together; without a contract it is kept bare, so that refs to it are not called unknown."""
+    """Return a model; one without a contract has no columns, so that refs to it are still known."""
     name, sql = folder.name(file), folder.text(file)
-    if sql is None:  # told already; the rest of it is still looked at
+    if sql is None:  # reported already; the rest of the model is still checked
         sql = one_line_end(file.read_bytes().decode("utf-8", "replace"))
     if written is None:
         return replace(Model.of_text(file.stem, name, sql), config=configured(*found.layers(name)))
@@ -263,7 +263,7 @@ def _model(folder: Folder, file: Path, found: Settings, written: _Written | None
 
 
 def _entry(reader: Reader, key: str, stem: str, known: Iterable[str], also: tuple[str, ...] = ()) -> Contract | None:
-    """Read the one entry that a model's or a seed's YAML has."""
+    """Return the one entry of a model's or a seed's YAML; None if it can't be read."""
     top = reader.mapping(reader.root, Place(reader.file), "the file", ("version", key, *also), (key,))
     entries = reader.items(top, key, "the file")
     if not entries:
@@ -289,13 +289,13 @@ def _entry(reader: Reader, key: str, stem: str, known: Iterable[str], also: tupl
 
 
 def check_name(folder: Folder, file: Path, what: str) -> None:
-    """Note a file whose name can't be that of what it holds (SR116)."""
+    """Record a problem (SR116) for a file whose name is invalid for its content."""
     if bad_name(file.stem):
         folder.problem("SR116", file, f"`{file.stem}` can't name {what}", bad_name(file.stem))
 
 
 def _unique(folder: Folder, project: Project) -> None:
-    """Note names used twice; Spark and many disks don't tell upper from lower case."""
+    """Record names that are used twice; Spark and many file systems ignore case."""
     tables = [(model.name, Place(model.file)) for model in project.models]
     tables += [(seed.name, Place(seed.file)) for seed in project.seeds]
     tables += [(source.table, source.place) for source in project.sources]
@@ -341,7 +341,7 @@ def _macros(folder: Folder) -> Iterator[Macro]:
         text = folder.text(file)
         if text is None:
             continue
-        # A macro's doc comment may show one; a comment stays as long as it was, so that lines count.
+        # A macro's comment may show a macro. Comments are blanked, not removed, so that line numbers stay.
         code = re.sub(r"\{#.*?(?:#\}|\Z)", lambda found: re.sub(r"[^\n]", " ", found[0]), text, flags=re.DOTALL)
         names = list(re.finditer(r"\{%[-+]?\s*macro\s+(\w+)", code))
         wrong = next((found for found in names if found[1] != file.stem), names[1] if len(names) > 1 else None)

@@ -1,4 +1,4 @@
-"""A profile: which engine, which warehouse, which settings. Shell: profile files and the environment."""
+"""A profile: the engine, the warehouse, the settings. Shell: profile files and the environment."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ENGINES = ("spark", "duckdb", "auto")
 LANDS = ("duckdb", "spark")
 WRITERS = ("sqlrun", "library")
 MOST_THREADS = 256
-# A tick comes every few minutes; no alert may take longer.
+# Maximum timeout of an alert in seconds: a tick comes every few minutes.
 LONGEST_ALERT = 300
 LONGEST_CHECK = 86_400
 LONGEST_STATEMENT = 604_800
@@ -34,11 +34,11 @@ VARIABLE = re.compile(r"\$\$\{|\$\{([^}]*)\}?")
 
 
 def load(root: Path, name: str) -> Profile:
-    """Read `profiles/<name>.yml`; `${NAME}` in a value is taken from the environment.
+    """Return the profile of `profiles/<name>.yml`, with `${NAME}` in values replaced from the environment.
 
-    Values from the environment may be secrets: problems show the file's own text alone.
+    Values from the environment may be secrets, so problems show the file's own text alone.
 
-    Raises: ProjectError (SR13x) for a missing file, a wrong value, a variable that is not set.
+    Raises: ProjectError (SR13x) for a missing file, a wrong value, a variable that isn't set.
     """
     reader = _open(root, name)
     top = reader.mapping(reader.root, Place(reader.file), "a profile", KEYS, ("engine", "warehouse"))
@@ -83,7 +83,7 @@ def load(root: Path, name: str) -> Profile:
 
 
 def refusal(root: Path, name: str, refused: Mapping[str, str]) -> ProjectError:
-    """Return the error at each setting that the profile's engine refuses; values of the environment aren't shown."""
+    """Return an error at each setting that the profile's engine rejects; environment values aren't shown."""
     reader = _open(root, name)
     raw = reader.root["settings"]
     for key, why in refused.items():
@@ -111,7 +111,7 @@ def _open(root: Path, name: str) -> Reader:
 
 
 def _one_of(reader: Reader, top: dict[str, object], key: str, words: tuple[str, ...], message: str, label: str) -> str:
-    """Read one of some words; a value that can't be read, or whose variable isn't set, is no second problem."""
+    """Return one of several words; a value that could not be read, or with an unset variable, is no second problem."""
     known = len(reader.problems)
     value = _expanded(reader, top, key)
     if len(reader.problems) == known and value not in words:
@@ -128,14 +128,14 @@ def _engine(reader: Reader, top: dict[str, object]) -> str:
 
 
 def _delta_writer(reader: Reader, top: dict[str, object]) -> str:
-    """Read who writes the commits of small changes."""
+    """Return the writer of small commits."""
     if top.get("delta_writer") is None:
         return DEFAULTS.delta_writer
     return _one_of(reader, top, "delta_writer", WRITERS, "`{}` is no writer of tables", "Writers")
 
 
 def _landing(reader: Reader, top: dict[str, object], engine: str) -> str:
-    """Read which engine new landing tables begin with; only `auto` has a choice."""
+    """Return the engine of new landing tables; only `auto` has a choice."""
     if top.get("landing") is None:
         return ""
     known = len(reader.problems)
@@ -153,10 +153,10 @@ def _warehouse(reader: Reader, top: dict[str, object], root: Path) -> str:
         return ""
     try:
         folder, project = (root / text).resolve(), root.resolve()
-    except ValueError:  # half a sign, or U+0000: no path at all, as `_check_path` says
+    except ValueError:  # half a surrogate pair, or U+0000: not a path, as `_check_path` reports
         return str(root / text)
     if "://" in text:
-        # It would quietly become a local folder of that name.
+        # It would silently become a local folder of that name.
         message, hint = f"the warehouse `{written}` is no folder", "Tables lie in a folder; mount the store there."
         reader.problem("SR131", reader.value_place(top, "warehouse"), message, hint)
     elif top.get("warehouse") is not None and (project == folder or folder in project.parents):
@@ -167,7 +167,7 @@ def _warehouse(reader: Reader, top: dict[str, object], root: Path) -> str:
 
 
 def _check_path(reader: Reader, top: dict[str, object], warehouse: str, engine: str) -> None:
-    """Note a path that an engine would fail at, or read as another (SR737); what it is may be a secret."""
+    """Record a path that an engine would reject, or read as another (SR737); the path itself may be a secret."""
     fault = path_fault(warehouse, engine)
     if fault:
         message = f"the path of the warehouse holds `{fault}`, which {engine or 'the engine'} can't name"
@@ -176,7 +176,7 @@ def _check_path(reader: Reader, top: dict[str, object], warehouse: str, engine: 
 
 
 def _alerts(reader: Reader, top: dict[str, object]) -> Alerts:
-    """Read who is told; the file's own text alone is shown, as an address holds a secret."""
+    """Return where alerts go; problems show the file's own text alone, because an address contains a secret."""
     if top.get("alerts") is None:
         return Alerts()
     node = reader.mapping(top["alerts"], reader.value_place(top, "alerts"), "alerts", ALERT_KEYS)
@@ -194,7 +194,7 @@ def _alerts(reader: Reader, top: dict[str, object]) -> Alerts:
 def _is_address(text: str) -> bool:
     try:
         parts = urlsplit(text)
-        parts.port  # noqa: B018  a port that is none raises
+        parts.port  # noqa: B018  an invalid port raises
     except ValueError:
         return False
     sound = parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in parts.netloc
@@ -212,7 +212,7 @@ def _number(reader: Reader, top: dict[str, object], key: str, default: int, limi
 
 
 def _expanded(reader: Reader, node: object, key: str) -> str:
-    """Read a text and put the environment's values in."""
+    """Return a text with the environment's values."""
     return _filled(reader, reader.text(node, key), reader.value_place(node, key))
 
 

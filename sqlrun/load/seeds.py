@@ -1,4 +1,4 @@
-"""A seed's CSV text as rows, every field with its place, checked against the contract; and as typed values. Pure."""
+"""A seed's CSV text to rows with places, validated against the contract; and rows to typed values. Pure."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from sqlrun.errors import Place, Problem
 from sqlrun.project import Column, Seed
 from sqlrun.runtime.clock import parse_time
 
-# Beyond this many problems a file is wrong as a whole, and more of them help nobody.
+# Maximum number of problems that are reported; with more the whole file is wrong.
 ENOUGH = 20
 FIELD = re.compile(r'(?:"((?:[^"]|"")*)"|((?:[^",\r\n][^,\r\n]*)?))(,|\r\n|\r|\n|\Z)')
 LINE_END = re.compile(r"\r\n|\r|\n")
 BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
-# Stricter than Python's own readers, which take 1_000, blanks, NaN and other digits than 0-9.
+# Stricter than Python's own parsers, which accept 1_000, blanks, NaN and digits other than 0-9.
 SHAPES = {
     "decimal": r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)",
     "double": r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?",
@@ -36,7 +36,7 @@ CLOSE = 'Close the quote; a quote in a quoted field is written twice: "a ""b"" c
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of a CSV file: None where nothing stands, an empty text where `""` does."""
+    """One field of a CSV file: None if it is empty, "" for `""`."""
 
     text: str | None
     line: int
@@ -44,7 +44,7 @@ class Field:
 
 
 class Torn(Exception):
-    """A quote that is not closed, or text behind a closing quote."""
+    """An unclosed quote, or text behind a closing quote."""
 
     def __init__(self, line: int, column: int) -> None:
         self.line, self.column = line, column
@@ -52,7 +52,7 @@ class Torn(Exception):
 
 
 def rows(file: str, text: str, columns: tuple[Column, ...], grain: tuple[str, ...], problems: list[Problem]) -> Rows:
-    """Read a seed's rows and note what doesn't fit its contract (SR113)."""
+    """Return a seed's rows, and record what doesn't match its contract (SR113)."""
     sheet = _Sheet(file, LINE_END.split(text), [])
     found: list[tuple[Field, ...]] = []
     try:
@@ -75,14 +75,14 @@ def rows(file: str, text: str, columns: tuple[Column, ...], grain: tuple[str, ..
 
 @dataclass(frozen=True, slots=True)
 class _Sheet:
-    """The file that is read, and what is wrong with it so far."""
+    """The file that is being read, and its problems so far."""
 
     file: str
     lines: list[str]
     problems: list[Problem]
 
     def wrong(self, line: int, column: int, message: str, hint: str) -> None:
-        """Note a problem with its line."""
+        """Record a problem with its line."""
         excerpt = self.lines[line - 1] if line <= len(self.lines) else ""
         self.problems.append(Problem("SR113", Place(self.file, line, column), message, hint, excerpt))
 
@@ -113,7 +113,7 @@ def _unique(found: list[tuple[Field, ...]], columns: tuple[Column, ...], grain: 
 
 
 def _value(text: str | None, column: Column) -> object:
-    """Return what a field means, so that 1 and 01 are one key; the text itself where it is no value of its type."""
+    """Return a field's value, so that 1 and 01 are one key; its text if it isn't valid for its type."""
     return typed(text, column.type) if text is not None and fits(text, column.type) else text
 
 
@@ -128,7 +128,7 @@ def _header_fits(record: tuple[Field, ...], columns: tuple[Column, ...], sheet: 
 
 
 def records(text: str) -> Iterator[tuple[Field, ...]]:
-    """Split CSV text (RFC 4180) into records; empty lines are left out, a line end in quotes is part of its field.
+    """Yield the records of CSV text (RFC 4180), without empty lines; a line end in quotes is part of its field.
 
     Raises: Torn.
     """
@@ -151,7 +151,7 @@ def records(text: str) -> Iterator[tuple[Field, ...]]:
 
 
 def _misfit(text: str | None, column: Column) -> str:
-    """Return why a field does not fit its column; empty if it does."""
+    """Return why a field doesn't match its column; "" if it does."""
     if text is None:
         return "" if column.nullable else f"column `{column.name}` is empty and its contract says `nulls: false`"
     kind = column.type.partition("(")[0]
@@ -161,7 +161,7 @@ def _misfit(text: str | None, column: Column) -> str:
 
 
 def fits(text: str, kind: str) -> bool:
-    """Return whether a field is a value of a type.
+    """Return whether a field is valid for a type.
 
     >>> fits("1.50", "decimal(3,2)"), fits("1.505", "decimal(3,2)"), fits("2026-02-30", "date")
     (True, False, False)
@@ -185,7 +185,7 @@ def fits(text: str, kind: str) -> bool:
 
 
 def unknown_types(columns: tuple[Column, ...]) -> Iterator[Problem]:
-    """Find the columns whose type a CSV field can't have (SR113)."""
+    """Yield a problem (SR113) for each column with a type that a CSV field can't have."""
     for column in columns:
         if column.type.partition("(")[0] not in (*SHAPES, "string"):
             message = f"a seed's column can't be `{column.type}` (column `{column.name}`)"
@@ -193,13 +193,13 @@ def unknown_types(columns: tuple[Column, ...]) -> Iterator[Problem]:
 
 
 def typed_rows(seed: Seed) -> tuple[tuple[object, ...], ...]:
-    """Turn a seed's rows into Python values by its columns' types; load has checked that they fit."""
+    """Return a seed's rows as Python values of its columns' types; `rows` has validated them."""
     kinds = [column.type for column in seed.columns]
     return tuple(tuple(typed(v, kind) for v, kind in zip(row, kinds, strict=True)) for row in seed.rows)
 
 
 def typed(text: str | None, kind: str) -> object:
-    """Turn a field into a value; None stays None.
+    """Return a field's value; None stays None.
 
     >>> typed("1.50", "decimal(10,2)"), typed("3", "int"), typed(None, "int")
     (Decimal('1.50'), 3, None)

@@ -1,4 +1,4 @@
-"""The text of pyproject.toml as the project's settings, each with its place. Pure."""
+"""The project's settings in pyproject.toml, each with its place. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KEYS = tuple(KINDS)
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What [tool.sqlrun] says. `folders` maps a folder of models/ (`""` is models/ itself) to its settings."""
+    """The content of [tool.sqlrun]. `folders` maps a folder of models/ (`""` is models/ itself) to its settings."""
 
     name: str
     profile: str
@@ -37,22 +37,22 @@ class Settings:
     functions: tuple[str, ...] = ()
 
     def layers(self, file: str) -> tuple[Mapping[str, object], ...]:
-        """List the settings that a model's file falls under, the outermost folder first."""
+        """Return the settings that apply to a model's file, the outermost folder's first."""
         parts = file.split("/")[1:-1]
         names = ["/".join(parts[:depth]) for depth in range(len(parts) + 1)]
         return tuple(self.folders[name] for name in names if name in self.folders)
 
     def problem_at(self, file: str, key: str, message: str, hint: str) -> Problem:
-        """Blame the innermost folder's setting that a model's file falls under."""
+        """Return a problem at the innermost folder's setting that applies to a model's file."""
         parts = file.split("/")[1:-1]
         found = [parts[:d] for d in range(len(parts) + 1) if key in self.folders.get("/".join(parts[:d]), {})]
         return _problem(self.text, "SR108", ["models", *(found[-1] if found else []), key], message, hint)
 
 
 def read(text: str, default_name: str, folders: Iterable[str], problems: list[Problem]) -> Settings:
-    """Read the settings and note what is wrong in them; `folders` are those that models/ has.
+    """Return the settings, and record what is wrong in them; `folders` are those below models/.
 
-    Raises: ProjectError where there are no settings at all (SR100).
+    Raises: ProjectError if there are no settings (SR100).
     """
     tool = _tool(text)
     for key in tool:
@@ -72,7 +72,7 @@ def read(text: str, default_name: str, folders: Iterable[str], problems: list[Pr
 
 
 def _functions(text: str, names: list[object], problems: list[Problem]) -> tuple[str, ...]:
-    """Read the functions that the project adds to the list; what a model may never call is no setting."""
+    """Return the functions that the project admits; functions that a model may never call are a problem."""
     taken = []
     for name in names:
         if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_]\w*", name):
@@ -97,7 +97,7 @@ def _tool(text: str) -> dict[str, Any]:
         excerpt = lines[place.line - 1] if place.line <= len(lines) else ""
         raise ProjectError([Problem("SR101", place, message, "Mend the TOML at this place.", excerpt)]) from None
     except (RecursionError, ValueError):
-        # A number of thousands of digits, or brackets in brackets: the parser tells no place.
+        # A number of thousands of digits, or deeply nested brackets: the parser reports no place.
         message, hint = "TOML: nested too deeply, or a number is too long", "Mend the TOML in this file."
         raise ProjectError([Problem("SR101", Place(FILE, exact=False), message, hint)]) from None
     if not isinstance(tool, dict):
@@ -114,7 +114,7 @@ def _walk(
     layers: dict[str, Mapping[str, object]],
     problems: list[Problem],
 ) -> None:
-    """Split a table into its folder's own settings and the tables of the folders below."""
+    """Split a table into its folder's own settings and the tables of its subfolders."""
     own: dict[str, object] = {}
     shown = ".".join(("tool.sqlrun.models", *path))
     for key, value in table.items():
@@ -154,7 +154,7 @@ def _walk(
 
 
 def _problem(text: str, code: str, path: list[str], message: str, hint: str) -> Problem:
-    """Place a problem at a key of [tool.sqlrun]; TOML's parser keeps no places, so the text is searched."""
+    """Return a problem at a key of [tool.sqlrun]; TOML's parser keeps no places, so it searches the text."""
     wanted, lines = ["tool", "sqlrun", *path], text_lines(text)
     header: list[str] = []
     best = (0, 0)
@@ -166,7 +166,7 @@ def _problem(text: str, code: str, path: list[str], message: str, hint: str) -> 
             here = [*header, *_parts(line.partition("=")[0])]
         else:
             continue
-        # An inline table hides the last keys: the longest path that leads there wins.
+        # An inline table hides the last keys, so the longest path to the key wins.
         if here == wanted[: len(here)] and len(here) > best[0]:
             best = (len(here), number)
     number = best[1] or 1

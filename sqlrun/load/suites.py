@@ -17,7 +17,7 @@ LIMIT = re.compile(r"(?P<share>[0-9]{1,3}([.][0-9]{1,9})?)%|[0-9]{1,12}")
 
 
 def suite(reader: Reader, model: str) -> Suite:
-    """Read a file of expectations; whether their types and arguments make sense is not judged here."""
+    """Return the suite of a file; other modules validate types and arguments of its expectations."""
     root = reader.mapping(reader.root, Place(reader.file), "a suite", SUITE_KEYS, ("expectations",))
     found = []
     for item, place in reader.items(root, "expectations", "a suite"):
@@ -35,7 +35,7 @@ def suite(reader: Reader, model: str) -> Suite:
 
 
 def _limit(reader: Reader, root: Any) -> Limit | None:
-    """Read `max_quarantined`: a share in per cent or a whole number of lines."""
+    """Return the value of `max_quarantined`: a percentage or a number of lines."""
     if not isinstance(root, Mapping) or "max_quarantined" not in root:
         return None
     text = reader.text(root, "max_quarantined").replace(" ", "")
@@ -50,7 +50,7 @@ def _limit(reader: Reader, root: Any) -> Limit | None:
 
 
 def _floats(value: Any) -> Any:
-    """Turn exact decimals into floats: what Great Expectations takes for numbers."""
+    """Return a value with floats for exact decimals, as Great Expectations needs them."""
     match value:
         case dict():
             return {key: _floats(inner) for key, inner in value.items()}

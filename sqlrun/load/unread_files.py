@@ -1,7 +1,7 @@
-"""Files that lie where files count and that nobody reads: each is named, with what to do. Shell: folders, target/.
+"""Report files in the project's folders and in sources' folders that sqlrun doesn't read. Shell: folders, target/.
 
-In the project's own folders such a file is an error: it may hold a model or a check that would be missed. In a source's
-folder others write, so what isn't read there is told, once, and stops nothing.
+In the project's own folders such a file is an error, because it may be a missing model or check. Other programs write
+to a source's folder, so an unread file there is reported once and doesn't fail the build.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SUFFIXES: Mapping[str, tuple[str, ...]] = {
     "expectations": (".yml", ".sql"),
     "profiles": (".yml",),
 }
-# What people and their tools leave anywhere.
+# Files that people and their tools leave anywhere.
 QUIET = frozenset(
     {
         ".md", ".txt", ".rst", ".adoc", ".bak", ".orig", ".rej", ".swp", ".swo", ".tmp", ".log", ".pyc", ".lock",
@@ -37,7 +37,7 @@ _SETTINGS = "Write what it says into pyproject.toml, under [tool.sqlrun], and mo
 _PACKAGES = (
     "There are no packages: copy the macros that are called into macros/, one a file, and move this file elsewhere."
 )
-# What dbt reads in a project's folder.
+# Files that dbt reads in a project's folder.
 OF_DBT: Mapping[str, str] = {
     "dbt_project.yml": _SETTINGS,
     "dbt_project.yaml": _SETTINGS,
@@ -56,12 +56,12 @@ _SINGULAR = "A test as SQL is a check: move it to expectations/, where it reads 
 _GENERIC = "There are no generic tests: write an expectation, or a check as SQL, in expectations/."
 _PYTHON = "A model is one SELECT: write models/NAME.sql, or land what Python makes as a source's files."
 BOOK = "unread.json"
-# So many names are told of one source.
+# Maximum number of names that are reported for one source.
 MOST = 5
 
 
 def problems(folder: Folder) -> None:
-    """Note the project's files that look as if they counted but don't (SR117)."""
+    """Record the project's files that look like part of it but aren't read (SR117)."""
     for room, suffixes in SUFFIXES.items():
         for file in folder.files(room):
             if file.suffix not in suffixes and (not quiet(file.name) or _has_docs(file)):
@@ -83,7 +83,7 @@ def problems(folder: Folder) -> None:
 
 
 def quiet(name: str) -> bool:
-    """Return whether a file needs no word: documents, and what editors and systems leave.
+    """Return whether a file needs no report: documents, and files that editors and systems leave.
 
     >>> quiet("README.md"), quiet("orders.sql~"), quiet("orders.py"), quiet("orders.json.gz")
     (True, True, False, False)
@@ -114,7 +114,7 @@ def _has_docs(file: Path) -> bool:
 
 
 def _tests(room: Path) -> Iterator[Path]:
-    """List what may be dbt's tests; folders below one of Python's tests are Python's."""
+    """Yield the files that may be dbt's tests; folders below one with Python tests are Python's."""
     entries = [entry for entry in os.scandir(room) if not entry.name.startswith(".")]
     yield from (Path(e.path) for e in entries if e.name.endswith(".sql") and e.is_file())
     if any(entry.name.endswith(".py") for entry in entries):
@@ -125,7 +125,7 @@ def _tests(room: Path) -> Iterator[Path]:
 
 
 def in_sources(root: Path, sources: Iterable[Source]) -> dict[str, tuple[str, ...]]:
-    """List what lies in sources' folders and doesn't land, by the folder."""
+    """Return the names in sources' folders that don't land, by folder."""
     from sqlrun.sources import folder as source_folder  # only a build looks into the folders of sources
 
     found: dict[str, tuple[str, ...]] = {}
@@ -138,12 +138,12 @@ def in_sources(root: Path, sources: Iterable[Source]) -> dict[str, tuple[str, ..
 
 
 def _unfinished(name: str) -> bool:
-    """Return whether a file is hidden or being written, or tells people what lies there."""
+    """Return whether a file is hidden, still being written, or a description of the folder."""
     return name.startswith((".", "_", "#")) or name.endswith(("~", ".tmp", ".part", ".swp", ".lock", ".md"))
 
 
 def messages(root: Path, sources: Iterable[Source]) -> tuple[str, ...]:
-    """Return what doesn't land, of each source's folder, and remember it: what was told isn't told again."""
+    """Return messages about files that don't land, and record them, so that each is reported once."""
     found, file = in_sources(root, sources), root / "target" / BOOK
     before: dict[str, list[str]] = {}
     if found:

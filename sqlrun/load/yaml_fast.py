@@ -1,6 +1,7 @@
-"""Plain YAML text, as nearly all of a project's is, to values with places, by libyaml; the one home of PyYAML. Pure.
+"""Plain YAML text, nearly all of a project's, to values with places, by libyaml: PyYAML's only user. Pure.
 
-PyYAML reads YAML 1.1, ruamel.yaml 1.2: what they could read differently, and all that is wrong, is left to the latter.
+PyYAML reads YAML 1.1 and ruamel.yaml 1.2. Text that they could read differently, and all invalid text, is left to
+ruamel.yaml.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from typing import Any
 from sqlrun.errors import Place
 
 DEEPEST = 20
-# What is longer may hold more values than a file may.
+# Maximum length: a longer text may exceed the maximum number of values.
 LONGEST = 300_000
 # Anchors, aliases, tags, directives, explicit keys, documents, block texts that begin with a comment or an empty line;
-# characters and escapes that one of the two refuses.
+# characters and escapes that one of the two rejects.
 UNUSUAL = re.compile(
     r"(?:^|[\s\[\]{},:?-])[&*!%@`?]"
     r"|^(?:---|\.\.\.)"
@@ -25,7 +26,7 @@ UNUSUAL = re.compile(
     "|[^\n\x20-\x7e\xa1-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010fffd]",
     re.MULTILINE,
 )
-# What a plain scalar has to begin with to be anything but a text (YAML 1.2's core schema, as ruamel.yaml has it).
+# First characters of plain scalars that may not be texts (YAML 1.2's core schema, as ruamel.yaml has it).
 MAYBE = frozenset("tTfFnN~-+0123456789.<=")
 BOOL = re.compile("true|True|TRUE|false|False|FALSE")
 NULL = re.compile("~|null|Null|NULL")
@@ -38,7 +39,7 @@ OTHER_INT = re.compile("[-+]?(?:0b[0-1_]+|0o?[0-7_]+|[0-9_]+|0x[0-9a-fA-F_]+)")
 
 
 class Mapped(dict[str, Any]):
-    """A mapping that knows where it, its keys and its values stand."""
+    """A mapping that has the places of the mapping, its keys and its values."""
 
     __slots__ = ("keys_at", "place", "values_at")
 
@@ -50,7 +51,7 @@ class Mapped(dict[str, Any]):
 
 
 class Listed(list[Any]):
-    """A list that knows where it and its items stand."""
+    """A list that has the places of the list and its items."""
 
     __slots__ = ("items_at", "place")
 
@@ -61,13 +62,13 @@ class Listed(list[Any]):
 
 
 class Unusual(Exception):
-    """The text is for ruamel.yaml to read."""
+    """A text that ruamel.yaml has to read."""
 
 
 def read(file: str, text: str) -> Any:
-    """Read one document.
+    """Return the value of one document.
 
-    Raises: Unusual where ruamel.yaml has to say what it means, or what is wrong with it.
+    Raises: Unusual if ruamel.yaml has to read it, or to report what is wrong with it.
     """
     try:
         from yaml._yaml import CParser
@@ -79,7 +80,7 @@ def read(file: str, text: str) -> Any:
         raise Unusual
     try:
         event = CParser(text).get_event
-        event()  # the stream begins
+        event()  # the start of the stream
         if type(event()).__name__ != "DocumentStartEvent":
             raise Unusual
         _, value = _value(file, event, event(), 0)
@@ -121,8 +122,8 @@ def _mapped(file: str, event: Callable[[], Any], place: Place, depth: int) -> Ma
 
 
 def _scalar(text: str) -> Any:
-    """Return the value that an unquoted scalar means."""
-    if not text:  # the two place what is not there differently
+    """Return the value of an unquoted scalar."""
+    if not text:  # the two libraries place a missing value differently
         raise Unusual
     if text[0] not in MAYBE:
         return text

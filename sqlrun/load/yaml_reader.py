@@ -1,6 +1,6 @@
-"""YAML text as plain values that know their place; the one home of ruamel.yaml. Pure.
+"""YAML text as plain values with places: ruamel.yaml's only user. Pure.
 
-Plain text is read by `yaml_plain`, all other by ruamel.yaml, which also says what is wrong with it.
+`yaml_fast` reads plain text. ruamel.yaml reads all other text and reports what is wrong with it.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from sqlrun.runtime.text_lines import text_lines
 
 TAG = "tag:yaml.org,2002:"
 MOST_NAMES = 30
-# Values of one file, counted as often as aliases repeat them: a few aliases of aliases are billions of values.
+# Maximum number of values in a file, with repetitions by aliases: a few nested aliases are billions of values.
 MOST_VALUES = 200_000
-# The mark of a text whose lines stand below it as they are.
+# The mark of a text whose lines follow below, unchanged.
 BLOCK = re.compile(r"(?:&\S+ +)?\|[-+0-9]*(?:\s+#.*)?\s*")
-# Digits of a whole number; Python takes ever longer to read them.
+# Maximum number of digits of an integer: parsing takes quadratic time.
 MOST_DIGITS = 100
 
 
 class Reader:
-    """One YAML file: its values with places, and the problems found in it.
+    """One YAML file: its values with places, and its problems.
 
-    `broken` says that the file is no YAML at all: that is noted, and nothing more can be said of it.
+    `broken`: the file is not YAML; that problem is recorded, and there can be no others.
     """
 
     def __init__(self, file: str, text: str, problems: list[Problem]) -> None:
@@ -48,7 +48,7 @@ class Reader:
         from ruamel.yaml import YAML
         from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-        # Nodes instead of values: a loader forgets places, digits of decimals, and all but the first repeated key.
+        # Nodes instead of values: a loader loses places, digits of decimals, and all but one of repeated keys.
         yaml = YAML(typ="safe", pure=True)
         try:
             node = yaml.compose(text)
@@ -59,7 +59,7 @@ class Reader:
             what = (error.problem or error.context or "can't be read").split("\n")[0].removeprefix("but ")
             self.problem("SR101", place, f"YAML: {what}", "Mend the YAML at this place.")
         except YAMLError as error:
-            # Not the first line alone: it may hold the character that can't be shown.
+            # Not just the first line: it may contain the character that can't be shown.
             what = getattr(error, "reason", "") or "can't be read"
             line = text.count("\n", 0, getattr(error, "position", 0)) + 1
             self.problem("SR101", Place(self.file, line), f"YAML: {what}", "Mend the YAML in this line.")
@@ -136,19 +136,19 @@ class Reader:
                 return int(digits, base) if re.fullmatch(r"[+-]?(0[xob])?[0-9a-fA-F]+", digits) else text
             case "float":
                 return number(text)
-            case "str" | "value" | "timestamp":  # a time stays as it is written: its type is the contract's to say
+            case "str" | "value" | "timestamp":  # a time stays as it is written: the contract has its type
                 return str(text)
             case other:
                 self.problem("SR101", place, f"YAML: the tag {other} means nothing here", "Leave it out.")
                 return str(text)
 
     def problem(self, code: str, place: Place, message: str, hint: str = "") -> None:
-        """Note a problem, with its line of text."""
+        """Record a problem with its line of text."""
         excerpt = self.lines[place.line - 1] if 0 < place.line <= len(self.lines) else ""
         self.problems.append(Problem(code, place, message, hint, excerpt))
 
     def place(self, node: Any, key: Any = None) -> Place:
-        """Find where a value, one of its keys or one of its items stands."""
+        """Return the place of a value, of one of its keys or of one of its items."""
         match node:
             case Mapped():
                 return node.keys_at.get(key, node.place)
@@ -158,11 +158,11 @@ class Reader:
                 return Place(self.file)
 
     def value_place(self, node: Any, key: str) -> Place:
-        """Find where the value of a key stands."""
+        """Return the place of a key's value."""
         return node.values_at.get(key, node.place) if isinstance(node, Mapped) else Place(self.file)
 
     def text_place(self, place: Place, text: str) -> Place:
-        """Find where the first letter of a text stands: of a block (`|`) below its mark, of another at its quote."""
+        """Return the place of a text's first letter: of a block (`|`) below its mark, of another text at its quote."""
         line = self.lines[place.line - 1] if place.line <= len(self.lines) else ""
         if not BLOCK.fullmatch(line[place.column - 1 :]):
             return place
@@ -172,7 +172,7 @@ class Reader:
         return Place(self.file, place.line + 1, len(found) - len(written[first].rstrip("\n")) + 1)
 
     def mapping(self, node: Any, where: Place, what: str, known: Iterable[str], required: Iterable[str] = ()) -> Any:
-        """Check that a value is a mapping with known keys; an empty one where it isn't."""
+        """Return a mapping after a check of its keys; {} if the value isn't a mapping."""
         known = tuple(known)
         if not isinstance(node, Mapping):
             self.problem("SR103", where, f"{what} must be a mapping", f"Known keys: {', '.join(known)}.")
@@ -188,7 +188,7 @@ class Reader:
         return node
 
     def items(self, node: Any, key: str, what: str) -> list[tuple[Any, Place]]:
-        """List the items of a sequence under a key, each with its place; a single item that is no list is a problem."""
+        """Return the items of the list under a key, each with its place; a single item without a list is a problem."""
         value = node.get(key) if isinstance(node, Mapping) else None
         if value is None:
             return []
@@ -199,7 +199,7 @@ class Reader:
         return [(item, self.place(value, index)) for index, item in enumerate(value)]
 
     def text(self, node: Any, key: str, default: str = "") -> str:
-        """Read a text; another kind of scalar is taken by its letters, a list or mapping is a problem."""
+        """Return a text; another scalar as it is written, a list or a mapping is a problem."""
         value = node.get(key) if isinstance(node, Mapping) else None
         if isinstance(value, Mapping | list):
             self.problem("SR103", self.value_place(node, key), f"`{key}` must be a text")
@@ -209,7 +209,7 @@ class Reader:
         return default if value is None else str(value).strip()
 
     def words(self, node: Any, key: str = "description") -> str:
-        """Read a text for people; dbt's `{{ doc('x') }}` would be shown as it stands, which nobody means."""
+        """Return a text for people; dbt's `{{ doc('x') }}` is a problem, since it would be shown as it is."""
         text = self.text(node, key)
         if "{{" in text:
             message = f"`{key}` holds `{{{{`, and YAML is no template"
@@ -217,7 +217,7 @@ class Reader:
         return text
 
     def choice(self, node: Any, key: str, choices: tuple[str, ...], default: str) -> str:
-        """Read one of several words; the default where it is another."""
+        """Return one of several words; the default for any other, which is a problem."""
         value = self.text(node, key, default)
         if value in choices:
             return value
@@ -227,7 +227,7 @@ class Reader:
         return default
 
     def flag(self, node: Any, key: str, default: bool) -> bool:
-        """Read true or false."""
+        """Return true or false; the default for anything else, which is a problem."""
         value = node.get(key, default) if isinstance(node, Mapping) else default
         if not isinstance(value, bool):
             self.problem("SR103", self.value_place(node, key), f"`{key}` must be true or false, not `{value}`")
@@ -235,7 +235,7 @@ class Reader:
         return value
 
     def texts(self, node: Any, key: str) -> tuple[str, ...]:
-        """Read a list of texts; one text alone is a list of one."""
+        """Return a list of texts; one text is a list of one."""
         value = node.get(key) if isinstance(node, Mapping) else None
         if value is None:
             return ()
@@ -248,7 +248,7 @@ class Reader:
 
 
 class _TooMany(Exception):
-    """A file's aliases make more values than a project can hold."""
+    """A file's aliases make more values than allowed."""
 
     def __init__(self, place: Place) -> None:
         self.place = place
@@ -256,7 +256,7 @@ class _TooMany(Exception):
 
 
 def plain(value: Any) -> Any:
-    """Turn a value into plain dicts, lists and scalars."""
+    """Return a value as plain dicts, lists and scalars."""
     if isinstance(value, Mapping):
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, list):
@@ -265,7 +265,7 @@ def plain(value: Any) -> Any:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Write names in a row; of very many only the first.
+    """Return names in a row; only the first of very many.
 
     >>> listed(["b", "a"]), listed([])
     ('b, a', 'none')
@@ -276,7 +276,7 @@ def listed(names: Iterable[str]) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return the name of the nearest of what exists, as a sentence to append; nothing where none is near.
+    """Return a sentence with the most similar known name, to append to a hint; "" if none is similar.
 
     >>> did_you_mean("amout", ["amount", "id"])
     ' Did you mean `amount`?'

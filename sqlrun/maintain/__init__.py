@@ -1,4 +1,4 @@
-"""A table brought up to date by the statements of its stages.
+"""Update a table by the statements of its stages.
 
 Entry point: `maintain.maintain`.
 """

@@ -1,7 +1,7 @@
-"""What a tick changed in a table, read once from the files that its commits name. Shell: the engine.
+"""Rows that a tick changed in a table, read once from the files of its commits. Shell: the engine.
 
-The rows that are checked, what of a landing was set aside, and what the table's checksum gains all come from one
-statement: opening the files and reading their columns is most of what each would cost by itself.
+One statement returns the rows to check, the quarantined lines of a landing, and what the table's checksum gains:
+opening the files and reading their columns is most of the cost of each.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from sqlrun.transpile.writer import identifier
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# So many changed rows are looked at in one piece.
+# Maximum number of changed rows that are read at once.
 LARGE = 250_000
-# Lines that were quarantined, by reason.
+# Numbers of quarantined lines, by reason.
 Reasons = tuple[tuple[str, int], ...]
-# What is asked for besides a table's own columns.
+# Columns that are read in addition to the table's own.
 WEIGHT, SHOWN, NUMBER = "_weight", "_sqlrun.shown", "_sqlrun.number"
-# Half of a number's bits: sums of halves don't run over.
+# Half of a number's bits: sums of halves don't overflow.
 HALF = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A model's change in a tick: its commits, and what they brought to its own table.
+    """A model's change in a tick: its commits, and their effect on its own table.
 
-    `rows` are those that came or changed and that readers see, as they are now; None where they are too many to be
-    held at once, `count` says how many there are. `aside`: lines that were quarantined, by reason. `files` and
-    `rescued`: of how many files lines came, and how many have fields that nobody declared. `added` is what the
-    table's checksum gains, None where it has to be added up by itself. `grew`: it is known that no row left.
+    `rows` are the current public rows that were inserted or changed; None if there are too many to hold, `count` is
+    their number. `aside` counts quarantined lines by reason. `files` and `rescued` count the files of the lines and the
+    lines with undeclared fields. `added` is what the table's checksum gains; None if it must be computed separately.
+    `grew`: no row was deleted.
     """
 
     commits: tuple[int, ...] = ()
@@ -54,28 +54,28 @@ class Change:
 
     @property
     def quarantined(self) -> int:
-        """Count the lines that were set aside."""
+        """Return the number of quarantined lines."""
         return sum(count for _, count in self.aside)
 
     @property
     def lines(self) -> int:
-        """Count the lines of a source that came, those that were set aside among them."""
+        """Return the number of a source's lines, quarantined ones included."""
         return self.count + self.quarantined
 
 
 def feed(context: TickContext, model: Compiled, commits: tuple[int, ...], where: str) -> Relation:
-    """Bind `feed` to the changes of a model's own table."""
+    """Return the relation `feed`, bound to the changes of a model's own table."""
     table = context.plan.tables[model.name]
     return Relation("feed", table.spec.path, table.public, "changes", commits=commits, where=where)
 
 
 def query(context: TickContext, model: Compiled) -> str:
-    """Write the query for the rows of `feed` that came or changed; all columns, as samples show whole rows."""
+    """Return a query of the inserted and changed rows of `feed`, with all columns for samples of whole rows."""
     return f"select {_names(context, model)} from feed where {WEIGHT} > 0"
 
 
 def of_tick(context: TickContext, model: Compiled) -> Change:
-    """Read what a tick changed of a model's own table."""
+    """Return what a tick changed in a model's own table."""
     before = context.plan.tables[model.name].state
     after = context.states[model.name].version
     commits = context.commits(model.name, before.version if before else 0, after)
@@ -83,9 +83,9 @@ def of_tick(context: TickContext, model: Compiled) -> Change:
 
 
 def read(context: TickContext, model: Compiled, commits: tuple[int, ...]) -> Change:
-    """Read what commits changed: at once, unless it is too large to be held."""
+    """Return what commits changed: read at once, unless it is too large to hold."""
     if delta_table.rows_changed(context.plan.tables[model.name].spec.path, commits) <= LARGE:
-        most = 2 * LARGE  # an updated row is there twice
+        most = 2 * LARGE  # an updated row occurs twice
         found = context.reader.query(*_all(context, model, commits, most + 1))
         if found.num_rows <= most:
             return _parted(found, [column.name for column in model.own.public], commits)
@@ -99,7 +99,7 @@ def _names(context: TickContext, model: Compiled) -> str:
 def _all(
     context: TickContext, model: Compiled, commits: tuple[int, ...], most: int
 ) -> tuple[str, tuple[Relation, ...]]:
-    """Write the query for all that is asked of a change, hidden columns and rows that left included."""
+    """Return a query of everything about a change, hidden columns and deleted rows included."""
     table, dialect = context.plan.tables[model.name], context.reader.dialect
     items = [_names(context, model), WEIGHT]
     if table.where:
@@ -114,7 +114,7 @@ def _all(
 
 
 def _parted(found: pa.Table, public: list[str], commits: tuple[int, ...]) -> Change:
-    """Part what was read into what is asked for."""
+    """Split the rows of a change into the parts of a `Change`."""
     import pyarrow.compute as pc
 
     came = pc.greater(found.column(WEIGHT), scalar(0))
@@ -124,8 +124,8 @@ def _parted(found: pa.Table, public: list[str], commits: tuple[int, ...]) -> Cha
     rows = found.select(public)
     if not pc.all(came).as_py():
         rows = rows.filter(came)
-    held = rows if rows.num_rows <= LARGE else None
-    change = Change(commits, held, rows.num_rows, added=_added(found), grew=grew)
+    small = rows if rows.num_rows <= LARGE else None
+    change = Change(commits, small, rows.num_rows, added=_added(found), grew=grew)
     if ORIGIN not in found.column_names:
         return change
     files, rescued = pc.count_distinct(found.column(ORIGIN)).as_py(), found.column(RESCUED)
@@ -133,7 +133,7 @@ def _parted(found: pa.Table, public: list[str], commits: tuple[int, ...]) -> Cha
 
 
 def _aside(found: pa.Table) -> Reasons:
-    """Count quarantined lines by reason; one that was replayed has left its reason, and may have come with another."""
+    """Return the number of quarantined lines by reason; a replayed line has left its reason and may have another."""
     import pyarrow.compute as pc
 
     reasons, weights = found.column(REASON), found.column(WEIGHT)
@@ -148,7 +148,7 @@ def _aside(found: pa.Table) -> Reasons:
 
 
 def _added(found: pa.Table) -> Checksum | None:
-    """Add up the rows that came and take off those that left."""
+    """Return the checksum of inserted rows minus that of deleted rows."""
     import pyarrow.compute as pc
 
     if NUMBER not in found.column_names:
@@ -161,19 +161,19 @@ def _added(found: pa.Table) -> Checksum | None:
 
 
 def _one_by_one(context: TickContext, model: Compiled, commits: tuple[int, ...]) -> Change:
-    """Ask for each thing by itself; the rows are held only if they are few."""
-    ask, shown = context.reader.query, feed(context, model, commits, context.plan.tables[model.name].where)
-    changed = ask(f"{query(context, model)} limit {LARGE + 1}", (shown,))
+    """Return a change read by several queries; rows are held only if there are few."""
+    ask, public = context.reader.query, feed(context, model, commits, context.plan.tables[model.name].where)
+    changed = ask(f"{query(context, model)} limit {LARGE + 1}", (public,))
     change = Change(commits, changed, changed.num_rows)
     if changed.num_rows > LARGE:
-        (counted,) = ask(f"select count(*) as n from feed where {WEIGHT} > 0", (shown,)).to_pylist()
+        (counted,) = ask(f"select count(*) as n from feed where {WEIGHT} > 0", (public,)).to_pylist()
         change = Change(commits, None, int(counted["n"]))
     if model.source is None:
         return change
-    origin = replace(shown, columns=PROVENANCE[:1], where=QUARANTINED_ROWS)
+    origin = replace(public, columns=PROVENANCE[:1], where=QUARANTINED_ROWS)
     sql = f"select {REASON} as reason, sum({WEIGHT}) as n from feed group by {REASON} having sum({WEIGHT}) > 0"
     aside = tuple(sorted((str(row["reason"]), int(row["n"])) for row in ask(sql, (origin,)).to_pylist()))
-    landed = replace(shown, columns=tuple(column for column in HIDDEN if column.name in (ORIGIN, RESCUED)), where="")
+    landed = replace(public, columns=tuple(column for column in HIDDEN if column.name in (ORIGIN, RESCUED)), where="")
     sql = f"select count(distinct {ORIGIN}) as files, count({RESCUED}) as rescued from feed"
     (counted,) = ask(sql, (landed,)).to_pylist()
     return replace(change, aside=aside, files=int(counted["files"]), rescued=int(counted["rescued"]))

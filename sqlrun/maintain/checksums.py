@@ -1,8 +1,8 @@
-"""What every table's rows add up to at each tick, so that a torn or doubled write is found. Shell: the engine.
+"""Checksums of every table's rows at each tick, to detect corrupt or doubled writes. Shell: the engine.
 
-A table's checksum is how many rows it has and the sum of their numbers (`row_hash.py`), which doesn't depend on their
-order. A tick adds the rows that came and takes off those that left, as its change feed has them; `verify --checksums`
-adds up the rows that are there. The two agree, or what was written isn't what the next tables were told.
+A table's checksum is its number of rows and the sum of their hashes (`row_hash.py`), which doesn't depend on their
+order. A tick adds inserted rows and subtracts deleted ones, from the table's change feed. `verify --checksums` sums the
+rows that the table has. If the two differ, the table isn't what the change feed said to the tables that read it.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from sqlrun.project import model_of
 from sqlrun.publish.reader import query
 from sqlrun.publish.table_state import Published, TableState
 
-# Above so many rows the engine that has them adds them up, where it is another than the one that reads for checks.
+# Maximum number of rows that the engine for checks sums up, if another engine maintains the table.
 FEW = 1_000_000
 BITS = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Checksum:
-    """How many rows a table has, and the sum of their numbers, modulo 2^64."""
+    """A table's number of rows, and the sum of their hashes modulo 2^64."""
 
     rows: int
     total: int
 
     def plus(self, other: Checksum) -> Checksum:
-        """Add what came, less what left."""
+        """Return the sum of two checksums; deleted rows count negatively."""
         return Checksum(self.rows + other.rows, (self.total + other.total) % 2**BITS)
 
     def __str__(self) -> str:
-        """Write it as the ledger has it: rows, then the sum in hexadecimal digits."""
+        """Return the text in the ledger: rows, then the sum in hexadecimal digits."""
         return f"{self.rows} {self.total:016x}"
 
 
 def read(text: str) -> Checksum:
-    """Read what the ledger has.
+    """Return the checksum of a text from the ledger.
 
     >>> read("3 00000000000000ff")
     Checksum(rows=3, total=255)
@@ -57,7 +57,7 @@ NOTHING: Mapping[str, Checksum | None] = MappingProxyType({})
 def add_to_states(
     context: TickContext, tables: tuple[str, ...], added: Mapping[str, Checksum | None] = NOTHING
 ) -> None:
-    """Note what the tables' rows add up to after this tick; `added` is what some are known to have gained."""
+    """Record the checksums of tables after this tick; `added` has the gains that are already known."""
     for name in tables:
         made = after(context, name, added.get(name))
         with context.lock:
@@ -65,7 +65,7 @@ def add_to_states(
 
 
 def after(context: TickContext, name: str, added: Checksum | None = None) -> Checksum:
-    """Add a tick's change to what a table was; add up the whole of one that was built anew."""
+    """Return a table's checksum after the tick: the previous one plus the change, or that of a new table's rows."""
     table, now = context.plan.tables[name], context.states[name]
     before = table.state
     columns = table.spec.columns
@@ -96,7 +96,7 @@ def _of_row(row: dict[str, str]) -> Checksum:
 
 
 def sql(rows: Relation, dialect: Dialect) -> str:
-    """Write the query that adds up a relation named `summed`; it gives texts, which both engines give whole."""
+    """Return the query that sums up a relation named `summed`, as texts, which both engines return exactly."""
     changes = rows.row_set == "changes"
     kind, weight = ("string", "cast(_weight as decimal(2, 0))") if dialect == "spark" else ("varchar", "_weight")
     number = row_hash.number(rows.columns, dialect)
@@ -109,7 +109,7 @@ def sql(rows: Relation, dialect: Dialect) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One table: what the ledger says that it adds up to, and what it does. `message`: it can't be read."""
+    """One table's checksum in the ledger and its actual one. `message`: why the table can't be read."""
 
     table: str
     told: Checksum
@@ -123,23 +123,23 @@ class Found:
 
 
 def compare(warehouse: str, published: Published, names: tuple[str, ...]) -> Iterator[Found]:
-    """Add up the rows of the named models' tables, hidden ones included, as a published tick has them."""
+    """Yield the comparison for each table of the named models, hidden ones included, at a published tick."""
     for name, state in sorted(published.tables.items()):
         if state.checksum and model_of(name) in names:
             yield _found(warehouse, name, state)
 
 
 def _found(warehouse: str, name: str, state: TableState) -> Found:
-    told = read(state.checksum)
+    recorded = read(state.checksum)
     path = f"{warehouse}/{state.path}"
     try:
         rows = Relation("summed", path, _columns(path, state.version), "new", version=state.version)
         there = _of_row(query(sql(rows, "duckdb"), [rows]).to_pylist()[0])
     except EngineError as error:
-        return Found(name, told, None, str(error))
-    return Found(name, told, there)
+        return Found(name, recorded, None, str(error))
+    return Found(name, recorded, there)
 
 
 def _columns(path: str, version: int) -> tuple[StoredColumn, ...]:
-    """List the columns that a table has itself: the ledger names those that readers see."""
+    """Return a table's own columns: the ledger has only those that readers see."""
     return delta_table.columns_at(path, version)

@@ -1,7 +1,7 @@
-"""The engine that carries out a table's statement of a tick. Shell: the engines, files.
+"""Select the engine that runs a table's statement in a tick. Shell: the engines, files.
 
-Where the profile names one engine, it is that one. With `engine: auto` DuckDB maintains what it can do as Spark would;
-what only Spark can do, and what is many times as large as DuckDB's memory, is Spark's.
+If the profile names one engine, it is that one. With `engine: auto` DuckDB runs what it can compute as Spark would.
+Spark runs what only Spark can do, and what is many times as large as DuckDB's memory.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from sqlrun.plan.strategy_cost import FEW, USUAL
 from sqlrun.source_api import Pending
 from sqlrun.sources import checkpoint, factory
 
-# Which engine new landing tables begin with, unless the profile says otherwise (decision 17).
+# Engine of new landing tables, unless set otherwise in the profile (decision 17).
 LANDS = "duckdb"
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """An engine, and why where that isn't to be expected: "" otherwise."""
+    """An engine, and why it was selected if that is unexpected, else ""."""
 
     engine: Engine
     note: str = ""
 
 
 def of_table(context: TickContext, stage: Stage, tick: Tick, changed: int) -> Turn:
-    """Choose the engine that maintains a table in this tick."""
+    """Return the engine that maintains a table in this tick."""
     engine = context.engine
     if not isinstance(engine, AutoEngine):
         return Turn(engine)
@@ -48,7 +48,7 @@ def of_table(context: TickContext, stage: Stage, tick: Tick, changed: int) -> Tu
 
 
 def _volume(context: TickContext, stage: Stage, tick: Tick, changed: int) -> int:
-    """Return how many bytes of files the statement will read; 0 where they are few, and no table is looked up."""
+    """Return the bytes of files that the statement will read; 0, without a look at the tables, if there are few."""
     whole = tick.fresh or tick.whole or stage.method == "full"
     rows = round(changed * max(USUAL[stage.method], 1.0))
     if not whole and rows < FEW:
@@ -58,12 +58,12 @@ def _volume(context: TickContext, stage: Stage, tick: Tick, changed: int) -> int
 
 
 def _held(context: TickContext, stage: Stage, changed: int) -> tuple[int, int]:
-    """Add up the inputs' rows and bytes: as they were before this tick, unless it changed most of them."""
-    held = [size(*context.before(name)) for name in stage.inputs]
-    if sum(rows for rows, _ in held) < 2 * changed:
+    """Return the inputs' rows and bytes: before this tick, unless it changed most of them."""
+    sizes = [size(*context.before(name)) for name in stage.inputs]
+    if sum(rows for rows, _ in sizes) < 2 * changed:
         tables, states = context.plan.tables, context.states
-        held = [size(tables[name].spec.path, states[name].version) for name in stage.inputs]
-    return sum(rows for rows, _ in held), sum(volume for _, volume in held)
+        sizes = [size(tables[name].spec.path, states[name].version) for name in stage.inputs]
+    return sum(rows for rows, _ in sizes), sum(volume for _, volume in sizes)
 
 
 def size(path: str, version: int) -> tuple[int, int]:
@@ -73,9 +73,9 @@ def size(path: str, version: int) -> tuple[int, int]:
 
 
 def fall_back_to_spark(context: TickContext, turn: Turn, path: str, base: int, error: UnsuitedError) -> Turn:
-    """Hand a table to Spark that DuckDB could not write; raise the error again where there is no other engine.
+    """Return Spark's turn for a table that DuckDB could not write. Raise the error again if there is no other engine.
 
-    Only where nothing was committed.
+    Raise it also if something was committed.
     """
     engine = context.engine
     if not isinstance(engine, AutoEngine) or turn.engine is not engine.duckdb or delta_table.head(path) != base:
@@ -84,7 +84,7 @@ def fall_back_to_spark(context: TickContext, turn: Turn, path: str, base: int, e
 
 
 def of_landing(context: TickContext, model: Compiled) -> Turn:
-    """Choose the engine that lands a model's source: the one that began it, which alone knows what it has landed."""
+    """Return the engine that lands a model's source: the one that started it, since only it knows what has landed."""
     engine = context.engine
     if not isinstance(engine, AutoEngine):
         return Turn(engine)
@@ -99,9 +99,9 @@ def _checkpoint(context: TickContext, model: Compiled) -> str:
 
 
 def prestart_spark(context: TickContext) -> None:
-    """Begin to start Spark where this tick is known to need it, before anything is written.
+    """Start Spark in the background if this tick is known to need it, before anything is written.
 
-    Raises: EngineError where Java is missing.
+    Raises: EngineError if Java is missing.
     """
     engine = context.engine
     if not isinstance(engine, AutoEngine) or not _is_needed(context, engine, context.plan.models):
@@ -115,7 +115,7 @@ def prestart_spark(context: TickContext) -> None:
 
 
 def _is_needed(context: TickContext, engine: AutoEngine, models: Iterable[Compiled]) -> bool:
-    """Return whether Spark has files to land, or a table that is its own has to be made or has news to come."""
+    """Return whether Spark has files to land, a table to build, or a table with changed inputs."""
     waiting = {m.name for m in models if m.source is not None and _waits(context, m)}
     if any(of_landing(context, m).engine is engine.spark for m in models if m.name in waiting):
         return True
@@ -130,18 +130,18 @@ def _waits(context: TickContext, model: Compiled) -> bool:
     try:
         return bool(pending(context, model).parts)
     except (EngineError, OSError):
-        return False  # landing it says what is wrong
+        return False  # landing reports the error
 
 
 def _has_landed(context: TickContext, model: Compiled) -> bool:
-    """Return whether rows that no tick has published lie in a landing table: landed ahead, or by a tick that failed."""
+    """Return whether a landing table has unpublished rows: landed ahead, or by a tick that failed."""
     table = context.plan.tables[model.name]
     head = delta_table.head(table.spec.path)
     return table.state is not None and head is not None and head > table.state.version
 
 
 def pending(context: TickContext, model: Compiled) -> Pending:
-    """Return what of a model's source has not landed."""
+    """Return the pending lines of a model's source."""
     assert model.source is not None
     reader = factory.reader_of(context.workspace.project.root, model.source)
     return reader.pending(checkpoint.landed(reader, _checkpoint(context, model)))

@@ -1,4 +1,4 @@
-"""One model brought up to date: relations bound to pinned versions, one statement a table. Shell: the engine."""
+"""Update one model: relations bound to pinned versions, one statement for each table. Shell: the engine."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from sqlrun.plan import fingerprint, strategy_cost
 from sqlrun.plan.values import TablePlan, state_after
 from sqlrun.system_tables import receipts
 
-# Where even this many rows read for each changed one are few, the sizes of tables are not looked up.
+# If even this many rows read for each changed one are few, the sizes of tables aren't looked up.
 MOST_AMPLIFIED = 20
 
 
 def maintain(
     context: TickContext, model: Compiled, kept: Callable[[str], None] = lambda _: None
 ) -> tuple[StageReceipt, ...]:
-    """Bring a model's tables up to date: hidden ones first, those that don't read each other at once.
+    """Update a model's tables: hidden ones first, those that don't read each other in parallel.
 
-    `kept` is told of each hidden table as soon as it is done, while the others are still being written.
+    `kept` is called with each hidden table as soon as it is written, while others are still in progress.
     """
     hidden, done = {s.name for s in model.stages}, dict[str, StageReceipt]()
     waiting = list(model.stages)
@@ -45,7 +45,7 @@ def maintain(
 
     while waiting:
         ready = [s for s in waiting if not set(s.inputs) & (hidden - done.keys())]
-        # The last one here: py4j opens a connection for each new thread.
+        # The last one runs in this thread: py4j opens a connection for each new thread.
         with ThreadPoolExecutor(max_workers=len(ready)) as pool:
             others = [pool.submit(bring, stage) for stage in ready[:-1]]
             receipts = [bring(ready[-1]), *(other.result() for other in others)]
@@ -102,7 +102,7 @@ def _carried_out(
     commits: Mapping[str, tuple[int, ...]],
     engine: Engine,
 ) -> Written:
-    """Write a table's statement in an engine's dialect and have it carried out, where there is anything to do."""
+    """Write a table's statement in an engine's dialect and run it, if anything can have changed."""
     table, base = context.plan.tables[stage.name], context.bases[stage.name]
     prepared = _prepared(context, model, stage, tick, engine.dialect)
     if prepared is None:
@@ -115,34 +115,37 @@ def _carried_out(
         )
         for name, row_set in prepared.reads
     )
-    engine.start()  # what that takes isn't the statement's cost
+    engine.start()  # starting the engine isn't part of the statement's cost
     context.assert_lock_held()
     statement = hidden_partitions.filled(prepared.statement, stage.columns, stage.partition_by, engine.dialect)
     return engine.write(_write(context, table, base, relations, statement, tick.moment))
 
 
 def _prepared(context: TickContext, model: Compiled, stage: Stage, tick: Tick, dialect: Dialect) -> Prepared | None:
-    """Write a stage's statement for a tick, or take that of another tick of its kind."""
+    """Return a stage's statement for a tick, from the cache if another tick of its kind had it."""
     if stage.method == "full":
         return prepare(stage, tick, dialect, _whole(context, model, dialect))
     return statement_cache.prepared(stage, tick, dialect)
 
 
 def _choice(context: TickContext, stage: Stage, table: TablePlan, changed: int) -> strategy_cost.Choice | None:
-    """Weigh the table's own way against computing it whole; None where there is nothing to weigh."""
+    """Return the choice between a table's own way and recomputing it from scratch; None if there is none."""
     if table.state is None or not strategy_cost.has_choice(stage) or changed * MOST_AMPLIFIED < strategy_cost.FEW:
         return None
     read = receipts.read_for_changes(context.warehouse, stage.name, stage.strategy)
     own = delta_table.rows_at(table.spec.path, table.state.version)
     facts = strategy_cost.Facts(changed, changed, own, strategy_cost.amplification(read))
     if strategy_cost.choose(stage, facts).way == "change":
-        return None  # the inputs' rows can't matter
+        return None  # the inputs' rows can't change the choice
     inputs = changed + sum(delta_table.rows_at(*context.before(name)) for name in stage.inputs)
     return strategy_cost.choose(stage, replace(facts, inputs=inputs))
 
 
 def _hold(model: Compiled, receipt: StageReceipt) -> None:
-    """Hold a table to `max_read_amplification`, from `costs.FEW` rows read on: below, a file's size decides."""
+    """Raise SR532 if a table exceeds `max_read_amplification`.
+
+    Below `strategy_cost.FEW` rows the size of files dominates, so small reads are exempt.
+    """
     limit = model.query.rendered.config.max_read_amplification
     read = receipt.receipt.rows_read or 0
     moved = receipt.rows_in + (receipt.receipt.rows_written or 0)
@@ -200,7 +203,7 @@ def relation(
     base: int,
     commits: Mapping[str, tuple[int, ...]],
 ) -> Relation:
-    """Bind a name of the statement to a table at a pinned version, or to its changes since it was last read."""
+    """Return a name of the statement bound to a table at a pinned version, or to its changes since the last read."""
     table = context.plan.tables[name]
     label = f"{name}__{row_set}"
     if name == stage.name:
@@ -215,7 +218,7 @@ def relation(
 
 
 def _whole(context: TickContext, model: Compiled, dialect: Dialect) -> str:
-    """Write the analyst's query, for the strategy full."""
+    """Return the analyst's query, for the strategy `full`."""
     if model.own.method != "full":
         return ""
     queries = {m.name: m.query for m in context.workspace.models}
@@ -223,7 +226,7 @@ def _whole(context: TickContext, model: Compiled, dialect: Dialect) -> str:
 
 
 def load_seed(context: TickContext, name: str) -> StageReceipt:
-    """Put a seed's rows into its table where they differ from what is there."""
+    """Write a seed's rows into its table if they differ from the stored ones."""
     table = context.plan.tables[name]
     seed = context.workspace.seed(name)
     assert seed is not None

@@ -1,7 +1,7 @@
-"""A row as one text that both engines write alike, and a number made of it. Pure.
+"""A row as text that both engines write alike, and a number computed from it. Pure.
 
-What two engines would write differently is never written as they do: times are microseconds, dates are days, texts
-have their length before them. FLOAT and DOUBLE columns are left out; their digits are not the same everywhere.
+Values that the engines format differently are normalized: times are microseconds, dates are days, texts have their
+length before them. FLOAT and DOUBLE columns are left out, because their digits depend on the engine.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from sqlrun.transpile.writer import identifier
 
 Kind = exp.DataType.Type
 INEXACT = (Kind.FLOAT, Kind.DOUBLE)
-# So many of a hash's hexadecimal digits are taken: their number fits a BIGINT.
+# Number of hexadecimal digits of a hash that are used: their number fits in a BIGINT.
 DIGITS = 15
 
 
 def number(columns: Iterable[StoredColumn], dialect: Dialect, salt: str = "") -> str:
-    """Write a row's number, 0 to 16^15 - 1: the first digits of the MD5 hash of its text.
+    """Return SQL for a row's number, 0 to 16^15 - 1: the first digits of the MD5 hash of its text.
 
-    Equal rows have equal numbers on both engines; a salt gives others.
+    Equal rows have equal numbers on both engines; another salt gives other numbers.
     """
     text = f"md5({row(columns, dialect, salt)})"
     if dialect == "spark":
@@ -33,7 +33,7 @@ def number(columns: Iterable[StoredColumn], dialect: Dialect, salt: str = "") ->
 
 
 def row(columns: Iterable[StoredColumn], dialect: Dialect, salt: str = "") -> str:
-    """Write the text of a row of columns.
+    """Return SQL for the text of a row of columns.
 
     >>> print(row([StoredColumn("n", "bigint")], "duckdb"))
     concat('', coalesce(cast("n" as varchar), '~'), '|')
@@ -53,9 +53,9 @@ def _row(columns: tuple[StoredColumn, ...], dialect: Dialect, salt: str) -> str:
 
 
 def _pieces(value: str, kind: exp.DataType, dialect: Dialect, depth: int = 0) -> list[str]:
-    """Write texts that together are a value's, or '~' for NULL.
+    """Return SQL of texts that together are a value's, or '~' for NULL.
 
-    On DuckDB they are several: its concat() leaves out NULLs, and what is written at once isn't copied once more.
+    On DuckDB they are several: its concat() ignores NULLs, and a text that is written directly isn't copied again.
     """
     if dialect == "duckdb" and kind.this in (Kind.ARRAY, Kind.LIST):
         elements = _elements(value, kind.expressions[0], dialect, depth)
@@ -76,7 +76,7 @@ def _is_text(kind: exp.DataType) -> bool:
 
 
 def _text(value: str, kind: exp.DataType, dialect: Dialect, depth: int) -> str:
-    """Write the text of a value, NULL for NULL."""
+    """Return SQL for the text of a value, NULL for NULL."""
     spark = dialect == "spark"
     match kind.this:
         case Kind.ARRAY | Kind.LIST:
@@ -98,7 +98,7 @@ def _text(value: str, kind: exp.DataType, dialect: Dialect, depth: int) -> str:
         case Kind.BINARY | Kind.VARBINARY:
             return f"hex({value})"
         case _ if spark and _is_text(kind):
-            # Where one part is NULL, `||` gives NULL.
+            # `||` is NULL if one part is NULL.
             return f"(cast(octet_length({value}) as string) || ':' || {value})"
         case _:
             return f"cast({value} as {'string' if spark else 'varchar'})"
@@ -109,7 +109,7 @@ def _fields(key: exp.DataType, value: exp.DataType) -> list[exp.ColumnDef]:
 
 
 def _struct(value: str, kind: exp.DataType, dialect: Dialect, depth: int) -> str:
-    """Write the text of a struct that isn't NULL."""
+    """Return SQL for the text of a struct that isn't NULL."""
     parts = [
         ", ".join(_pieces(f"{value}.{identifier(f.name, dialect)}", f.args["kind"], dialect, depth))
         for f in kind.expressions
@@ -120,7 +120,7 @@ def _struct(value: str, kind: exp.DataType, dialect: Dialect, depth: int) -> str
 
 
 def _elements(value: str, inner: exp.DataType, dialect: Dialect, depth: int, *, ordered: bool = False) -> str:
-    """Write the texts of an array's elements; in order of their texts for what has no order itself."""
+    """Return SQL for the texts of an array's elements, sorted if `ordered`: a map has no order itself."""
     name = f"_e{depth}"
     pieces = ["''"] if inner.this in INEXACT else _pieces(name, inner, dialect, depth + 1)
     element = pieces[0] if len(pieces) == 1 else f"concat({', '.join(pieces)})"

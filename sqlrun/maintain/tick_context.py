@@ -1,4 +1,4 @@
-"""Where a tick stands: its plan, its engines and the state of each table so far. Shell: the tables' logs."""
+"""State of a tick in progress: its plan, its engines and the state of each table so far. Shell: the tables' logs."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from sqlrun.system_tables.measure_history import History
 
 @dataclass(slots=True)
 class TickContext:
-    """Where a tick stands: what it plans, and the state of every table that it has finished or only reads.
+    """The state of a tick: its plan, and the state of every table that it has finished or only reads.
 
-    Threads share it; `states` is written under the lock, each table by one thread. `reader` fetches the changed rows
-    that are checked: they are few, and a Spark job for them would cost more than the checks. `bases` has the version
-    that each table was at when the tick began: the tick's one write begins there, or another build has been at work.
-    `pinned` is the ledger's version at the tick's pin, as soon as there is one; no model is committed before.
+    Threads share it; `states` is written under the lock, each table by one thread. `reader` reads the changed rows to
+    check: they are few, and a Spark job for them would cost more than the checks. `bases` has the version of each table
+    at the start of the tick: the tick's one write must begin there, or another build has written. `pinned` is the
+    version of the ledger at the tick's pin, as soon as there is one; no model is committed before.
     """
 
     workspace: Workspace
@@ -32,30 +32,30 @@ class TickContext:
     warehouse: str
     bases: Mapping[str, int]
     assert_lock_held: Callable[[], None]
-    accept_lost: bool  # land although files of the source are gone
+    accept_lost: bool  # land even if files of the source are gone
     check_timeout: int
     pinned: Future[int] = field(default_factory=Future)
     lock: threading.Lock = field(default_factory=threading.Lock)
     history: History = field(init=False)
 
     def __post_init__(self) -> None:
-        """Open the past of the tick's measures; nothing is read before it is asked for."""
+        """Open the history of the tick's measures; it is read lazily."""
         self.history = History(self.warehouse, self.plan.env, self.plan.as_of)
 
     def finish(self, name: str, state: TableState) -> None:
-        """Note a table's state at this tick."""
+        """Record a table's state at this tick."""
         with self.lock:
             self.states[name] = state
 
     def commits(self, name: str, after: int, until: int) -> tuple[int, ...]:
-        """List the commits of a table that count between two versions."""
+        """Return the commits of a table between two versions that changed data."""
         path = self.plan.tables[name].spec.path
         return delta_table.effective_commits(path, after, until)
 
     def before(self, name: str) -> tuple[str, int]:
-        """Return where a table is and its version before this tick, for estimates; its version now, where it is new.
+        """Return a table's path and its version before this tick, for estimates; its current version if it is new.
 
-        What the tick itself has committed would first have to be read back.
+        What the tick itself has committed would have to be read back first.
         """
         table = self.plan.tables[name]
         return table.spec.path, (table.state or self.states[name]).version

@@ -1,6 +1,6 @@
-"""Commas in FROM, which sqlglot's tree takes for CROSS JOIN: found again in the text. Pure.
+"""Find the commas of FROM in a query's text: sqlglot's tree has CROSS JOIN for them. Pure.
 
-A comma binds less than JOIN: `from a, b right join c on ...` joins b and c, and pairs all of that with a.
+A comma binds less tightly than JOIN: `from a, b right join c on ...` joins b and c, and pairs the result with a.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sqlrun.transpile.trees import every
 
 @dataclass
 class Text:
-    """A query's text, and which of its cross joins are commas there."""
+    """A query's text and the places of its tokens, to find which cross joins are written as commas."""
 
     sql: str
 
@@ -39,7 +39,7 @@ class Text:
         return first is None or (first > 0 and self._tokens[first - 1].token_type == sqlglot.TokenType.COMMA)
 
     def _first(self, source: exp.Expr) -> int | None:
-        """Find the token with which a table or a subquery begins; None where that is not known."""
+        """Return the number of the token that begins a table or a subquery; None if it isn't known."""
         starts = [one.meta["start"] for one in every(source, exp.Identifier) if "start" in one.meta]
         known = [self._places[start] for start in starts if start in self._places]
         if not known:
@@ -52,7 +52,7 @@ class Text:
         return self._opening(place) if place is not None else None
 
     def _opening(self, place: int) -> int | None:
-        """Find the parenthesis that opens what closes before an alias."""
+        """Return the number of the parenthesis that opens the subquery before an alias; None if there is none."""
         depth = 0
         for number in range(place - 1, -1, -1):
             kind = self._tokens[number].token_type
@@ -63,7 +63,7 @@ class Text:
 
 
 def check(tree: exp.Query, text: Text) -> None:
-    """Refuse a comma before RIGHT or FULL JOIN (SR552), which the tree joins in another order than the text says."""
+    """Raise SR552 for a comma before RIGHT or FULL JOIN: sqlglot's tree joins in another order than the text."""
     for select in every(tree, exp.Select):
         joins = select.args.get("joins") or ()
         adding = [number for number, join in enumerate(joins) if join.side in ("RIGHT", "FULL")]

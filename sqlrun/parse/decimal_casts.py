@@ -1,9 +1,9 @@
-"""Decimals computed alike on both engines: Spark's types written beside what is computed from them. Pure.
+"""Cast operands of decimal arithmetic to their Spark types, so that both engines compute alike. Pure.
 
-DuckDB divides decimals as doubles and keeps other digits behind the point. What Spark computes follows from the types
-of the operands alone, so each operand is cast to the type that it has on Spark: nothing changes there, and DuckDB's
-SQL can be written from the query's text (`transpile/decimals.py`). Where a type isn't known the operand stays
-as it is, and `unsettled` finds it.
+DuckDB divides decimals as doubles and rounds sums and products to other scales. Spark's result depends on the types of
+the operands alone. So each operand is cast to its Spark type: on Spark that changes nothing, and the query's text is
+enough to write DuckDB's SQL (`transpile/decimals.py`). An operand of unknown type stays as it is; `unsettled` reports
+it.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from sqlrun.transpile.trees import every
 _CALLS = ("try_divide", "pmod")
 _QUOTIENTS = (exp.Div, exp.Mod, exp.IntDiv, exp.Mul, exp.Add, exp.Sub)
 _SINGLE = (exp.Avg, exp.Round, exp.Ceil, exp.Floor)
-# DuckDB keeps decimals of so many digits in 64 bits, and multiplies them there.
+# Maximum precision of decimals that DuckDB stores, and multiplies, in 64 bits.
 _NARROW = 18
-# ceil(x, n) and floor(x, n) of a double are those of a decimal on Spark.
+# On Spark, ceil(x, n) and floor(x, n) of a double have the type of this decimal.
 _OF_DOUBLE = spark.decimal(30, 15)
 
 
 def typed(walk: Walk) -> exp.Query:
-    """Cast the operands of decimal arithmetic to their types; the tree is changed: the walk is of no more use."""
+    """Return the tree with the operands of decimal arithmetic cast to their types; the walk is invalid afterwards."""
     tree = walk.tree
     found = [node for node in every(tree, exp.Binary, exp.Anonymous, exp.Sum, *_SINGLE)
              if isinstance(node, (*_QUOTIENTS, *_SINGLE)) or _is_call(node) or _is_window_sum(node)]  # fmt: skip
@@ -37,7 +37,7 @@ def typed(walk: Walk) -> exp.Query:
         return tree
     try:
         kinds = [[walk.anywhere(operand) for operand in _operands(node)] for node in found]
-    except (RecursionError, SqlglotError):  # too deep to be known
+    except (RecursionError, SqlglotError):  # nested too deeply for type inference
         return tree
     for node, known in zip(found, kinds, strict=True):
         _settle(node, known)
@@ -45,7 +45,7 @@ def typed(walk: Walk) -> exp.Query:
 
 
 def unsettled(tree: exp.Expr) -> Iterator[tuple[exp.Expr, str]]:
-    """Find what DuckDB would perhaps give other digits: divisions and averages of values whose type isn't known."""
+    """Yield divisions and averages of values of unknown type, for which DuckDB may return other digits."""
     for node in every(tree, exp.Div, exp.Avg, exp.Anonymous):
         divides = isinstance(node, exp.Div | exp.Avg) or node.name.lower() == "try_divide"
         if divides and not all(isinstance(operand, exp.Cast) for operand in _operands(node)):
@@ -87,7 +87,7 @@ def _settle(node: exp.Expr, kinds: list[Kind | None]) -> None:
 
 
 def _wanted(node: exp.Expr, kinds: list[Kind]) -> list[Kind | None]:
-    """Return the types that the operands are cast to; None for one that stays as it is."""
+    """Return the types to cast the operands to; None for an operand that stays as it is."""
     as_is: list[Kind | None] = [None for _ in kinds]
     decimals = any(kind.name == "decimal" for kind in kinds)
     doubles = any(kind.name in ("float", "double") for kind in kinds)
@@ -111,7 +111,7 @@ def _wanted(node: exp.Expr, kinds: list[Kind]) -> list[Kind | None]:
 
 
 def _is_cut(node: exp.Expr, kinds: list[Kind]) -> bool:
-    """Return whether Spark gives a product or a sum fewer digits than it has, or DuckDB has no room for them."""
+    """Return whether Spark cuts digits off a product or a sum, or DuckDB has no room for them."""
     (digits, one), (more, other) = _exact(kinds[0]).size, _exact(kinds[1]).size
     if isinstance(node, exp.Mul) and digits + more > _NARROW >= max(digits, more):
         return True

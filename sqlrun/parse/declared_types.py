@@ -1,4 +1,4 @@
-"""Types of columns as contracts declare them: is a text a type of Spark SQL, and can its fields be named? Pure."""
+"""Validate the column types of contracts: Spark SQL types with field names that can be stored. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TYPES = ("string", "int", "bigint", "decimal(18,2)", "date", "timestamp", "boole
 
 
 def problems(project: Project) -> Iterable[Problem]:
-    """Find the types in contracts that Spark SQL doesn't have (SR309), and fields that can't be named (SR738)."""
+    """Yield problems: types that Spark SQL doesn't have (SR309), and fields with invalid names (SR738)."""
     listed: tuple[Model | Seed | Source, ...] = (*project.models, *project.seeds, *project.sources)
     for column in (column for noun in listed for column in noun.columns):
         if not is_type(column.type):
@@ -34,7 +34,7 @@ def problems(project: Project) -> Iterable[Problem]:
 
 @functools.lru_cache(maxsize=4096)
 def _field_fault(text: str) -> str:
-    """Return what of a field's name in a type can't be; empty where all are good."""
+    """Return what is wrong with a field's name in a type; "" if all names are valid."""
     left = [spark_types.read(text)] if "struct" in text else []
     for kind in left:
         if kind is not None:
@@ -45,9 +45,9 @@ def _field_fault(text: str) -> str:
     return ""
 
 
-@functools.lru_cache(maxsize=4096)  # a project's columns are many, their types are few
+@functools.lru_cache(maxsize=4096)  # a project has many columns but few types
 def is_type(text: str) -> bool:
-    """Return whether a text is one type and nothing behind it: sqlglot's own reader of types stops at the first end."""
+    """Return whether a text is exactly one type: sqlglot's reader of types ignores the text behind it."""
     try:
         kind = exp.DataType.build(text, dialect=DIALECT)
         statements = sqlglot.parse(f"select cast(null as {text}\n)", read=DIALECT)

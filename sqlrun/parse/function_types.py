@@ -1,6 +1,6 @@
-"""Functions by what they return, as Spark has them. Pure.
+"""Return types of functions, as Spark has them. Pure.
 
-tests/spark/test_types_spark.py has an expression for each, and asks Spark.
+tests/spark/test_types_spark.py evaluates an expression for each on Spark.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _RETURNS: Mapping[Kind, tuple[type[exp.Expr], ...]] = {
     BINARY: (exp.FromBase64, exp.ToBinary, exp.Encode),
 }  # fmt: skip
 FIXED: Mapping[type[exp.Expr], Kind] = {kind: returned for returned, kinds in _RETURNS.items() for kind in kinds}
-# Functions that sqlglot has no class for, or that are read as they were written (`transpile/dialect.py`).
+# Functions without a class in sqlglot, or read as they were written (`transpile/dialect.py`).
 _NAMED: Mapping[Kind, str] = {
     STRING: """bin btrim char chr conv date_format dayname format_number format_string from_unixtime monthname printf
         regexp_substr schema_of_json sha2 split_part substring_index to_char to_json to_varchar url_decode
@@ -71,21 +71,21 @@ _NAMED: Mapping[Kind, str] = {
     BINARY: "unhex",
 }
 FIXED_NAMES: Mapping[str, Kind] = {name: returned for returned, names in _NAMED.items() for name in names.split()}
-# With a unit before them these are other functions.
+# Functions with another type if a unit comes before their arguments: (without, with).
 BY_UNIT: Mapping[str, tuple[Kind, Kind]] = {
     "date_add": (DATE, TIMESTAMP),
     "dateadd": (DATE, TIMESTAMP),
     "date_diff": (INT, BIGINT),
     "datediff": (INT, BIGINT),
 }
-# Texts of texts; of bytes they are bytes.
+# Functions that return text for text and bytes for bytes.
 TEXTS = frozenset({"left", "right", "lpad", "rpad"})
-# Arrays like those that they take.
+# Functions that return an array of their argument's type.
 ARRAYS = frozenset({"array_except", "array_intersect", "array_union", "array_remove", "positive"})
 
 
 def of_array(name: str, kinds: list[Kind | None]) -> Kind | None:
-    """Return what a function of arrays or maps gives for arguments of these types."""
+    """Return the type of a function of arrays or maps for arguments of these types; None if it isn't known."""
     first = kinds[0] if kinds else None
     match name:
         case "array_repeat":
@@ -102,12 +102,12 @@ def of_array(name: str, kinds: list[Kind | None]) -> Kind | None:
             return None
 
 
-# These give what they take first.
+# Functions that return the type of their first argument.
 SAME: frozenset[type[exp.Expr]] = frozenset((
     exp.Paren, exp.Alias, exp.Min, exp.Max, exp.First, exp.Last, exp.FirstValue, exp.LastValue,
     exp.AnyValue, exp.ArgMax, exp.ArgMin, exp.Window, exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.Nullif,
     exp.ArraySort, exp.ArrayDistinct, exp.ArraySlice, exp.ArrayCompact, exp.ArrayAppend, exp.ArrayPrepend, exp.Lag,
     exp.Lead, exp.Mode, exp.NthValue, exp.Reverse, exp.BitwiseAndAgg, exp.BitwiseOrAgg, exp.BitwiseXorAgg,
 ))  # fmt: skip
-# These give one of several values, so all of those are widened to one type.
+# Functions that return one of several values, whose types are widened to one.
 WIDEST: frozenset[type[exp.Expr]] = frozenset((exp.Coalesce, exp.Case, exp.If, exp.Nvl2, exp.Greatest, exp.Least))

@@ -1,4 +1,4 @@
-"""The gate: which functions a model may call, and which of them DuckDB can't. Pure."""
+"""The functions that a model may call, and those among them that DuckDB can't run. Pure."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from sqlrun.transpile import function_catalogue
 from sqlrun.transpile.dialect import SPELLED
 from sqlrun.transpile.function_catalogue import CLOCKS, FORBIDDEN, VOLATILE
 
-# Calls that are written as operators.
+# Nodes that are written as operators, not as calls.
 _OPERATORS = (exp.And, exp.Or, exp.Xor, exp.Cast, exp.TryCast, exp.RegexpLike, exp.Like, exp.ILike, exp.Exists)
 _LISTED = function_catalogue.names()
 
 
 def refusal(function: exp.Func, admitted: Collection[str] = ()) -> tuple[str, str, str] | None:
-    """Return why a function may not stand in a model (code, message, hint); None where it may.
+    """Return why a model may not call a function, as (code, message, hint); None if it may.
 
     `admitted`: names that the project's settings add to the list.
 
@@ -49,7 +49,7 @@ def refusal(function: exp.Func, admitted: Collection[str] = ()) -> tuple[str, st
 
 
 def function_name(function: exp.Func) -> str:
-    """Name a function as the analyst did, in lower case; empty for an operator and for what sqlglot made up."""
+    """Return a function's name as the analyst wrote it, in lower case; "" for operators and inserted nodes."""
     spelled = function.meta.get(SPELLED)
     if spelled is not None:
         return str(spelled)
@@ -59,7 +59,7 @@ def function_name(function: exp.Func) -> str:
 
 
 def unlike(tree: exp.Expr, admitted: Collection[str] = ()) -> Iterator[tuple[exp.Expr, str, str]]:
-    """Find what of a query runs on Spark alone: the place, what DuckDB does otherwise, what to write instead."""
+    """Yield the calls that run on Spark alone: (node, what DuckDB does differently, what to write instead)."""
     for function in tree.find_all(exp.Func):
         name = function_name(function)
         if name in function_catalogue.SPARK_ONLY:

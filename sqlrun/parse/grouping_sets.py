@@ -1,7 +1,7 @@
-"""GROUP BY in one form: positions in grouping sets resolved, the words behind a list of keys put before it. Pure.
+"""Normalize GROUP BY: resolve positions in grouping sets, move ROLLUP and CUBE before their keys. Pure.
 
-`group by a, b with rollup` becomes `rollup (a, b)`, `group by a, b grouping sets (...)` becomes `grouping sets (...)`:
-both engines read these alike.
+`group by a, b with rollup` becomes `rollup (a, b)`, `group by a, b grouping sets (...)` becomes `grouping sets (...)`.
+Both engines read the results in the same way.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CLAUSES = ("expressions", "having", "qualify", "order")
 
 
 def settle(tree: exp.Query) -> None:
-    """Bring every GROUP BY of a qualified query into one form; raise a `Refusal` (SR551) for what Spark has not."""
+    """Normalize every GROUP BY of a qualified query, in place. Raise SR551 for forms that Spark doesn't have."""
     for group in every(tree, exp.Group):
         select = group.parent
         if isinstance(select, exp.Select) and not group.args.get("all"):
@@ -48,14 +48,14 @@ def _settle(select: exp.Select, group: exp.Group) -> None:
 
 
 def _outer(select: exp.Select) -> exp.Column | None:
-    """Find a column of a table that the query itself doesn't read."""
+    """Return a column of a table that the query itself doesn't read; None if there is none."""
     own = {source.alias_or_name for source in every(select, exp.Table, exp.Subquery, exp.Values)}
     own |= {lateral.alias for lateral in every(select, exp.Lateral)}
     return next((column for column in every(select, exp.Column) if column.table and column.table not in own), None)
 
 
 def _resolve(part: exp.Expr, select: exp.Select) -> None:
-    """Write the item of the select list for each position in grouping sets."""
+    """Replace positions in grouping sets by the items of the select list."""
     for key in list(_keys(part)):
         number = key.this if isinstance(key, exp.Neg) else key
         if not isinstance(number, exp.Literal) or not number.is_int:
@@ -73,7 +73,7 @@ def _resolve(part: exp.Expr, select: exp.Select) -> None:
 
 
 def _keys(part: exp.Expr) -> Iterator[exp.Expr]:
-    """List the keys of grouping sets."""
+    """Yield the keys of grouping sets."""
     match part:
         case exp.GroupingSets() | exp.Rollup() | exp.Cube() | exp.Tuple():
             for one in part.expressions:
@@ -87,7 +87,7 @@ def _keys(part: exp.Expr) -> Iterator[exp.Expr]:
 def _put_before(
     select: exp.Select, group: exp.Group, tails: Sequence[tuple[str, exp.Expr]], sets: Sequence[exp.Expr]
 ) -> None:
-    """Write the one form for `keys with rollup`, `keys with cube` and `keys grouping sets (...)`."""
+    """Replace `keys with rollup`, `keys with cube` and `keys grouping sets (...)` by the normalized form."""
     (word, tail), listed = tails[0], list(group.expressions)
     advice = "Write one of ROLLUP (...), CUBE (...), GROUPING SETS (...), or several parted by commas."
     if len(tails) > 1 or sets or any(isinstance(key, exp.Tuple) for key in listed):
@@ -119,7 +119,7 @@ def _hides(node: exp.Expr) -> bool:
 
 
 def _is_shown(key: exp.Expr, select: exp.Select) -> bool:
-    """Return whether a SELECT reads a key outside of its aggregates."""
+    """Return whether a SELECT reads a key outside its aggregates."""
     for name in CLAUSES:
         value = select.args.get(name)
         for part in value if isinstance(value, list) else [value]:
@@ -137,7 +137,7 @@ def _once(keys: Iterator[exp.Expr] | list[exp.Expr]) -> list[exp.Expr]:
 
 
 def _own(select: exp.Select) -> Iterator[exp.GroupingId]:
-    """List the calls of grouping_id() that belong to a SELECT."""
+    """Yield the calls of grouping_id() that belong to a SELECT."""
     for key in CLAUSES:
         value = select.args.get(key)
         for part in value if isinstance(value, list) else [value]:
@@ -147,7 +147,7 @@ def _own(select: exp.Select) -> Iterator[exp.GroupingId]:
 
 
 def _settle_ids(select: exp.Select, group: exp.Group) -> None:
-    """Drop the arguments of grouping_id(): they are the keys in their order, or a mistake."""
+    """Remove the arguments of grouping_id(): they must be the keys in order, else raise SR551."""
     keys = _once([key for part in group.expressions for key in _keys(part)])
     for call in _own(select):
         if call.expressions and list(call.expressions) != keys:
@@ -157,7 +157,7 @@ def _settle_ids(select: exp.Select, group: exp.Group) -> None:
 
 
 def _write_ids(select: exp.Select, keys: list[exp.Expr]) -> None:
-    """Write grouping_id() as the bits that it is, where the keys were listed in another order than in the sets."""
+    """Write grouping_id() as its sum of bits if the list of keys has another order than the sets."""
     for call in list(_own(select)):
         if call.expressions and list(call.expressions) != keys:
             listed = ", ".join(key.sql("databricks") for key in keys)

@@ -13,13 +13,13 @@ from sqlrun.transpile.trees import place_of
 
 
 def at(code: str, rendered: Rendered, node: exp.Expr | None, message: str, hint: str = "", word: str = "") -> Problem:
-    """Return a problem with the place of a node."""
+    """Return a problem at the place of a node."""
     line, column = place_of(cast(exp.Expression | None, node))
     return problem(code, rendered, line, column, message, hint, word or word_of(node))
 
 
 def word_of(node: exp.Expr | None) -> str:
-    """Return the name of what a node is about, to find it in the analyst's line."""
+    """Return the first name in a node, to find it in the analyst's line; "" if it has none."""
     identifier = node.find(exp.Identifier) if node is not None else None
     return identifier.name if identifier is not None else ""
 
@@ -33,7 +33,7 @@ def problem(
     hint: str = "",
     word: str = "",
 ) -> Problem:
-    """Map a place in the rendered SQL back to the analyst's file; line 0 is one that is not known."""
+    """Return a problem at a place in the rendered SQL, mapped to the analyst's file; line 0 means unknown."""
     if not line:
         first = next((text for text in rendered.model.sql.split("\n") if text.strip()), "")
         place = Place(rendered.model.file, rendered.model.sql.split("\n").index(first) + 1, exact=False)

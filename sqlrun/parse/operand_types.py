@@ -1,7 +1,7 @@
-"""Conditions and operators over types that Spark has none for: a number as a condition, a date times two. Pure.
+"""Refuse conditions and operators over types that Spark doesn't accept, such as a date times two. Pure.
 
-DuckDB takes many of them, and Spark would refuse the query in a tick. tests/cases/operands.txt holds what Spark itself
-says of each operator and each pair of types.
+DuckDB accepts many of them, and Spark would fail in a tick. tests/cases/operands.txt has Spark's own answer for each
+operator and pair of types.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ LONGEST = 40
 
 
 def found(walk: Walk) -> Iterator[Found]:
-    """Find what Spark has no operator for: the place, why, what to write instead."""
+    """Yield what Spark has no operator for: (node, why, what to write instead)."""
     try:
         for node in every(walk.tree, *_LOOKED_AT):
             yield from _of(node, walk)
-    except (RecursionError, SqlglotError):  # too deep to be known
+    except (RecursionError, SqlglotError):  # nested too deeply for type inference
         return
 
 
@@ -69,7 +69,7 @@ def _of(node: exp.Expr, walk: Walk) -> Iterator[Found]:
 
 
 def conditions(node: exp.Expr) -> list[tuple[exp.Expr, bool]]:
-    """List the conditions of an expression, and whether each has to be a boolean; else a text would do, too."""
+    """Return the conditions of an expression, each with whether it must be a boolean: else a text will do."""
     match node:
         case exp.Where() | exp.Having() | exp.Qualify():
             return [(node.this, True)]
@@ -93,7 +93,7 @@ def conditions(node: exp.Expr) -> list[tuple[exp.Expr, bool]]:
 
 
 def groups(node: exp.Expr) -> list[list[exp.Expr]]:
-    """List the parts of an expression that have to be of one type; those that are compared come second in CASE."""
+    """Return the groups of operands that need a common type; in CASE the compared ones are the second group."""
     match node:
         case exp.Between():
             return [[node.this, node.args["low"], node.args["high"]]]
@@ -119,7 +119,7 @@ def groups(node: exp.Expr) -> list[list[exp.Expr]]:
 
 
 def _fit(kinds: list[Kind], node: exp.Expr, compares: bool) -> bool:
-    """Return whether Spark compares values of these types, or gives one of them."""
+    """Return whether Spark compares values of these types, or finds a common type for them."""
     families = {_family(kind) for kind in kinds}
     if "text" in families and len(families) > 1:
         return not families & {*NESTED} and not isinstance(node, _EXTREME)
@@ -131,7 +131,7 @@ def _fit(kinds: list[Kind], node: exp.Expr, compares: bool) -> bool:
 
 
 def _alike(one: Kind, other: Kind, node: exp.Expr) -> bool:
-    """Return whether two nested types fit; comparisons don't ask for the names of fields."""
+    """Return whether two nested types are compatible; comparisons ignore the names of fields."""
     if {one.name, other.name} & {"void"}:
         return True
     if one.name not in NESTED:
@@ -148,7 +148,7 @@ def _alike(one: Kind, other: Kind, node: exp.Expr) -> bool:
 
 
 def _calculated(node: exp.Expr, walk: Walk) -> Iterator[Found]:
-    """Find arithmetic over what can't be computed with."""
+    """Yield arithmetic over types that Spark doesn't compute with."""
     match node:
         case exp.Add() | exp.Sub() | exp.Mul() | exp.Div() | exp.Mod() | exp.IntDiv():
             values = [node.this, node.expression]

@@ -1,4 +1,4 @@
-"""Rendered SQL to qualified trees, or every problem with its place. Pure."""
+"""Parse rendered SQL to qualified trees, or return every problem with its place. Pure."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ from sqlrun.transpile.refusals import Refusal
 from sqlrun.transpile.trees import copied, every, place_of
 from sqlrun.transpile.writer import identifier
 
-# What sqlglot logs about a query that is wrong, a problem says in full.
+# sqlglot logs errors of a query that the problems report in full.
 sqlglot.logger.setLevel("ERROR")
 
 REF, SOURCE = "ref", "source"
 TOO_DEEP = "SQL syntax: the query is nested too deeply"
-# What runs out of levels; sqlglot's reader of names wraps it.
+# Errors of a query that is nested too deeply; sqlglot's reader of names wraps the second.
 TOO_DEEP_ERRORS = (RecursionError, TokenError)
 FLATTER = "Write it in CTEs, or in models that read each other."
 
@@ -54,7 +54,7 @@ Schema = dict[str, dict[str, dict[str, str]]]
 
 @dataclass(frozen=True, slots=True)
 class Query(Partial):
-    """A model's query: `tree` is qualified, every column has its table, every star is written out."""
+    """A model's query. In `tree` every column has its table and every star is expanded."""
 
     rendered: Rendered
     tree: exp.Expression
@@ -69,13 +69,13 @@ class Query(Partial):
 
     @property
     def canonical(self) -> str:
-        """Write the query without comments and formatting: equal queries, equal texts."""
+        """Return the query's text without comments and formatting: equal for queries that differ in nothing else."""
         known: str | None = self.kept("canonical")
         return copied(self.tree).sql(DIALECT, copy=False, comments=False) if known is None else known
 
 
 def project(rendered: Iterable[Rendered], project: Project) -> tuple[Query, ...]:
-    """Parse and check every model; raise one `ProjectError` with all problems (SR3xx)."""
+    """Parse and check every model. Raise one `ProjectError` with all problems (SR3xx)."""
     queries, problems = attempt(rendered, project)
     if problems:
         raise ProjectError(problems)
@@ -83,9 +83,9 @@ def project(rendered: Iterable[Rendered], project: Project) -> tuple[Query, ...]
 
 
 def attempt(rendered: Iterable[Rendered], project: Project) -> tuple[tuple[Query, ...], tuple[Problem, ...]]:
-    """Parse what can be parsed and list what is wrong with the rest.
+    """Return the models that parse, and the problems of all others.
 
-    A model that reads one whose contract is missing or unreadable is looked at as far as that goes.
+    A model that reads one with a missing or unreadable contract is checked as far as possible.
     """
     schema = schema_of(project)
     queries: list[Query] = []
@@ -103,7 +103,7 @@ def attempt(rendered: Iterable[Rendered], project: Project) -> tuple[tuple[Query
 
 
 def deepest(queries: Iterable[Query]) -> Problem:
-    """Blame the query that is nested most deeply, where what follows ran out of levels (SR301)."""
+    """Return the problem (SR301) of the most deeply nested query, for a recursion limit that a later stage hit."""
     found = max(queries, key=lambda query: _depth(query.tree))
     return located_problems.problem("SR301", found.rendered, 0, 0, TOO_DEEP, FLATTER)
 
@@ -116,7 +116,10 @@ def _depth(tree: exp.Expr) -> int:
 
 
 def query(rendered: Rendered, schema: Schema, admitted: tuple[str, ...] = ()) -> Query:
-    """Parse and check one model; `admitted` are the functions that the project's settings add to the list."""
+    """Parse and check one model. Raise `ProjectError` with its problems.
+
+    `admitted`: functions that the project's settings add to the list.
+    """
     tree = _admitted(rendered, schema, admitted)
     read = [schema[table.db][table.name] for table in every(tree, exp.Table) if table.db]
     if not all(read) or not rendered.model.columns:
@@ -135,19 +138,19 @@ def query(rendered: Rendered, schema: Schema, admitted: tuple[str, ...] = ()) ->
 
 
 def check(rendered: Rendered, schema: Schema, admitted: tuple[str, ...] = ()) -> exp.Query:
-    """Parse a check's query, which has no contract, as it is written; raise `ProjectError` with its problems."""
+    """Return the unqualified tree of a check's query, which has no contract. Raise `ProjectError` with its problems."""
     tree = _admitted(rendered, schema, admitted)
     _qualify(tree.copy(), rendered, schema)
     return tree
 
 
 def qualified(rendered: Rendered, schema: Schema, admitted: tuple[str, ...] = ()) -> exp.Query:
-    """Parse and qualify a query that has no contract; raise `ProjectError` with its problems."""
+    """Return the qualified tree of a query without a contract. Raise `ProjectError` with its problems."""
     return _qualify(_admitted(rendered, schema, admitted), rendered, schema).tree
 
 
 def _admitted(rendered: Rendered, schema: Schema, admitted: tuple[str, ...]) -> exp.Query:
-    """Parse a query that calls and reads nothing but what it may."""
+    """Return the tree of a query, if it calls and reads only what it may. Raise `ProjectError` otherwise."""
     tree = _parse(rendered)
     problems = [*_constructs(tree, rendered), *_tables(tree, rendered, schema), *_functions(tree, rendered, admitted)]
     if problems:
@@ -156,14 +159,14 @@ def _admitted(rendered: Rendered, schema: Schema, admitted: tuple[str, ...]) -> 
 
 
 class _Unknowable(Exception):
-    """A contract is missing, which was told already: what a query gives can't be known without it."""
+    """A contract is missing, so the columns of a query are unknown. Another problem reports the contract."""
 
 
 def schema_of(project: Project) -> Schema:
-    """Collect the columns and types of all that a query may read; none where there is no contract."""
+    """Return the columns and types of every relation that a query may read; none for a missing contract."""
 
     def types(columns: tuple[Column, ...]) -> dict[str, str]:
-        # What is no type was told already.
+        # `declared_types` reports invalid types.
         return {column.name: column.type if declared_types.is_type(column.type) else "string" for column in columns}
 
     tables: tuple[Model | Seed, ...] = (*project.seeds, *project.models)
@@ -183,7 +186,7 @@ def _parse(rendered: Rendered) -> exp.Query:
     except RecursionError:
         raise ProjectError([located_problems.problem("SR301", rendered, 0, 0, TOO_DEEP, FLATTER)]) from None
     except (LookupError, TypeError, ValueError, AttributeError, AssertionError):
-        # sqlglot's readers of single functions take for granted what nobody wrote.
+        # sqlglot's readers of single functions fail on arguments that they don't expect.
         message = "SQL syntax: a call in this query can't be read"
         raise ProjectError(
             [located_problems.problem("SR301", rendered, 0, 0, message, "Look at the arguments of its calls.")]
@@ -226,14 +229,14 @@ def _parse(rendered: Rendered) -> exp.Query:
 
 
 def _bare(tree: exp.Expr) -> exp.Expr:
-    """Take the brackets off a query that is nothing else."""
+    """Remove redundant brackets around a query."""
     while isinstance(tree, exp.Subquery) and not any(value for key, value in tree.args.items() if key != "this"):
         tree = tree.this
     return tree
 
 
 def _behind_semicolon(sql: str) -> tuple[int, int]:
-    """Find where the second statement begins."""
+    """Return line and column of the second statement."""
     tokens = sqlglot.tokenize(sql, read=DIALECT)
     for token, following in itertools.pairwise(tokens):
         if token.text == ";" and following.text != ";":
@@ -281,7 +284,7 @@ def _tables(tree: exp.Expr, rendered: Rendered, schema: Schema) -> Iterable[Prob
                 yield located_problems.at(
                     "SR303", rendered, table.this, message, "Write LATERAL VIEW explode(...) behind a table."
                 )
-            continue  # another function: judged among the functions
+            continue  # another function: `_functions` checks it
         ctes = inside.get(id(table), set())
         if not table.catalog and ((not database and name in ctes) or (database, name) in named):
             continue
@@ -309,12 +312,12 @@ def _functions(tree: exp.Expr, rendered: Rendered, admitted: tuple[str, ...]) ->
 
 
 def _qualify(tree: exp.Query, rendered: Rendered, schema: Schema) -> Walk:
-    """Name each column's table; give the qualified tree with its types, which are found when they are asked for."""
-    # Only what is read, as sqlglot goes through all of a schema; one table always, or it would guess columns.
+    """Qualify each column with its table. Return the tree with a lazy inference of its types."""
+    # Only the tables that are read, since sqlglot walks the whole schema. One table always, or it would guess columns.
     read = [(table.db, table.name) for table in every(tree, exp.Table) if table.db]
     known: dict[str, object] = {REF: {"nothing": {"nothing": "string"}}}
     for database in {database for database, _ in read}:
-        # Quoted: sqlglot parses a schema's names, and takes `{x}` for something else.
+        # Quoted, because sqlglot parses a schema's names, and `{x}` would be something else.
         known[database] = {
             name: {identifier(column, "spark"): kind for column, kind in schema[database][name].items()}
             for db, name in read
@@ -337,7 +340,7 @@ def _qualify(tree: exp.Query, rendered: Rendered, schema: Schema) -> Walk:
         if not problems:
             grouping_sets.settle(done)
             set_operations.settle(walk)
-            problems = [located_problems.at("SR555", rendered, *told) for told in operand_types.found(walk)]
+            problems = [located_problems.at("SR555", rendered, *misfit) for misfit in operand_types.found(walk)]
     except OptimizeError as error:
         raise ProjectError([_unresolved(tree, rendered, str(error))]) from None
     except Refusal as refusal:
@@ -349,7 +352,7 @@ def _qualify(tree: exp.Query, rendered: Rendered, schema: Schema) -> Walk:
 
 
 def _as_declared(tree: exp.Query, read: Iterable[tuple[str, str]]) -> None:
-    """Name tables as they are declared: sqlglot writes every name of Spark's in lower case."""
+    """Restore the declared names of tables: sqlglot normalizes Spark's names to lower case."""
     names = {(database, name.lower()): name for database, name in read}
     for table in every(tree, exp.Table):
         if table.db and table.name != (name := names[table.db, table.name.lower()]):
@@ -357,14 +360,14 @@ def _as_declared(tree: exp.Query, read: Iterable[tuple[str, str]]) -> None:
 
 
 def _unresolved(tree: exp.Expr, rendered: Rendered, message: str) -> Problem:
-    """Return what sqlglot found: it gives no place, so that the name in its message is looked up."""
+    """Return the problem that sqlglot reports. It has no place, so the name in its message is looked up."""
     name = message.rpartition(":")[2].strip().split(".")[-1].strip("`\"' ")
     at = next((i for i in tree.find_all(exp.Identifier, exp.Literal) if i.name.lower() == name.lower()), None)
     return located_problems.at("SR304", rendered, at, message[0].lower() + message[1:], "", name)
 
 
 def _unresolved_columns(tree: exp.Query, rendered: Rendered, schema: Schema) -> Iterable[Problem]:
-    """Find the columns that no table has (SR304), or that two have (SR308)."""
+    """Yield the columns that no table has (SR304), or that two tables have (SR308)."""
     scopes = {id(scope.expression): scope for scope in traverse_scope(tree)}
     known: dict[int, list[tuple[str, list[str]]]] = {}
     for column in every(tree, exp.Column):
@@ -400,7 +403,7 @@ def _unresolved_columns(tree: exp.Query, rendered: Rendered, schema: Schema) -> 
 
 
 def _is_beside(column: exp.Column) -> bool:
-    """Return whether a column is of a table that a query around its own reads."""
+    """Return whether a column is of a table that an enclosing query reads."""
     query: exp.Expr | None = column
     while (query := query.find_ancestor(exp.Select) if query is not None else None) is not None:
         if column.table in {table.alias_or_name for table in query.find_all(exp.Table)}:
@@ -418,9 +421,9 @@ def _is_output(column: exp.Column) -> bool:
 def _offered(
     column: exp.Column, scopes: Mapping[int, Scope], schema: Schema, known: dict[int, list[tuple[str, list[str]]]]
 ) -> dict[str, list[str]]:
-    """List the columns of each table that a column may be of, the nearest query's first; `*`: not known.
+    """Return the columns of each table that a column may belong to, the innermost query's first; `*` if unknown.
 
-    `known` keeps what each query offers to its other columns.
+    `known` caches what each query offers.
     """
     found: dict[str, list[str]] = {}
     node: exp.Expr | None = column
@@ -447,7 +450,7 @@ def _names(source: exp.Table | Scope, schema: Schema) -> list[str]:
 
 
 def _judged(column: exp.Column, scope: Scope) -> Iterable[tuple[str, exp.Table | Scope]]:
-    """List the table of a semi or anti join, which may be named in its own condition alone."""
+    """Yield the right table of a semi or anti join, which only the join's own condition may name."""
     join = column.find_ancestor(exp.Join, exp.Query)
     if isinstance(join, exp.Join) and (join.kind or "").upper() in ("SEMI", "ANTI"):
         alias = join.this.alias_or_name

@@ -1,8 +1,8 @@
-"""Operators beside others without brackets, where Spark and the parser read another one first. Pure.
+"""Refuse operators without brackets where Spark and the parser disagree about precedence. Pure.
 
-To Spark a predicate, such as `a in (1)` or `a is null`, binds more loosely than a comparison, and takes no other behind
-it; the parser lets it bind more tightly, and takes any number. Of the operators on bits, of texts and of sums Spark has
-an order of its own, too.
+In Spark a predicate, such as `a in (1)` or `a is null`, binds less tightly than a comparison, and no second predicate
+may follow it. In the parser it binds more tightly, and any number may follow. Spark also has its own precedence of
+operators on bits, texts and sums.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HINT = "Put brackets around what comes first."
 
 
 def found(tree: exp.Expr) -> Iterator[tuple[exp.Expr, str, str]]:
-    """Find operators that Spark reads in another order, or not at all: the place, why, what to write instead."""
+    """Yield operators that Spark parses in another order, or not at all: (node, why, what to write instead)."""
     for node in every(tree, *_PREDICATES):
         if _is_operator(node) and not isinstance(node, exp.Not | exp.Exists):
             for part in _beside(node):
@@ -35,7 +35,7 @@ def found(tree: exp.Expr) -> Iterator[tuple[exp.Expr, str, str]]:
 
 
 def _is_operator(node: exp.Expr) -> bool:
-    """Return whether a node was written as an operator: a call needs no brackets."""
+    """Return whether a node was written as an operator; a call needs no brackets."""
     if isinstance(node, exp.Exists):
         return node.args.get("expression") is None
     return not node.meta.get(SPELLED)
@@ -45,7 +45,7 @@ def _beside(node: exp.Expr) -> list[exp.Expr]:
     parts = [node.args.get(key) for key in ("this", "expression", "low", "high")]
     if isinstance(node, exp.Like | exp.ILike) and isinstance(node.expression, exp.Any | exp.All):
         parts = [node.this]
-    # `like .. escape` is one predicate, and so is NOT before a predicate's own word.
+    # `like .. escape` is one predicate, and NOT belongs to the predicate that it negates.
     own = node.this.this if isinstance(node, exp.Escape) else None
     return [part for part in ([own] if own is not None else parts) if isinstance(part, exp.Expr)]
 

@@ -1,4 +1,4 @@
-"""What may not stand in a plain query, where it stands, and how large a query may be. Pure."""
+"""Constructs that a plain query may not contain, with their places, and the maximum size of a query. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlglot.optimizer.scope import Scope
 
 from sqlrun.transpile.trees import every, place_of
 
-# What is no plain query. TRANSFORM runs a script on Spark's machines; `${x}` is filled in by Spark from its settings.
+# TRANSFORM runs a script on Spark's machines. Spark replaces `${x}` from its settings.
 REFUSED: Mapping[type[exp.Expr], str] = {
     exp.QueryTransform: "TRANSFORM",
     exp.Parameter: "a parameter",
@@ -26,7 +26,7 @@ REFUSED: Mapping[type[exp.Expr], str] = {
     exp.MatchRecognize: "MATCH_RECOGNIZE",
     exp.TableSample: "a sample, which is another one each time,",
 }
-# `a like any (..)` compares with patterns; any() elsewhere is an aggregate, which bool_or() writes so that it is seen.
+# `a like any (..)` compares with patterns. Elsewhere any() is an aggregate, which must be written as bool_or().
 OF_PATTERNS = (exp.Like, exp.ILike, exp.SimilarTo, exp.RegexpLike)
 HINT = "A model is one plain SELECT over refs and sources; `{{ var('x') }}` gives it settings."
 UNPLACED: Mapping[type[exp.Expr], str] = {
@@ -38,31 +38,30 @@ UNPLACED: Mapping[type[exp.Expr], str] = {
     exp.TableSample: "tablesample",
     exp.MatchRecognize: "match_recognize",
 }
-# The pieces of SQL text that can hide others; `open` is one that never ends.
+# Pieces of SQL text that can contain other text; `open` is one that never ends.
 PIECES = re.compile(
     r"--[^\n]*|/\*.*?\*/|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|(?P<open>/\*|['\"`])|.", re.DOTALL
 )
 
-# How many reads of tables a query may be once each CTE is written out where it is read: a CTE that reads the one before
-# twice doubles them.
+# Maximum number of tables that a query reads with its CTEs inlined: a CTE that reads the previous one twice doubles it.
 MOST_READS = 5_000
 
 
 def refused(tree: exp.Expr, sql: str) -> Iterable[tuple[int, int, str]]:
-    """List what is no plain query: scripts, parameters, other versions of a table, locks (line, column, message)."""
+    """Yield constructs that a plain query may not contain, as (line, column, message)."""
     for node in every(tree, *REFUSED, exp.Any, exp.All):
         if isinstance(node, exp.Any | exp.All) and isinstance(node.parent, OF_PATTERNS):
             continue
         line, column = place_of(cast(exp.Expression, node))
         if not line or isinstance(node, exp.Hint):
-            # sqlglot keeps no place of these: their text is looked for, outside of quotes and comments.
+            # sqlglot records no place for these, so their text is searched outside quotes and comments.
             line, column = found(sql, UNPLACED.get(type(node), ""))
         what = REFUSED.get(type(node)) or f"{node.key}()"
         yield line, column, f"{what} may not be used in a model"
 
 
 def doubled(sql: str) -> tuple[int, int]:
-    """Find two quotes in a row in a text between double quotes, which nobody reads as Spark does; (0, 0): none."""
+    """Return the place of two quotes in a row inside double quotes, which engines read differently; (0, 0) if none."""
     before = ""
     for piece in PIECES.finditer(sql):
         text = piece[0]
@@ -73,7 +72,7 @@ def doubled(sql: str) -> tuple[int, int]:
 
 
 def found(sql: str, pattern: str) -> tuple[int, int]:
-    """Find a piece of SQL text; (0, 0) where it is not."""
+    """Return line and column of a pattern in SQL text outside quotes and comments; (0, 0) if it isn't there."""
     for piece in PIECES.finditer(sql) if pattern else ():
         match = re.compile(pattern, re.IGNORECASE).match(sql, piece.start())
         if match:
@@ -82,7 +81,7 @@ def found(sql: str, pattern: str) -> tuple[int, int]:
 
 
 def too_large(scopes: Iterable[Scope]) -> exp.Expr | None:
-    """Find the first query that is too large once its CTEs are written out where they are read."""
+    """Return the first query that exceeds `MOST_READS` with its CTEs inlined; None if all are small enough."""
     reads: dict[int, int] = {}
     for scope in scopes:
         inner = [source for _, source in scope.selected_sources.values() if isinstance(source, Scope)]

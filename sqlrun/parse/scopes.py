@@ -1,4 +1,4 @@
-"""What a qualified query reads, how it is written, and where a name in it leads. Pure."""
+"""Scopes of a qualified query: what it reads, and what its names resolve to. Pure."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from sqlrun.transpile.trees import every
 
 @dataclass(frozen=True, slots=True)
 class Scopes:
-    """The scopes of one query: `root` is the whole query's, `inner` finds that of a query inside it by its id."""
+    """The scopes of one query: `root` is that of the whole query, `inner` has those of all queries by id."""
 
     root: Scope
     inner: Mapping[int, Scope]
 
 
 def named(tree: exp.Query) -> exp.Query:
-    """Name the subqueries in FROM where two of one SELECT have no alias: sqlglot takes them for one."""
+    """Return the tree with names for unnamed subqueries of one FROM, which sqlglot would confuse."""
     for select in every(tree, exp.Select):
         clause = select.args.get("from_")
         sources = [clause.this] if clause is not None else []
@@ -34,13 +34,13 @@ def named(tree: exp.Query) -> exp.Query:
 
 
 def scopes_of(tree: exp.Query) -> Scopes:
-    """Find every scope of a qualified query."""
+    """Return all scopes of a qualified query."""
     found = traverse_scope(tree)
     return Scopes(found[-1], {id(scope.expression): scope for scope in found})
 
 
 def source_of(scope: Scope, alias: str) -> exp.Table | Scope | None:
-    """Find what an alias stands for, here or (of a correlated subquery or a lateral view) further out."""
+    """Return what an alias refers to, in this scope or, for correlated subqueries and lateral views, an outer one."""
     here: Scope | None = scope
     while here is not None:
         if any(name == alias for name, _ in here.references):
@@ -50,7 +50,7 @@ def source_of(scope: Scope, alias: str) -> exp.Table | Scope | None:
 
 
 def selects(scope: Scope) -> Iterator[Scope]:
-    """List the SELECTs that a union, or another operation on sets, puts together; a SELECT is its own only one."""
+    """Yield the SELECTs of a set operation, or the scope itself if it is a SELECT."""
     left = [scope]
     while left:
         one = left.pop()
@@ -61,16 +61,16 @@ def selects(scope: Scope) -> Iterator[Scope]:
 
 
 def written(node: exp.Expr) -> str:
-    r"""Write an expression as analysts do: in lower case, on one line, without comments.
+    r"""Return an expression as analysts write it: in lower case, on one line, without comments.
 
     >>> written(sqlglot.parse_one("CAST(SUM(`A b`) AS\n DECIMAL(18, 2)) || 'X'", read="databricks"))
     "cast(sum(`A b`) as decimal(18, 2)) || 'X'"
     """
     text = " ".join(node.sql("databricks", comments=False).split())
-    kept = (sqlglot.TokenType.STRING, sqlglot.TokenType.IDENTIFIER)
+    verbatim = (sqlglot.TokenType.STRING, sqlglot.TokenType.IDENTIFIER)
     parts = list(text.lower())
     for token in sqlglot.tokenize(text, read="databricks"):
-        if token.token_type in kept:
+        if token.token_type in verbatim:
             parts[token.start : token.end + 1] = text[token.start : token.end + 1]
     return "".join(parts)
 

@@ -1,4 +1,4 @@
-"""Whether a query's columns are those of the contract (SR306 to SR308). Pure."""
+"""Compare a query's columns with the contract (SR306 to SR308). Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sqlrun.transpile.dialect import DIALECT
 
 
 def problems(rendered: Rendered, columns: tuple[str, ...], tree: exp.Query) -> Iterable[Problem]:
-    """Find the columns that are not in the contract, that it lacks, and that stand twice."""
+    """Yield the columns that the contract or the query lacks, and those that occur twice."""
     model = rendered.model
     declared = [column.name for column in model.columns]
     selects = {s.alias_or_name: s for s in tree.selects}
@@ -42,7 +42,7 @@ def problems(rendered: Rendered, columns: tuple[str, ...], tree: exp.Query) -> I
 
 
 def _is_nameless(item: exp.Expr | None) -> bool:
-    """Return whether a column of the select list was given its name by sqlglot: such a name has no place."""
+    """Return whether sqlglot named an item of the select list: such a name has no place."""
     if not isinstance(item, exp.Alias) or isinstance(item.this, exp.Column | exp.Dot):
         return False
     return "line" not in item.args["alias"].meta

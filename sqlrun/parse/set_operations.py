@@ -1,4 +1,4 @@
-"""Branches of UNION, INTERSECT and EXCEPT: matched by position, so all have the names of the first. Pure."""
+"""Branches of UNION, INTERSECT and EXCEPT: match columns by position, take names from the first. Pure."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ TIMES = {"date", "timestamp", "timestamp_ntz"}
 
 
 def settle(walk: Walk) -> None:
-    """Rename the branches' columns as in the first branch, and make the names of a query unique.
+    """Rename the branches' columns to those of the first branch, and make the names inside a query unique.
 
-    The query is qualified, and nothing asks for a column that has a twin. The names that the whole query gives stay.
-    Raises: `Refusal` (SR550) for branches with different numbers of columns, or with types that don't fit.
+    The query is qualified, and nothing refers to a column with a duplicate name. The output names of the whole query
+    stay.
+
+    Raises: `Refusal` (SR550) for branches with different numbers of columns or incompatible types.
     """
     for query in list(every(walk.tree, exp.Select, exp.SetOperation)):
         if not _is_branch(query):
@@ -28,7 +30,7 @@ def settle(walk: Walk) -> None:
 
 
 def _check_types(walk: Walk) -> None:
-    """Refuse branches whose columns have types that no type holds both of, such as text and numbers (SR550)."""
+    """Raise SR550 for branches whose columns have no common type, such as text and numbers."""
     for branches in of_branches(walk):
         for position, column in enumerate(zip(*(kinds for _, kinds in branches), strict=False)):
             known = [(_family(kind), kind, at) for kind, (at, _) in zip(column, branches, strict=True) if kind]
@@ -39,12 +41,12 @@ def _check_types(walk: Walk) -> None:
 
 
 def _one_type(family: str, other: str) -> bool:
-    """Return whether two families are one; a NULL that nobody cast is of every type."""
+    """Return whether two families are compatible; a NULL without a cast has every type."""
     return family == other or "void" in family or "void" in other
 
 
 def _family(kind: Kind) -> str:
-    """Name the types that a column may have beside this one; the engines mix others each in its own way."""
+    """Return the family of types that a column may be combined with; the engines combine others differently."""
     match kind.name:
         case "struct":  # by position on Spark, by name on DuckDB
             named = zip(kind.fields, kind.parts, strict=True)
@@ -65,7 +67,7 @@ def _is_branch(query: exp.Expr) -> bool:
 
 
 def _named(query: exp.Expr, names: Sequence[exp.Identifier], *, keeps: bool = False) -> Sequence[exp.Identifier]:
-    """Rename the columns of a query, () for its own names; give the names that it has then."""
+    """Rename the columns of a query, or keep its own names for (). Return the resulting names."""
     old = [item.output_name for item in _first(query)]
     match query:
         case exp.SetOperation():
@@ -82,7 +84,7 @@ def _named(query: exp.Expr, names: Sequence[exp.Identifier], *, keeps: bool = Fa
 
 
 def _first(query: exp.Expr) -> Sequence[exp.Expr]:
-    """List the items of the branch whose names count."""
+    """Return the items of the branch that names the columns."""
     while isinstance(query, exp.Subquery | exp.SetOperation):
         query = query.this
     return query.expressions if isinstance(query, exp.Select) else ()
@@ -103,7 +105,7 @@ def _identifier(item: exp.Expr) -> exp.Identifier:
 
 
 def _apart(select: exp.Select) -> Sequence[exp.Identifier]:
-    """Return unique names of the columns; () where they are unique already."""
+    """Return unique names for the columns; () if they are unique already."""
     names = [item.output_name for item in select.expressions]
     if len(set(names)) == len(names):
         return ()
@@ -131,7 +133,7 @@ def _rename(select: exp.Select, names: Sequence[exp.Identifier]) -> None:
 
 
 def _rename_order(query: exp.Expr, names: dict[str, exp.Identifier]) -> None:
-    """Let ORDER BY name the columns of its own query as they are called now."""
+    """Rename the output columns in ORDER BY."""
     for column in list(_output_columns(query.args.get("order"))):
         if column.name in names:
             column.set("this", names[column.name].copy())

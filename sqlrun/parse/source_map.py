@@ -1,4 +1,4 @@
-"""From a place in rendered SQL back to the analyst's own line and column. Pure."""
+"""Map a place in rendered SQL to the analyst's line and column. Pure."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from sqlrun.project import Rendered
 
 
 def source_place(rendered: Rendered, line: int, column: int, word: str = "") -> tuple[Place, str]:
-    """Find the analyst's line and column behind a place in the rendered SQL, and the line's text."""
+    """Return the analyst's place for a place in the rendered SQL, and the text of that line."""
     source, text = rendered.model.sql.split("\n"), rendered.sql.split("\n")
     number = rendered.lines[min(line, len(rendered.lines)) - 1] if rendered.lines else line
     compiled = text[line - 1] if line <= len(text) else ""
-    # A call over several lines counts as its first one: the word may stand in a later one.
+    # A call over several lines is mapped to its first line: the word may be in a later one.
     for at in range(number, min(number + 12, len(source)) + 1):
         found = _source_column(compiled if at == number else "", source[at - 1], column, word)
         if found:
@@ -25,7 +25,9 @@ def source_place(rendered: Rendered, line: int, column: int, word: str = "") -> 
 
 
 def _source_column(compiled: str, excerpt: str, column: int, word: str) -> int:
-    """Find a compiled line's column in the line that it came from: Jinja changed what lies between two equal ends.
+    """Return the column in the analyst's line for a column in the compiled line; 0 if it isn't known.
+
+    Jinja changed the text between a common beginning and a common end.
 
     >>> _source_column("where price < 30 )", "where price < {{ most }} )", 18, "")
     26

@@ -1,4 +1,4 @@
-"""What of a project runs on Spark alone: a problem for each call that DuckDB would answer otherwise. Pure."""
+"""Report calls that run on Spark alone, because DuckDB would return something else. Pure."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ ADVICE = "Use the Spark engine."
 
 
 def problems(queries: Iterable[Query], admitted: Collection[str] = (), advice: str = ADVICE) -> tuple[Problem, ...]:
-    """List every call of these queries that DuckDB can't make as Spark does (SR310), in the analyst's own file.
+    """Return a problem (SR310) for every call that DuckDB can't run as Spark does, in the analyst's file.
 
-    `advice` says how to have Spark make it.
+    `advice` says how to run it on Spark.
     """
-    told: list[Problem] = []
+    found: list[Problem] = []
     for query in queries:
-        told += _told(query, (*unlike(query.tree, admitted), *_unsettled(query)), advice)
-    return tuple(dict.fromkeys(told))
+        found += _located(query, (*unlike(query.tree, admitted), *_unsettled(query)), advice)
+    return tuple(dict.fromkeys(found))
 
 
 def mixed_problems(query: Query, tables: Tables, advice: str = ADVICE) -> tuple[Problem, ...]:
-    """List where a query compares or joins values of types that DuckDB casts otherwise than Spark (SR310)."""
-    return tuple(dict.fromkeys(_told(query, text_coercion.found(cast(exp.Query, query.tree), tables), advice)))
+    """Return a problem (SR310) for each comparison or join of types that DuckDB casts differently."""
+    return tuple(dict.fromkeys(_located(query, text_coercion.found(cast(exp.Query, query.tree), tables), advice)))
 
 
-def _told(query: Query, found: Iterable[tuple[exp.Expr, str, str]], advice: str) -> Iterator[Problem]:
+def _located(query: Query, found: Iterable[tuple[exp.Expr, str, str]], advice: str) -> Iterator[Problem]:
     for node, why, instead in found:
         line, column = place_of(cast(exp.Expression, node))
         place, excerpt = source_place(query.rendered, line or 1, column or 1)
@@ -48,7 +48,7 @@ def _unsettled(query: Query) -> Iterator[tuple[exp.Expr, str, str]]:
 
 
 def marked(tree: exp.Expression) -> exp.Expression:
-    """Put a comment with its place behind each column: SQL that is written from the tree leads back to it."""
+    """Return the tree with a comment that has its place behind each column, so that written SQL leads back to it."""
     made = tree.copy()
     for column in made.find_all(exp.Column):
         line, at = place_of(column)

@@ -1,6 +1,6 @@
-"""Texts that Spark reads as a time of its own clock: 'now', 'today' and their like, and times without a day. Pure.
+"""Texts that Spark reads as a time by its own clock: 'now', 'today' and others, and times without a day. Pure.
 
-Spark reads them so only where they are written out; a value of a column is malformed. No engine is asked for them.
+Spark reads them so only as literals; the same value in a column is malformed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ HINT = (
 
 
 def found(walk: Walk) -> Iterator[tuple[exp.Expr, str]]:
-    """Find such texts where Spark would read them as times, and casts of texts that are computed from constants."""
+    """Yield such texts where Spark would read them as times, and casts of texts that are computed from constants."""
     special = [node for node in every(walk.tree, exp.Literal) if node.is_string and _SPECIAL.fullmatch(node.name)]
     for node in special:
         try:
@@ -48,7 +48,7 @@ def _is_computed_constant(value: exp.Expr) -> bool:
 
 
 def _is_time(node: exp.Expr, walk: Walk) -> bool:
-    """Return whether a text may become a time where it stands: by a cast, a function, a comparison, a common type."""
+    """Return whether a text is converted to a time in its place: by a cast, a function, a comparison, a common type."""
     above = node.parent
     while isinstance(above, exp.Expr) and not isinstance(above, exp.Query):
         if isinstance(above, exp.Cast):

@@ -1,4 +1,4 @@
-"""What sqlglot says of SQL that it can't read, in the analyst's words and with the place. Pure."""
+"""Syntax errors of sqlglot in the analyst's words and with their place. Pure."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from sqlrun.transpile.dialect import MISCOUNTED
 
 
 def wrong(rendered: Rendered, error: Mapping[str, object]) -> Problem:
-    """Return one of the parser's errors (SR301), or a call with a wrong number of arguments (SR554)."""
+    """Return the problem of a parser error (SR301), or of a call with the wrong number of arguments (SR554)."""
     line, column = restrictions.found(rendered.sql, unsupported_syntax.WINDOW_CALL)
     if line:
-        # Under GROUP BY sqlglot takes it for the clause WINDOW.
+        # After GROUP BY, sqlglot parses window() as the WINDOW clause.
         message = "function window() may not be used in a model"
         return problem("SR305", rendered, line, column, message, unsupported_syntax.WINDOW, "window")
     description = str(error.get("description") or "syntax error").rstrip(".")
-    # sqlglot names its own classes here, which are nobody's SQL.
+    # sqlglot's message names its own classes.
     description = re.sub(r"^Required \w+:? '\w+' missing for <class .*", "something is missing here", description)
     description = description.replace("Invalid expression / Unexpected token", "this does not belong here")
     highlight = str(error.get("highlight") or "")
@@ -41,7 +41,7 @@ def wrong(rendered: Rendered, error: Mapping[str, object]) -> Problem:
 
 
 def torn(rendered: Rendered, error: TokenError) -> Problem:
-    """Find the quote or the comment that swallows the rest of the query."""
+    """Return the problem of an unclosed quote or comment, at the place where it begins."""
     for found in restrictions.PIECES.finditer(rendered.sql):
         if not found["open"]:
             continue

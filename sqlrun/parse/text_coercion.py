@@ -1,4 +1,4 @@
-"""Texts beside values of other types: Spark casts the text, DuckDB reads it more leniently or fails in a tick. Pure."""
+"""Texts compared with other types: Spark casts the text, DuckDB is more lenient or fails in a tick. Pure."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from sqlrun.transpile.trees import every
 _LISTED = (exp.Coalesce, exp.Greatest, exp.Least, exp.In, exp.Array)
 _ORDERING = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.Greatest, exp.Least)
 ORDERED = "Compare their parts."
-# What ranks values: the least, the greatest, the first.
+# Nodes that order values: the least, the greatest, the first.
 _RANKED = (exp.Max, exp.Min, exp.ArgMax, exp.ArgMin, exp.ArraySort, exp.ArrayMax, exp.ArrayMin, exp.Ordered)
 ELSEWHERE = "DuckDB puts NULLs inside of them elsewhere"
-# Texts that are written out and that both engines read as the same value.
+# Literals that both engines read as the same value.
 _READ_ALIKE = {
     "date": re.compile(r"\d{4}-\d\d-\d\d"),
     "timestamp": re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d:\d\d(?:\.\d{1,6})?Z?)?"),
     "boolean": re.compile(r"true|false", re.IGNORECASE),
 }
-# Spark casts a text that stands here to a boolean.
+# Nodes whose operands Spark casts from text to boolean.
 _CONDITIONED = (exp.And, exp.Or, exp.Not, exp.Is, exp.CountIf, exp.LogicalAnd, exp.LogicalOr)
-# Functions that take texts, and what is no text as one.
+# Functions that take texts and cast other types to text.
 _OF_TEXT = frozenset(THEMES["text"].split())
 _WRITTEN_OTHERWISE = ("double", "float", "timestamp", "timestamp_ntz")
 LENIENT = "DuckDB reads it more leniently, or fails in a tick"
@@ -45,7 +45,7 @@ SECONDS = "Write timestampdiff(second, b, a), or take one of the other units."
 
 
 def found(tree: exp.Query, tables: Tables) -> Iterator[tuple[exp.Expr, str, str]]:
-    """Find where a text stands beside a value of another type: the place, why, what to write instead."""
+    """Yield comparisons of a text with a value of another type: (node, why, what to write instead)."""
     nodes = every(
         tree, *COMPARED, *_LISTED, exp.Between, exp.Case, exp.If, exp.Nvl2, exp.Cast, exp.Sub, *_CONDITIONED, *_RANKED
     )
@@ -80,12 +80,12 @@ def found(tree: exp.Query, tables: Tables) -> Iterator[tuple[exp.Expr, str, str]
                 other = _other([(part, walk.anywhere(part)) for part in group])
                 if other is not None:
                     yield node, f"a text beside `{other}`: {LENIENT}", CAST
-    except (RecursionError, SqlglotError):  # too deep to be known
+    except (RecursionError, SqlglotError):  # nested too deeply for type inference
         return
 
 
 def _written(call: exp.Expr, walk: Walk) -> Iterator[tuple[exp.Expr, str, str]]:
-    """Find values that become texts by themselves: doubles and times, which DuckDB writes otherwise than Spark."""
+    """Yield values that are cast to text implicitly: doubles and times, which DuckDB writes differently."""
     for part in call.iter_expressions():
         kind = walk.anywhere(part)
         if kind is not None and kind.name in _WRITTEN_OTHERWISE:
@@ -98,7 +98,7 @@ def _written(call: exp.Expr, walk: Walk) -> Iterator[tuple[exp.Expr, str, str]]:
 
 
 def _between_times(node: exp.Sub, walk: Walk) -> Iterator[tuple[exp.Expr, str, str]]:
-    """Find the time between two times, an interval: of other parts on DuckDB, and of two dates a number there."""
+    """Yield differences of two times: an interval of other units on DuckDB, and for two dates a number."""
     kinds = {walk.anywhere(node.this), walk.anywhere(node.expression)}
     if kinds <= {spark.DATE, spark.TIMESTAMP}:
         days = kinds == {spark.DATE}
@@ -112,7 +112,7 @@ def _nested(node: exp.Expr, walk: Walk) -> Kind | None:
 
 
 def _unranked(node: exp.Expr, walk: Walk) -> Iterator[tuple[exp.Expr, str, str]]:
-    """Find an order of nested values whose fields are written out nowhere, so that DuckDB can't rank them."""
+    """Yield orders of nested values whose fields aren't listed, so that DuckDB can't order them like Spark."""
     value = node.this if isinstance(node, exp.Ordered) else duckdb_ordering.operand(node)
     kind = None if isinstance(node, exp.Ordered) and _is_listed(node) else _hidden(value, walk, node)
     if kind is None:
@@ -126,13 +126,13 @@ def _unranked(node: exp.Expr, walk: Walk) -> Iterator[tuple[exp.Expr, str, str]]
 
 
 def _is_listed(node: exp.Ordered) -> bool:
-    """Return whether ORDER BY sorts what nobody numbers or cuts off: the rows of a table have no order."""
+    """Return whether ORDER BY sorts rows without LIMIT or OFFSET: a table has no order, so it has no effect."""
     query = node.parent.parent if node.parent is not None else None
     return isinstance(query, exp.Query) and not (query.args.get("limit") or query.args.get("offset"))
 
 
 def _hidden(value: exp.Expr, walk: Walk, node: exp.Expr) -> Kind | None:
-    """Return the type of a nested value, or of one inside a struct, whose fields aren't written out."""
+    """Return the type of a nested value, or of one inside a struct, whose fields aren't listed; None if all are."""
     if isinstance(value, exp.Struct) and not isinstance(node, exp.Ordered):
         return next((kind for part in fields(value).values() if (kind := _hidden(part, walk, node))), None)
     kind = walk.anywhere(value)
@@ -142,15 +142,15 @@ def _hidden(value: exp.Expr, walk: Walk, node: exp.Expr) -> Kind | None:
 
 
 def _by_keys(value: exp.Expr, kind: Kind) -> bool:
-    """Return whether elements are the entries of one map: no two have one key, and no key is NULL."""
+    """Return whether elements are the entries of one map: their keys are unique and not NULL."""
     is_map = isinstance(value, exp.Anonymous) and value.name.lower() == "map_entries"
     return is_map and kind.parts[0].parts[0].name not in NESTED
 
 
 def _written_out(node: exp.Expr, value: exp.Expr, kind: Kind) -> str:
-    """Return how to write the fields of a struct out, so that they are ranked one by one."""
+    """Return advice to list the fields of a struct, so that they are ordered one by one."""
     text = written(node.this if isinstance(node, exp.ArraySort | exp.ArrayMax | exp.ArrayMin) else value)
-    if isinstance(value, exp.Column) and value.table.startswith("_"):  # a subquery that nobody named
+    if isinstance(value, exp.Column) and value.table.startswith("_"):  # a subquery without a name
         text = value.name
     if isinstance(node, exp.Ordered):
         return f"Order by its fields: {', '.join(f'{text}.{name}' for name in kind.fields)}."
@@ -162,7 +162,7 @@ def _written_out(node: exp.Expr, value: exp.Expr, kind: Kind) -> str:
 
 
 def _cast(node: exp.Cast, kind: Kind | None) -> Iterator[tuple[exp.Expr, str, str]]:
-    """Find a cast between numbers and times, which DuckDB doesn't have, and Spark has in part."""
+    """Yield casts between numbers and times, which DuckDB doesn't have and Spark has in part."""
     wanted = spark.of_tree(node.args["to"])
     if kind is not None and wanted is not None and {_family(kind), _family(wanted)} == {"number", "time"}:
         yield node, f"a cast of `{kind}` to `{wanted}`, which DuckDB doesn't have", MOMENTS
@@ -175,15 +175,15 @@ def _family(kind: Kind) -> str:
 
 
 def _groups(node: exp.Expr) -> list[list[exp.Expr]]:
-    """List the parts of an expression that have to be of one type."""
-    if isinstance(node, exp.Anonymous):  # decode(value, key, then, ..., else); with two arguments it reads bytes
+    """Return the groups of operands that need a common type."""
+    if isinstance(node, exp.Anonymous):  # decode(value, key, then, ..., else); with two arguments it decodes bytes
         keys = node.expressions[1:-1:2] if len(node.expressions) > 2 else []
         return [[node.expressions[0], *keys]]
     return operand_types.groups(node)
 
 
 def _other(parts: list[tuple[exp.Expr, Kind | None]]) -> Kind | None:
-    """Return the type beside which a text stands; None where there is none, or the text is read alike by both."""
+    """Return the type that a text is compared with; None if there is none, or both engines read the text alike."""
     others = [kind for _, kind in parts if kind is not None and kind not in (spark.STRING, spark.VOID)]
     texts = [part for part, kind in parts if kind == spark.STRING]
     if not others or all(_is_alike(text, others[0]) for text in texts):

@@ -1,7 +1,7 @@
-"""Which type Spark gives each output column of a query, and whether that is the contract's. Pure.
+"""Infer the types of a query's output columns by Spark's rules, and compare them with the contract. Pure.
 
-sqlglot's own annotate_types knows no precision of decimals and widens by rules of its own; here a type is Spark's or
-unknown (None), and what is unknown is never a mistake.
+sqlglot's own annotate_types ignores the precision of decimals and has its own widening rules. Here a type is Spark's or
+unknown (None), and an unknown type is never an error.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sqlrun.transpile.spark_types import Kind
 from sqlrun.transpile.trees import place_of
 
 Tables = Mapping[str, Mapping[str, Mapping[str, str]]]
-# The names of an array function's parameters (`x -> ...`) with their types.
+# The parameters of a lambda (`x -> ...`) with their types.
 Bound = Mapping[str, Kind | None]
 DAYS = {"DAY", "DAYS", "WEEK", "WEEKS", "MONTH", "MONTHS", "YEAR", "YEARS"}
 LONGEST = 60
@@ -34,9 +34,9 @@ CALCULATED: Mapping[str, type[exp.Expr]] = {"pmod": exp.Mod, "try_divide": exp.D
 
 
 def infer(tree: exp.Query, tables: Tables) -> tuple[Kind | None, ...]:
-    """Infer the type of each output column of a qualified query; None where it isn't known.
+    """Return the type of each output column of a qualified query; None for unknown types.
 
-    `tables` holds the type texts of what is read: database, table, column.
+    `tables` maps database, table and column to the text of a type.
     """
     return _outputs(Walk(tree, tables))
 
@@ -49,9 +49,9 @@ def _outputs(walk: Walk) -> tuple[Kind | None, ...]:
 
 
 def misfits(rendered: Rendered, walk: Walk) -> Iterable[Problem]:
-    """Find the columns whose type isn't the contract's (SR311).
+    """Yield a problem (SR311) for each column whose type isn't the contract's.
 
-    A NULL that nobody cast, and an array without elements, fit every type.
+    A NULL without a cast and an array without elements are compatible with every type.
     """
     found = dict(zip(walk.tree.named_selects, _outputs(walk), strict=True))
     items = {item.alias_or_name: item for item in walk.tree.selects}
@@ -60,7 +60,7 @@ def misfits(rendered: Rendered, walk: Walk) -> Iterable[Problem]:
         if declared is None or given is None or "void" in str(given) or spark.equal(declared, given):
             continue
         item = items[column.name]
-        # Qualifying gives a name to what has none; such names have no place, what they name has.
+        # Qualifying names unnamed items. Such names have no place, but the items have.
         line, at = place_of(cast(exp.Expression, item.unalias()))
         place, _ = source_place(rendered, line or 1, at or 1, column.name)
         value = item.unalias()
@@ -73,7 +73,7 @@ def misfits(rendered: Rendered, walk: Walk) -> Iterable[Problem]:
 
 
 def of_branches(walk: Walk) -> Iterable[list[tuple[exp.Query, list[Kind | None]]]]:
-    """List the branches of each set operation of a qualified query, with the types of their columns."""
+    """Yield the branches of each set operation of a qualified query, with the types of their columns."""
     if not isinstance(walk.tree, exp.SetOperation) and walk.tree.find(exp.SetOperation) is None:
         return
     for scope in walk.scopes.inner.values():
@@ -84,7 +84,7 @@ def of_branches(walk: Walk) -> Iterable[list[tuple[exp.Query, list[Kind | None]]
 
 @lru_cache(maxsize=4096)
 def declared_type(text: str) -> Kind | None:
-    """Read a contract's type; None for one that is none, or that no rule is known for."""
+    """Return the type of a contract's column; None if it is invalid or no rule handles it."""
     try:
         return spark.read(text)
     except (SqlglotError, ValueError, RecursionError):
@@ -92,7 +92,7 @@ def declared_type(text: str) -> Kind | None:
 
 
 class Walk:
-    """One query's types, each SELECT and each expression looked at once; the tree must stay as it is meanwhile."""
+    """The types of one query, each SELECT and expression inferred once; the tree must not change meanwhile."""
 
     def __init__(self, tree: exp.Query, tables: Tables) -> None:
         self.tree, self.tables = tree, tables
@@ -101,11 +101,11 @@ class Walk:
 
     @cached_property
     def scopes(self) -> Scopes:
-        """The query's scopes, looked for when a type is asked for first."""
+        """Return the query's scopes, computed on first use."""
         return scopes_of(self.tree)
 
     def outputs(self, scope: Scope) -> tuple[Kind | None, ...]:
-        """List the types of a query's output columns, those of a union widened position by position."""
+        """Return the types of a query's output columns; those of a union are widened position by position."""
         key = id(scope.expression)
         if key not in self._done:
             parts = [
@@ -116,9 +116,9 @@ class Walk:
         return self._done[key]
 
     def column(self, scope: Scope, column: exp.Column) -> Kind | None:
-        """Return the type of a column of a table, of another query, or of a lateral view."""
+        """Return the type of a column of a table, another query, or a lateral view; None if unknown."""
         own = scope.expression.named_selects if isinstance(scope.expression, exp.Query) and not column.table else []
-        if column.name in own:  # ORDER BY names what the query gives
+        if column.name in own:  # ORDER BY names an output column
             return self.outputs(scope)[own.index(column.name)]
         source = source_of(scope, column.table)
         match source:
@@ -149,14 +149,14 @@ class Walk:
         return added[names.index(name)] if len(added) == len(names) else None
 
     def of(self, node: exp.Expr, scope: Scope, bound: Bound) -> Kind | None:
-        """Return the type of an expression."""
+        """Return the type of an expression in a scope; `bound` has the types of lambda parameters."""
         key = id(node)
         if key not in self._kinds:
             self._kinds[key] = self._of(node, scope, bound)
         return self._kinds[key]
 
     def anywhere(self, node: exp.Expr) -> Kind | None:
-        """Return the type of an expression at any place of the query, inside a lambda too."""
+        """Return the type of an expression anywhere in the query, inside lambdas as well; None if unknown."""
         lambdas: list[exp.Lambda] = []
         above = node.parent
         while above is not None and id(above) not in self.scopes.inner:
@@ -176,7 +176,7 @@ class Walk:
         array = self.of(owner.this, scope, bound) if owner is not None and isinstance(owner.this, exp.Expr) else None
         element = array.parts[0] if array is not None and array.name == "array" else None
         if isinstance(owner, exp.Reduce):
-            # What is carried along has the type of what comes first, or Spark refuses the call.
+            # The accumulator has the type of the initial value, or Spark refuses the call.
             kinds = [self.of(owner.args["initial"], scope, bound), element if one.arg_key == "merge" else None]
         elif isinstance(owner, exp.Transform | exp.ArrayFilter):
             kinds = [element, spark.INT]
@@ -217,7 +217,7 @@ class Walk:
                 return self._function(node, scope, bound)
 
     def _named(self, name: str, kinds: list[Kind | None]) -> Kind | None:
-        """Return the type of a call that is read as it was written."""
+        """Return the type of a call without a class in sqlglot."""
         if name in BY_UNIT:
             return BY_UNIT[name][len(kinds) == 3]
         if name in TEXTS:
@@ -276,12 +276,12 @@ class Walk:
                 return None
 
     def _joined(self, node: exp.Expr, scope: Scope, bound: Bound) -> Kind | None:
-        """Return the type of concat(), which joins arrays too."""
+        """Return the type of concat(), which joins texts or arrays."""
         joined = spark.widest(self.of(part, scope, bound) for part in node.expressions)
         return joined if joined is not None and joined.name in ("string", "array") else None
 
     def _text(self, node: exp.Expr, scope: Scope, bound: Bound) -> Kind | None:
-        """Return the type of functions that take texts, but arrays and bytes too."""
+        """Return the type of functions that take texts, but also arrays or bytes: known for texts alone."""
         parts = node.expressions or [p for p in (node.this, node.args.get("expression")) if p is not None]
         kinds = [self.of(part, scope, bound) for part in parts]
         return spark.STRING if all(kind == spark.STRING for kind in kinds) else None
@@ -306,7 +306,7 @@ class Walk:
         return spark.remainder(one, other) if operator is exp.Mod else spark.add(one, other)
 
     def _lambda(self, node: exp.Expr, scope: Scope, bound: Bound) -> Kind | None:
-        """Return the type of transform(), filter() and aggregate(), whose bodies name an array's elements."""
+        """Return the type of transform(), filter() and aggregate(), whose lambdas name an array's elements."""
         array = self.of(node.this, scope, bound)
         if isinstance(node, exp.ArrayFilter):
             return array
@@ -330,7 +330,7 @@ class Walk:
 
 
 def _values(node: exp.Expr) -> list[exp.Expr]:
-    """List the expressions of which one becomes the value."""
+    """Return the expressions one of which becomes the value."""
     match node:
         case exp.Case():
             default = node.args.get("default")
@@ -344,7 +344,7 @@ def _values(node: exp.Expr) -> list[exp.Expr]:
 
 
 def _counted(node: exp.Expr, walk: Walk, scope: Scope, bound: Bound) -> Kind | None:
-    """Return the type of what an aggregate takes, DISTINCT or not."""
+    """Return the type of an aggregate's argument, with or without DISTINCT."""
     value = node.this
     if isinstance(value, exp.Distinct):
         value = value.expressions[0] if len(value.expressions) == 1 else None
@@ -360,7 +360,7 @@ def _literal(node: exp.Literal) -> Kind | None:
 
 
 def _sized(value: int | None) -> Kind | None:
-    """Return the type of a constant whole number: the least that holds it, from int up."""
+    """Return the type of an integer literal: the smallest that holds it, from int up."""
     if value is None:
         return None
     if -(2**31) <= value < 2**31:
@@ -375,13 +375,13 @@ def _digits(value: Decimal) -> Kind:
 
 
 def literal_beside(node: exp.Expr, kind: Kind, other: Kind) -> Kind:
-    """Return an operand's type; a constant whole number beside a decimal has only the digits that it needs."""
+    """Return an operand's type; an integer literal beside a decimal has only the digits that it needs."""
     value = _whole(node)
     return _digits(Decimal(value)) if value is not None and other.name == "decimal" else kind
 
 
 def _whole(node: exp.Expr | None) -> int | None:
-    """Read a constant whole number, with or without its sign."""
+    """Return the value of an integer literal with or without a sign; None for other expressions."""
     sign = 1
     while isinstance(node, exp.Paren | exp.Neg):
         sign = -sign if isinstance(node, exp.Neg) else sign
@@ -398,7 +398,7 @@ def _moved(kind: Kind | None, interval: exp.Interval) -> Kind | None:
 
 
 def _field(kind: Kind | None, name: str) -> Kind | None:
-    """Return the type of a struct's field; the field of an array of structs is an array."""
+    """Return the type of a struct's field; for an array of structs, an array of the field's type."""
     if kind is not None and kind.name == "array":
         return spark.array(_field(kind.parts[0], name))
     if kind is None or kind.name != "struct":

@@ -1,4 +1,4 @@
-"""What of Spark SQL, and of what only looks like it, no model may hold, and what to write instead (SR553). Pure."""
+"""Syntax that no model may contain, Spark's and that of other databases, with advice (SR553). Pure."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ DISTINCT_ON = "Rank with row_number() over (partition by ... order by ...), and 
 LATERAL = "Join a CTE, grouped by what ties it to the row: a subquery of FROM can't read the tables beside it."
 WINDOW = "Round the time: date_trunc('hour', at), or timestamp_seconds(unix_seconds(at) div 600 * 600) for ten minutes."
 WINDOWS = frozenset({"window", "session_window"})
-# Called, and behind no OVER's clause `window w as (...)`; sqlglot takes it for one under GROUP BY.
+# A call, not the clause `window w as (...)`, for which sqlglot mistakes it after GROUP BY.
 WINDOW_CALL = r"\b(?:session_)?window\s*\("
-# Joins that sqlglot reads and Spark does not have.
+# Joins that sqlglot parses and Spark doesn't have.
 METHODS: Mapping[str, str] = {
     "ASOF": "Rank the rows: row_number() over (partition by ... order by at desc) in a CTE, and keep the first.",
     "POSITIONAL": "Join by a column that both tables have.",
 }
-# Words of hints, and what other databases have.
+# Hints and operators of other databases.
 FOREIGN = (exp.JoinHint, exp.Glob, exp.ScopeResolution, exp.SimilarTo)
 RECURSIVE = "Write the levels out, a CTE each, or keep each node's ancestors in a column of their own."
 
 
 def refused(tree: exp.Expr) -> Iterable[Found]:
-    """Find what is not taken: the place, what it is, what to write instead."""
+    """Yield unsupported syntax: (node, what it is, what to write instead)."""
     finders = (_pivots, _tables, _joins, _generators, _stars, _limits, _misplaced, _numbers, _others)
     for find in (*finders, window_forms.found, precedence.found):
         yield from find(tree)
 
 
 def recursive(tree: exp.Expr) -> Iterable[Found]:
-    """Find recursive CTEs: nothing bounds how long they take, and nothing keeps them by what changed."""
+    """Yield recursive CTEs: their running time is unbounded, and no rule maintains them from changes."""
     for clause in every(tree, exp.With):
         if clause.args.get("recursive"):
             named = clause.expressions[0].args["alias"] if clause.expressions else clause
@@ -49,7 +49,7 @@ def recursive(tree: exp.Expr) -> Iterable[Found]:
 
 
 def by_name(tree: exp.Expr) -> Iterable[Found]:
-    """Find set operations that match columns by their names."""
+    """Yield set operations that match columns by name."""
     for operation in every(tree, exp.SetOperation):
         if operation.args.get("by_name") or operation.args.get("side") or operation.args.get("on"):
             why = f"Spark SQL has no {operation.key.upper()} BY NAME"
@@ -85,7 +85,7 @@ def _joins(tree: exp.Expr) -> Iterable[Found]:
 
 
 def _generators(tree: exp.Expr) -> Iterable[Found]:
-    """Find generators of the select list that give several columns."""
+    """Yield generators of the select list that return several columns."""
     for several in every(tree, exp.Aliases):
         yield several, "several names for one expression", GENERATOR
     for select in every(tree, exp.Select):
@@ -102,7 +102,7 @@ def _generators(tree: exp.Expr) -> Iterable[Found]:
 
 
 def _stars(tree: exp.Expr) -> Iterable[Found]:
-    """Find the stars inside of expressions: what they stand for is written nowhere."""
+    """Yield stars inside expressions: nothing says which columns they mean."""
     for star in every(tree, exp.Star):
         node: exp.Expr = star.parent if isinstance(star.parent, exp.Column) else star
         above = node.parent
@@ -120,7 +120,7 @@ def _limits(tree: exp.Expr) -> Iterable[Found]:
 
 
 def _misplaced(tree: exp.Expr) -> Iterable[Found]:
-    """Find aggregates and window functions under WHERE, where there are rows and neither groups nor windows."""
+    """Yield aggregates and window functions under WHERE, which sees rows before groups and windows exist."""
     for where in every(tree, exp.Where):
         if not isinstance(where.parent, exp.Select):
             continue
@@ -132,7 +132,7 @@ def _misplaced(tree: exp.Expr) -> Iterable[Found]:
 
 
 def _numbers(tree: exp.Expr) -> Iterable[Found]:
-    """Find numbers under ORDER BY and GROUP BY that are no column of the select list."""
+    """Yield numbers in ORDER BY and GROUP BY that are no position of the select list."""
     for clause in every(tree, exp.Order, exp.Group):
         query = clause.parent
         if not isinstance(query, exp.Query) or query.is_star:

@@ -1,7 +1,7 @@
-"""USING and NATURAL joins written as ON, with the columns and the stars that Spark gives them. Pure.
+"""Rewrite USING and NATURAL joins as ON, with the columns and the stars that Spark gives them. Pure.
 
-What stands under one name after such a join depends on all joins before it: the left column after an inner or a left
-join, the right one after a right join, the first that is not NULL after a full join. Spark lists these columns first.
+The value of a joined column depends on all joins before it: the left column after an inner or a left join, the right
+one after a right join, the first that isn't NULL after a full join. Spark lists these columns first.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from sqlrun.transpile.dialect import DIALECT
 from sqlrun.transpile.refusals import Refusal
 from sqlrun.transpile.trees import every
 
-# The columns of a table, by database and name; empty where they are not known.
+# Returns the columns of a table, by database and name; none if they are unknown.
 Columns = Callable[[str, str], Iterable[str]]
 CLAUSES = ("expressions", "where", "group", "having", "qualify", "windows", "order", "laterals")
 
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
-    """A column of FROM: its name, its value, and the table that it may be asked of, if one."""
+    """A column of FROM: its name, its value, and the table that may qualify it, "" if none."""
 
     name: str
     value: exp.Expr
@@ -36,7 +36,7 @@ class _Slot:
 
 @dataclass(frozen=True, slots=True)
 class _Relation:
-    """What FROM gives so far; `hidden` are the columns that only `table.column` and `table.*` still reach."""
+    """The columns of FROM so far; `hidden` ones are visible only as `table.column` and in `table.*`."""
 
     slots: tuple[_Slot, ...]
     hidden: tuple[_Slot, ...] = ()
@@ -49,13 +49,13 @@ class _Relation:
 
 
 class _Unknown(Exception):
-    """The columns of a table are not known."""
+    """The columns of a table are unknown."""
 
 
 def written_out(tree: exp.Query, columns: Columns, sql: str) -> exp.Query:
-    """Write USING and NATURAL joins of a query as joins with ON; raise a `Refusal` for columns that don't fit.
+    """Return a query with USING and NATURAL joins rewritten as ON. Raise a `Refusal` for columns that don't match.
 
-    `sql` is the text that the tree was parsed from.
+    `sql` is the text of the tree.
     """
     text = comma_joins.Text(sql)
     comma_joins.check(tree, text)
@@ -81,13 +81,13 @@ def _is_tied(join: exp.Join) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Tells which columns a table, a CTE or a subquery has."""
+    """Resolves the columns of a table, a CTE or a subquery."""
 
     scopes: Mapping[int, Scope]
     columns: Columns
 
     def source(self, node: exp.Expr, scope: Scope) -> _Relation:
-        """Return the columns of what stands in FROM."""
+        """Return the columns of a source in FROM."""
         alias = node.alias_or_name
         if node.args.get("joins") or node.args.get("pivots") or not alias:
             raise Refusal("SR552", "USING or NATURAL beside this in FROM", "Write the join's condition in ON.", node)
@@ -116,7 +116,7 @@ class _Reader:
                 raise _Unknown
 
     def outputs(self, query: exp.Expr) -> Iterator[str]:
-        """Return the names of the columns that a query gives."""
+        """Yield the names of a query's output columns."""
         while not isinstance(query, exp.Select):
             if not isinstance(query, exp.SetOperation | exp.Subquery):
                 raise _Unknown
@@ -154,7 +154,7 @@ def _only_judges(join: exp.Join) -> bool:
 
 
 class _Rewrite:
-    """One SELECT: its joins in order, then its stars and the columns that it names without a table."""
+    """The rewrite of one SELECT: its joins in order, then its stars and its columns without a table."""
 
     def __init__(self, select: exp.Select, reader: _Reader, text: comma_joins.Text) -> None:
         self.select, self.reader, self.text = select, reader, text
@@ -162,7 +162,7 @@ class _Rewrite:
         self.keys: set[str] = set()
 
     def run(self) -> None:
-        # Tables before a comma stand apart from the joins behind it.
+        # Tables before a comma are separate from the joins behind it.
         apart, found = _Relation(()), self.reader.source(self.select.args["from_"].this, self.scope)
         for join in self.select.args["joins"]:
             if self.text.is_comma(join):
@@ -193,7 +193,7 @@ class _Rewrite:
         return left if _only_judges(join) else both
 
     def _tied(self, left: _Relation, right: _Relation, join: exp.Join) -> _Relation:
-        """Join on columns of one name, which stand first and once."""
+        """Join on columns of one name, which come first and occur once."""
         names = [identifier.name for identifier in join.args.get("using") or ()]
         if join.method == "NATURAL":
             names = [slot.name for slot in left.slots if right.named(slot.name)]
@@ -239,7 +239,7 @@ class _Rewrite:
             yield item
 
     def _resolve(self, part: exp.Expr, found: _Relation, outputs: set[str]) -> None:
-        """Replace the columns that were joined on, and are named without a table, by their values."""
+        """Replace joined columns that are named without a table by their values."""
         for column in list(part.find_all(exp.Column)):
             if column.table or column.name not in self.keys or column.name in outputs or self._is_inner(column, part):
                 continue
@@ -250,7 +250,7 @@ class _Rewrite:
                 column.replace(slot.value.copy())
 
     def _is_inner(self, column: exp.Column, part: exp.Expr) -> bool:
-        """Return whether a query inside this one has a column of that name."""
+        """Return whether a nested query has a column of that name."""
         node: exp.Expr | None = column.parent
         while node is not None and node is not part.parent:
             if isinstance(node, exp.Select) and node is not self.select:
@@ -264,7 +264,7 @@ class _Rewrite:
 
 
 def _first(slots: list[_Slot], name: str, at: exp.Expr, side: str) -> _Slot:
-    """Take the first column of a name, as Spark does on each side of such a join."""
+    """Return the first column of a name, as Spark does on each side of such a join. Raise SR304 if there is none."""
     if slots:
         return slots[0]
     raise Refusal("SR304", f"unknown column `{name}` on the {side} of this join", "Name what both sides have.", at)
@@ -280,7 +280,7 @@ def _only(slots: list[_Slot], name: str, at: exp.Expr) -> _Slot:
 
 
 def _starred(star: exp.Expr, found: _Relation) -> list[_Slot]:
-    """List the columns that a star stands for: of all tables, or of one with those first that a join hides."""
+    """Return the columns of a star: of all tables, or of one table with its hidden columns first."""
     bare = star.this if isinstance(star, exp.Column) else star
     if any(bare.args.get(key) for key in ("replace", "rename", "ilike")):
         raise Refusal("SR552", "this star beside USING or NATURAL", "List the columns.", star)

@@ -1,4 +1,4 @@
-"""A condition that a user types, checked before an engine sees it. Pure."""
+"""Validate a condition that a user types, before an engine sees it. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sqlrun.runtime.text_lines import text_lines
 from sqlrun.transpile import writer as sql
 from sqlrun.transpile.dialect import DIALECT
 
-# What no row can answer by itself, or what is no condition at all.
+# Constructs that don't depend on one row alone, or aren't conditions.
 REFUSED = (
     (exp.Query, "a subquery"), (exp.Command, "a command"), (exp.Window, "a window function"),
     (exp.AggFunc, "an aggregate"), (exp.UDTF, "a table function"), (exp.Explode, "a table function"),
@@ -23,9 +23,9 @@ REFUSED = (
 
 
 def condition(text: str, columns: list[str]) -> str:
-    """Turn a condition in Spark SQL over these columns into DuckDB's SQL.
+    """Return a condition in Spark SQL over these columns as DuckDB's SQL.
 
-    Raises: UsageError for anything that is not one condition over known columns and functions.
+    Raises: UsageError for anything but one condition over known columns and functions.
 
     >>> condition("n_orders > 3", ["n_orders"])
     '(n_orders > 3)'
@@ -63,6 +63,6 @@ def _parsed(text: str) -> exp.Expression:
     if where is None or {key for key, value in select.args.items() if value} - {"expressions", "from_", "where"}:
         raise UsageError("--where takes one condition")
     for node in where.walk():
-        node.comments = None  # DuckDB needs none of them
+        node.comments = None  # DuckDB needs no comments
     tree: exp.Expression = where.this.unnest()
     return tree

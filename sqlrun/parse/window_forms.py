@@ -1,4 +1,4 @@
-"""Forms of window functions that Spark doesn't have, though DuckDB takes them. Pure."""
+"""Refuse forms of window functions that Spark doesn't have, although DuckDB does. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OWN_FRAME = (*_RANKS, exp.RowNumber, exp.Ntile, exp.Lag, exp.Lead)
 _SKIPPING = (
     exp.First, exp.Last, exp.FirstValue, exp.LastValue, exp.AnyValue, exp.NthValue, exp.Lag, exp.Lead,
 )  # fmt: skip
-# Numbers that Spark wants written out, with the least that it takes.
+# Arguments that Spark requires as literals, with their least value.
 _COUNTS: Mapping[type[exp.Expr], tuple[str, int]] = {
     exp.Lag: ("offset", -(2**31)),
     exp.Lead: ("offset", -(2**31)),
@@ -29,7 +29,7 @@ ROWS = "Write ROWS or RANGE BETWEEN ... AND ..., with whole numbers or intervals
 
 
 def found(tree: exp.Expr) -> Iterator[Found]:
-    """Find such forms: the place, what it is, what to write instead."""
+    """Yield such forms: (node, what it is, what to write instead)."""
     for node in every(tree, exp.IgnoreNulls, exp.RespectNulls):
         if not isinstance(node.this, _SKIPPING):
             word = "IGNORE NULLS" if isinstance(node, exp.IgnoreNulls) else "RESPECT NULLS"
@@ -66,7 +66,7 @@ def _unordered(window: exp.Window, call: exp.Expr) -> Iterator[Found]:
 
 
 def _named(window: exp.Window) -> list[exp.Expr]:
-    """List the windows of the WINDOW clause that a window may be made of."""
+    """Return the windows of the WINDOW clause that a window may refer to."""
     select = window.find_ancestor(exp.Select)
     clause = select.args.get("windows") if select is not None else None
     return list(clause or ()) if window.args.get("alias") else []

@@ -1,4 +1,4 @@
-"""What a tick does: a project beside the ledger, edited models, shared tables, strategies.
+"""The plan of a tick: edited models, shared tables, strategies.
 
 Entry points: `plan.tick_plan`, `diff.edits`.
 """

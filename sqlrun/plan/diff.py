@@ -1,7 +1,7 @@
-"""What the next build does to the published tables, and why: built, rebuilt, kept, gone. Pure.
+"""Compare the project with the published tables: what the next build builds, rebuilds, reuses or drops. Pure.
 
-Nothing is remembered but what the ledger has: a table's path holds the hash of its meaning (`fingerprint.py`), inputs
-and all. Hashing today's query over the inputs of then tells whether the query itself was edited.
+The ledger has all that is needed: a table's path contains the hash of its meaning (`fingerprint.py`), inputs included.
+The hash of today's query over the published inputs shows whether the query itself was edited.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sqlrun.publish.environment_paths import ALONE, OtherEnvironments, fingerpri
 from sqlrun.publish.table_state import Published, TableState, own_tables
 
 Fate = Literal["new", "rebuilt", "promoted", "new rows", "new rules", "untouched", "shared", "not selected", "gone"]
-# In this order they are told, what costs most first.
+# The order of reports: the most expensive first.
 FATES: tuple[Fate, ...] = (
     "rebuilt",
     "new",
@@ -29,18 +29,17 @@ FATES: tuple[Fate, ...] = (
     "untouched",
     "shared",
 )
-# What is told as a number alone.
+# Fates that are reported as a number alone.
 QUIET = ("untouched", "shared", "not selected")
 READS_EDITED = "it reads what was edited"
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """What becomes of one model or seed.
+    """What happens to one model or seed in the next build.
 
-    `columns` is what readers will see changed, as `+ n int`, `- n` or `~ n int -> bigint`; `reads` names the tables
-    that are read whole to build it; empty where nothing is built. `engine`: the one that builds it, where there is a
-    choice, and why where that is not obvious.
+    `columns` is what changes for readers: `+ n int`, `- n` or `~ n int -> bigint`. `reads` names the tables that are
+    read whole to build it; empty if nothing is built. `engine` builds it, if there is a choice.
     """
 
     name: str
@@ -52,7 +51,7 @@ class Edit:
 
 
 def edits(workspace: Workspace, plan: TickPlan) -> tuple[Edit, ...]:
-    """Compare the project with what is published, as a tick over the selected models would find it."""
+    """Return the edits of a tick over the selected models against what is published, sorted by `FATES`."""
     published = plan.published
     known = own_tables(published.tables) if published else {}
     found = [_seed(workspace, plan, name, known.get(name)) for name in plan.seeds]
@@ -114,7 +113,7 @@ def _left_out(workspace: Workspace, model: Compiled, known: Mapping[str, TableSt
 
 
 def _why(workspace: Workspace, plan: TickPlan, model: Compiled, known: Mapping[str, TableState]) -> str:
-    """Return whether an edit is a model's own, not one of what it reads."""
+    """Return why a model is rebuilt, with the note of its plan."""
     if plan.env and model.name in plan.notes:
         return plan.notes[model.name]
     return "; ".join(filter(None, [_edited(workspace, plan, model, known), plan.notes.get(model.name)]))
@@ -147,13 +146,13 @@ def _edited(workspace: Workspace, plan: TickPlan, model: Compiled, known: Mappin
 
 
 def is_edited(workspace: Workspace, model: Compiled, known: Mapping[str, TableState]) -> bool:
-    """Return whether the model itself changed since its table was made, whatever became of its inputs."""
+    """Return whether the model itself changed since its table was built, regardless of its inputs."""
     then = {n: fingerprint_of(known[n].path) if n in known else workspace.prints[n] for n in model.query.rendered.refs}
     return fingerprint.of_model(model, then) != fingerprint_of(known[model.name].path)
 
 
 def built_anew(plan: TickPlan, model: Compiled) -> tuple[str, ...]:
-    """Name the tables that a model reads and that lie elsewhere than when it read them: nobody edited it."""
+    """Return the tables that a model reads and that were rebuilt elsewhere without an edit."""
     tables = plan.published.tables if plan.published else {}
     found: dict[str, None] = {}
     for stage in model.stages:
@@ -168,14 +167,14 @@ def _listed(names: Iterable[str]) -> str:
 
 def _columns(before: TableState, after: TablePlan) -> tuple[str, ...]:
     old, new = dict(before.columns), {column.name: column.type for column in after.public}
-    said = [f"+ {name} {kind}" for name, kind in new.items() if name not in old]
-    said += [f"- {name}" for name in old if name not in new]
-    said += [f"~ {name} {old[name]} -> {kind}" for name, kind in new.items() if name in old and old[name] != kind]
-    return tuple(said)
+    changes = [f"+ {name} {kind}" for name, kind in new.items() if name not in old]
+    changes += [f"- {name}" for name in old if name not in new]
+    changes += [f"~ {name} {old[name]} -> {kind}" for name, kind in new.items() if name in old and old[name] != kind]
+    return tuple(changes)
 
 
 def compared(published: Published | None, other_environments: OtherEnvironments) -> str:
-    """Return the name of the ticks that the edits are compared with; those of an environment and of production."""
+    """Return how messages name the ticks that the edits are compared with: the environment's and production's."""
     ticks = [
         (other_environments.env and f"{other_environments.env}'s ", published),
         ("production's ", other_environments.production),
@@ -187,7 +186,7 @@ def compared(published: Published | None, other_environments: OtherEnvironments)
 def messages(
     found: Iterable[Edit], published: Published | None, rows: Mapping[str, int], with_what: str = ""
 ) -> list[str]:
-    """Write the edits as text; `rows` are the tables' rows now, as far as they are known."""
+    """Return the edits as lines of text; `rows` are the current sizes of tables, as far as they are known."""
     listed = list(found)
     if published is None:
         lines = ["Nothing is published yet; the next build builds everything."]
@@ -223,7 +222,7 @@ def _cost(edit: Edit, rows: Mapping[str, int]) -> str:
 
 
 def as_json(found: Iterable[Edit], published: Published | None, rows: Mapping[str, int]) -> dict[str, Any]:
-    """Write the edits for other programs."""
+    """Return the edits as JSON values for other programs."""
     tables = [
         asdict(edit)
         | {"rows_read": None if any(n not in rows for n in edit.reads) else sum(rows[n] for n in edit.reads)}

@@ -1,22 +1,22 @@
-"""Which engine maintains a table in a tick with `engine: auto`, where both can. Pure.
+"""The choice of the engine for a table with `engine: auto`. Pure.
 
-Another engine is never another result: both carry out the same change on the same files. On one machine DuckDB is the
-faster one for changes of any size that fit its memory or little more (docs/decisions/0017), so the rule is static: it
-asks for sizes alone, not for what past ticks took.
+Both engines compute the same change on the same files, so the choice never affects results. On one machine DuckDB is
+faster for changes up to a few times its memory (docs/decisions/0017). So the rule is static: it depends on sizes alone,
+not on the duration of past ticks.
 """
 
 from __future__ import annotations
 
-# A byte of a file becomes this many bytes in memory: columns are unpacked, and joins and sorts hold rows twice.
+# Bytes of memory for each byte of a file: columns are decompressed, and joins and sorts have rows twice.
 UNPACKED = 6.0
-# DuckDB puts on the disk what doesn't fit: up to this many times its memory limit.
+# Maximum size of an intermediate result as a multiple of DuckDB's memory limit; DuckDB spills it to disk.
 MOST_SPILLED = 4.0
 
 
 def too_large(size: int, memory: int | None) -> str:
-    """Return why a statement that reads `size` bytes of files is left to Spark; "" where DuckDB carries it out.
+    """Return why Spark runs a statement that reads `size` bytes of files; "" if DuckDB runs it.
 
-    `memory`: bytes that DuckDB may use; None or 0 where that is not known.
+    `memory`: bytes that DuckDB may use; None or 0 if unknown.
 
     >>> too_large(1 << 30, 1 << 30)
     'about 6.0 GiB to work on, DuckDB may use 1.0 GiB'

@@ -1,6 +1,6 @@
-"""Environments: which tables a tick shares with production, takes over, or has for its own to write. Pure.
+"""Environments: the tables that a tick shares with production, takes over, or writes itself. Pure.
 
-A table is written by one environment alone: that whose name ends its path, or production once its newest tick has it.
+Only one environment writes a table: the one whose name ends its path, or production once its latest tick has the table.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sqlrun.publish.table_state import Published, TableState
 def place(
     meaning: str, known: TableState | None, number: int, rebuild: bool, other_environments: OtherEnvironments = ALONE
 ) -> tuple[str, TableState | None]:
-    """Choose a path: that of a table of one's own while the meaning is the same, a new one for a rebuild."""
+    """Return a table's path and state: the known table while its meaning is unchanged, else a new path and None."""
     if known is not None and has_fingerprint(known.path, meaning) and not rebuild:
         return known.path, known
     ending = f".{other_environments.env}" if other_environments.env else ""
@@ -29,9 +29,9 @@ def place(
 
 
 def shared(workspace: Workspace, other_environments: OtherEnvironments) -> dict[str, TableState]:
-    """List the tables that an environment takes from production as they are.
+    """Return the tables that an environment reads from production unchanged.
 
-    They have the meaning that the project gives them, and all that they were made from is shared, too.
+    They have the meaning that the project gives them, and all of their inputs are shared, too.
     """
     found: dict[str, TableState] = {}
     known = other_environments.production.tables if other_environments.production else {}
@@ -49,12 +49,12 @@ def shared(workspace: Workspace, other_environments: OtherEnvironments) -> dict[
 
 
 def _same_rules(workspace: Workspace, model: Compiled, states: Mapping[str, TableState]) -> bool:
-    """Return whether the lines of a landing table were judged as they would be now."""
+    """Return whether a landing table's lines were validated by the current rules."""
     return model.source is None or states[model.name].content in ("", workspace.rules_print(model))
 
 
 def _states(workspace: Workspace, model: Compiled, known: Mapping[str, TableState]) -> dict[str, TableState] | None:
-    """Find all tables of a model, of the meaning that it has now."""
+    """Return the states of all tables of a model with its current meaning; None if one is missing."""
     found = {s.name: known[s.name] for s in model.stages if s.name in known}
     if any(
         s.name not in found or not has_fingerprint(found[s.name].path, _meaning(workspace, s)) for s in model.stages
@@ -72,7 +72,7 @@ def _read(state: TableState) -> dict[str, str | None]:
 
 
 def reads(stage: Stage) -> tuple[str, ...]:
-    """List the tables that a stage is made from; a landing model's source is none."""
+    """Return the tables that a stage reads; the source of a landing model isn't a table."""
     return () if stage.method == "land" else stage.inputs
 
 
@@ -82,9 +82,9 @@ def seen(
     other_environments: OtherEnvironments,
     taken: Mapping[str, TableState],
 ) -> Published | None:
-    """Return what the readers of an environment see before its tick, brought up to what production publishes now.
+    """Return what an environment's readers see before its tick, updated to what production publishes now.
 
-    A model of which the environment has no table of its own is production's, in whatever meaning that has it.
+    Models of which the environment has no own table are production's, whatever their meaning.
     """
     production = other_environments.production
     if production is None or not other_environments.env:
@@ -113,9 +113,9 @@ def promotion(
     as_of: datetime,
     other_environments: OtherEnvironments,
 ) -> Promotion | None:
-    """Find a model's tables in an environment, to go on from instead of building them. None: there are none.
+    """Return a model's tables in an environment, to continue from instead of building them; None if there are none.
 
-    `there` are the tables that it would read from now on: their paths, and their states before the tick.
+    `there` maps the tables that the model would read to their paths and their states before the tick.
     """
     refused = None
     for env, tick in other_environments.offers():
@@ -133,7 +133,7 @@ def promotion(
 
 
 def promoted_seed(name: str, meaning: str, as_of: datetime, other_environments: OtherEnvironments) -> Promotion | None:
-    """Find a seed's table in an environment; rows that differ are written as they always are."""
+    """Return a seed's table in an environment, None if there is none; rows that differ are written as usual."""
     for env, tick in other_environments.offers():
         state = tick.tables.get(name)
         if state is None or not has_fingerprint(state.path, meaning) or owner(state.path) != env:
@@ -150,7 +150,7 @@ def _unfit(
     as_of: datetime,
     other_environments: OtherEnvironments,
 ) -> str:
-    """Return why a tick can't go on from a table; nothing where it can."""
+    """Return why a tick can't continue from a table; "" if it can."""
     if state.as_of > as_of:
         return f"its table there is of {state.as_of:%Y-%m-%d %H:%M}, later than this tick"
     if not other_environments.is_ancestor(state.path, state.version, state.version):
@@ -167,7 +167,7 @@ def _unfit(
 def is_lost(
     stage: Stage, known: TableState | None, taken: Mapping[str, TableState], other_environments: OtherEnvironments
 ) -> str:
-    """Return the name of a shared table which has gone back to before what a table of one's own has read of it."""
+    """Return the name of a shared table that was rolled back to before what an own table has read; "" if none."""
     if known is None:
         return ""
     for name in stage.inputs:
@@ -183,13 +183,13 @@ def is_lost(
 
 
 def counted(tables: Iterable[str], mine: Collection[str]) -> tuple[int, int]:
-    """Count tables of one's own and shared ones, hidden ones left out."""
-    shown = [name for name in tables if not is_state_table(name)]
-    return sum(name in mine for name in shown), sum(name not in mine for name in shown)
+    """Return the numbers of own tables and of shared tables, without hidden ones."""
+    visible = [name for name in tables if not is_state_table(name)]
+    return sum(name in mine for name in visible), sum(name not in mine for name in visible)
 
 
 def messages(plan: TickPlan) -> Iterator[str]:
-    """Return which tables a tick shares, takes over, or builds anew although they are elsewhere."""
+    """Yield messages about shared tables, promoted ones, and those that are rebuilt although a table exists."""
     if plan.env:
         shared = sum(table.shared for name, table in plan.tables.items() if not is_state_table(name))
         yield f"Environment {plan.env}: {shared} {'table' if shared == 1 else 'tables'} shared with production"

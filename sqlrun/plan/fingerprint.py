@@ -1,4 +1,4 @@
-"""A model's meaning as a short hash: equal meaning, equal hash. Pure."""
+"""Fingerprint: a model's meaning as a short hash, equal for equal meanings. Pure."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from sqlrun.incremental.stages import Stage
 from sqlrun.plan import deletion_vectors
 from sqlrun.project import Column, Seed
 
-# Raised when the same query would be stored in another way.
+# Increase this if the same query is stored in another way.
 LAYOUT = 1
-# A landing table holds them beside the model's columns.
+# Columns that a landing table has in addition to the model's.
 _HIDDEN = [c.name for c in HIDDEN]
 WRITE = json.JSONEncoder(sort_keys=True, default=str).encode
 
 
 def of_seed(seed: Seed) -> str:
-    """Hash a seed's columns; its rows are data, not meaning."""
+    """Return the hash of a seed's columns; its rows are data, not meaning."""
     return _hash([LAYOUT, "seed", seed.name, _columns(seed.columns)])
 
 
 def of_content(seed: Seed) -> str:
-    """Hash a seed's rows."""
+    """Return the hash of a seed's rows."""
     return _hash([list(row) for row in seed.rows])
 
 
 def of_rules(compiled: Compiled, rules: Iterable[Rule]) -> str:
-    """Hash what sets a line aside that can be read: quarantine rules, and columns that are never NULL.
+    """Return the hash of what quarantines readable lines: quarantine rules and NOT NULL columns.
 
-    They are no part of a landing table's meaning: a line is judged when it lands, or is replayed.
+    They aren't part of a landing table's meaning: they are applied to a line when it lands or is replayed.
     """
     never = sorted(c.name for c in compiled.own.columns if not c.nullable)
     return _hash([never, sorted(rule.passes for rule in rules)])
 
 
 def of_model(compiled: Compiled, inputs: Mapping[str, str]) -> str:
-    """Hash a model's query, columns, layout and all that it reads; comments and formatting change nothing."""
+    """Return the hash of a model's query, columns, layout and inputs; comments and formatting don't change it."""
     source = compiled.source
     return _hash(
         [
@@ -50,14 +50,14 @@ def of_model(compiled: Compiled, inputs: Mapping[str, str]) -> str:
             [[s.name, s.method, list(s.key), _partitions(s)] for s in compiled.stages],
             sorted(inputs.items()),
             [source.path, source.format, _columns(source.columns), _HIDDEN] if source else None,
-            # What is made otherwise than usual is another table.
+            # Another layout is another table.
             ["plain"] if deletion_vectors.is_plain(compiled) and deletion_vectors.marks(compiled.own) else [],
         ]
     )
 
 
 def _partitions(stage: Stage) -> list[object]:
-    """List what a table is partitioned by; where a hidden column names a partition, that as well."""
+    """Return the partition columns of a table, with the hidden column that names a partition if there is one."""
     hidden = hidden_partitions.hidden(stage.columns, stage.partition_by)
     return [[name, hidden[name]] if name in hidden else name for name in stage.partition_by]
 

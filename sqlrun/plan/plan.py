@@ -1,4 +1,4 @@
-"""The compiled project and the ledger to what a tick will do: tables, paths, inputs, order. Pure."""
+"""Plan a tick from the compiled project and the ledger: tables, paths, inputs, order. Pure."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 def workspace(project: Project, models: tuple[Compiled, ...], rules: Mapping[str, tuple[Rule, ...]]) -> Workspace:
-    """Hash every seed and model, inputs first."""
+    """Return the workspace of a project with the fingerprint of every seed and model, inputs first."""
     prints = {seed.name: fingerprint.of_seed(seed) for seed in project.seeds}
     for model in models:
         reads = [*model.query.rendered.refs]
@@ -44,7 +44,7 @@ def workspace(project: Project, models: tuple[Compiled, ...], rules: Mapping[str
 
 
 def rules_of(project: Project, model: Compiled) -> tuple[Rule, ...]:
-    """Turn the quarantine expectations of a landing model into predicates."""
+    """Return the quarantine expectations of a landing model as predicates."""
     if model.source is None:
         return ()
     suite = next((s for s in project.suites if s.model == model.name), None)
@@ -71,9 +71,9 @@ def tick_plan(
     other_environments: OtherEnvironments = ALONE,
     rebuild_reasons: Mapping[str, str] = NOTHING,
 ) -> TickPlan:
-    """Plan a tick over the selected models and seeds; a table whose input was rebuilt is rebuilt too.
+    """Return the plan of a tick over the selected models and seeds; a table with a rebuilt input is rebuilt, too.
 
-    `anew` are landing models that have to land from the beginning, each with why.
+    `rebuild_reasons`: landing models that must land again from the beginning, with the reason.
     """
     chosen = set(selected)
     shared = environment_sharing.shared(workspace, other_environments)
@@ -117,7 +117,7 @@ def tick_plan(
 
 @dataclass(slots=True)
 class _Places:
-    """Where the tables of a tick lie, found in graph order."""
+    """The paths of a tick's tables, chosen in graph order."""
 
     workspace: Workspace
     warehouse: str
@@ -153,7 +153,7 @@ class _Places:
         self.tables[name] = TablePlan(spec, path, columns, state, shared=name in self.shared)
 
     def put_model(self, model: Compiled, needed: set[str]) -> None:
-        """Choose the tables of a model, its own and the hidden ones; none where nothing asks for them."""
+        """Choose a model's tables, own and hidden; none if nothing needs them."""
         taken: Mapping[str, TableState] = self.shared
         self.notes |= {model.name: self.rebuild_reasons[model.name]} if model.name in self.rebuild_reasons else {}
         if model.name not in self.shared:
@@ -167,8 +167,8 @@ class _Places:
             elif model.name in self.chosen or stage.name in needed:
                 again = self.refresh or model.name in self.rebuild_reasons or self._moved(stage)
                 again = again and model.name in self.chosen
-                # A hidden table has a folder of its own: what lies inside another table's folder is lost to a
-                # VACUUM of that one.
+                # A hidden table has its own folder: a VACUUM of another table would delete files inside that table's
+                # folder.
                 home = f"{stage.name}/{self.workspace.prints[stage.model]}"
                 place = environment_sharing.place(
                     home, self.own.get(stage.name), self.number, again, self.other_environments
@@ -183,7 +183,7 @@ class _Places:
         self.tables[stage.name] = TablePlan(spec, path, stage.public, state, where, stage.name in self.shared)
 
     def _promoted(self, model: Compiled) -> Mapping[str, TableState]:
-        """Find tables to take over for a model that has none of its meaning."""
+        """Return the tables to take over for a model that has none of its current meaning."""
         own = (self.own.get(stage.name) for stage in model.stages)
         meaning = self.workspace.prints[model.name]
         if all(state is not None and fingerprint_of(state.path) == meaning for state in own):
@@ -198,7 +198,7 @@ class _Places:
         return offered.states
 
     def _moved(self, stage: Stage) -> bool:
-        """Return whether an input lies elsewhere, or went back to another past, than when the stage last read it."""
+        """Return whether an input was moved, or rolled back, since the stage last read it."""
         known = self.own.get(stage.name)
         if known is None:
             return False
@@ -212,7 +212,7 @@ class _Places:
 
 
 def require_inputs(workspace: Workspace, chosen: set[str], published: Published | None) -> None:
-    """Refuse a selection whose inputs were never built."""
+    """Raise `UsageError` for a selection whose inputs were never built."""
     built = set(published.tables) if published else set()
     for model in (m for m in workspace.tables if m.name in chosen and m.source is None):
         own = {s.name for s in model.stages}
@@ -225,7 +225,7 @@ def require_inputs(workspace: Workspace, chosen: set[str], published: Published 
 
 
 def _require_unedited(models: Iterable[Compiled], chosen: set[str], tables: Mapping[str, TablePlan]) -> None:
-    """Refuse a selection that leaves out an edited model which it reads: what was built says something else."""
+    """Raise `UsageError` for a selection that reads an edited model without selecting it: its table is outdated."""
     for model in models:
         for name in sorted({table for stage in model.stages for table in stage.inputs} & tables.keys()):
             owner = model_of(name)

@@ -1,8 +1,8 @@
-"""Which way of keeping a table is the cheaper one in a tick, by the rows that it would read. Pure.
+"""The cheaper way to update a table in a tick, by the number of rows to read. Pure.
 
-Time goes with rows read once there are many of them; below `FEW` the fixed cost of a statement decides, which is the
-same for both ways, so the question is not asked. How many rows a way reads for each changed one is taken from the
-receipts of past ticks, and from `USUAL` until there are some.
+Time is proportional to rows read if there are many. Below `FEW` the fixed cost of a statement dominates, which is the
+same for both ways. The number of rows read for each changed row comes from the run stats of past ticks, and from
+`USUAL` until there are some.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from typing import Literal, TypeGuard
 from sqlrun.incremental.stages import Method, Stage
 
 Way = Literal["change", "whole"]
-# Below so many rows to read one way costs as much as the other.
+# Below this number of rows, both ways cost the same.
 FEW = 50_000
-# More than any table has: a receipt that says so is none.
+# Maximum plausible number of rows; run stats with more are ignored.
 MOST_ROWS = 10**13
-# Rows read for each changed row before there are receipts: the change, its group's stored row, its partners in joins.
+# Rows read for each changed row without run stats: the change, the stored row of its group, its join partners.
 USUAL: Mapping[Method, float] = {
     "land": 1.0, "append": 1.0, "additive": 2.0, "newest": 2.0, "rows": 3.0, "keys": 6.0, "partitions": 50.0,
     "full": 1.0,
 }  # fmt: skip
-# A table that only grows never gains from the whole query; one that is always computed whole has no choice.
+# Append-only tables never gain from the whole query; tables that are always recomputed have no choice.
 FIXED: frozenset[Method] = frozenset({"land", "append", "full"})
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known before a tick: rows changed in the inputs, rows of the inputs and of the table itself."""
+    """Sizes before a tick: rows changed in the inputs, rows of the inputs, rows of the table itself."""
 
     changed: int
     inputs: int
@@ -40,7 +40,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The way chosen, and the rows that each would read."""
+    """The chosen way, and the number of rows that each way would read."""
 
     way: Way
     change: int
@@ -48,12 +48,12 @@ class Choice:
 
 
 def has_choice(stage: Stage) -> bool:
-    """Return whether a table may be computed whole for one tick instead."""
+    """Return whether a table may be recomputed from scratch for one tick instead."""
     return stage.method not in FIXED
 
 
 def choose(stage: Stage, facts: Facts) -> Choice:
-    """Take the way that reads fewer rows; the stage's own where both read few.
+    """Return the way that reads fewer rows; the stage's own way if both read few.
 
     >>> from sqlrun.transpile.refusals import Reason
     >>> totals = Stage("v", "v", "merge", "additive", Reason("SR541", ""), (), None, ())
@@ -69,9 +69,9 @@ def choose(stage: Stage, facts: Facts) -> Choice:
 
 
 def amplification(receipts: Iterable[tuple[int | None, int | None]]) -> float | None:
-    """Return how many rows were read for each changed one, as a median over (read, changed) of past ticks.
+    """Return the number of rows read for each changed row: the median over (read, changed) of past ticks.
 
-    What can't be true counts for nothing.
+    Implausible values are ignored. None if there are no others.
 
     >>> amplification([(300, 100), (1200, 200), (None, 5), (10, 0)])
     4.5
@@ -85,7 +85,7 @@ def _is_count(value: object) -> TypeGuard[int]:
 
 
 def message(name: str, choice: Choice) -> str:
-    """Return the text why a table is computed whole in this tick."""
+    """Return the message that a table is recomputed from scratch in this tick."""
     return (
         f"{name} is computed whole in this tick (SR548): keeping it by its changes would read about "
         f"{choice.change:,} rows, the whole query reads about {choice.whole:,}"

@@ -1,4 +1,4 @@
-"""What a tick is planned over and what it will do, as values: the compiled project, its tables, the tick. Pure."""
+"""Values of a plan: the compiled project, its tables, the tick. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PUBLIC_ROWS = f"{landing_query.REASON} is null"
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """Everything that is known before an engine starts: the project, compiled, and what each table is called."""
+    """What is known before an engine starts: the compiled project and the fingerprint of each table."""
 
     project: Project
     models: tuple[Compiled, ...]  # in graph order, views included
@@ -29,42 +29,42 @@ class Workspace:
     prints: Mapping[str, str]
 
     def model(self, name: str) -> Compiled:
-        """Find a model by name."""
+        """Return a model by name."""
         return next(m for m in self.models if m.name == name)
 
     def rules_print(self, model: Compiled) -> str:
-        """Hash the rules by which a landing model's lines are judged."""
+        """Return the hash of the rules that validate a landing model's lines."""
         return fingerprint.of_rules(model, self.rules.get(model.name, ()))
 
     @property
     def tables(self) -> tuple[Compiled, ...]:
-        """List the models that are kept as tables."""
+        """Return the models that are stored as tables."""
         return tuple(m for m in self.models if not m.is_view)
 
     @property
     def views(self) -> tuple[str, ...]:
-        """Return the names of the models that are written into their readers."""
+        """Return the names of the models that are inlined into their readers."""
         return tuple(m.name for m in self.models if m.is_view)
 
     def stage(self, name: str) -> Stage | None:
-        """Find a table's stage by name, hidden ones included; None for a seed."""
+        """Return a table's stage by name, hidden tables included; None for a seed."""
         return next((s for m in self.models for s in m.stages if s.name == name), None)
 
     def has(self, table: str) -> bool:
-        """Return whether a table is one of the project's, hidden ones included."""
+        """Return whether a table belongs to the project, hidden tables included."""
         return self.stage(table) is not None or self.seed(table) is not None
 
     def seed(self, name: str) -> Seed | None:
-        """Find a seed by name."""
+        """Return a seed by name; None if there is none."""
         return next((s for s in self.project.seeds if s.name == name), None)
 
 
 @dataclass(frozen=True, slots=True)
 class TablePlan:
-    """One table in this tick: where it lies, what readers see of it, what it holds now (None: it is to be built).
+    """One table in this tick: its place, its public columns, and its current state (None: to be built).
 
-    `path` is relative to the warehouse; `where` parts the public rows of a landing table from quarantined ones.
-    A shared table is production's: a tick of an environment reads it and leaves it alone.
+    `path` is relative to the warehouse. `where` separates the public rows of a landing table from quarantined ones. A
+    shared table is production's: a tick of an environment reads it and never writes it.
     """
 
     spec: TableSpec
@@ -82,7 +82,7 @@ class TablePlan:
 
 @dataclass(frozen=True, slots=True)
 class Promotion:
-    """Tables of a model that production takes over from an environment. None: it can't, and `why`."""
+    """A model's tables that production takes over from an environment. `states` is None if it can't; `why` says why."""
 
     env: str
     tick: int
@@ -95,7 +95,7 @@ class TickPlan:
     """What a tick will do: seeds and stages in graph order, with their tables.
 
     `published` is what readers see before it. `promoted` are the models and seeds that production takes over from an
-    environment, `notes` say of others why they are built anew although a table of their meaning is there.
+    environment. `notes` say why others are rebuilt although a table of their meaning exists.
     """
 
     number: int
@@ -110,25 +110,25 @@ class TickPlan:
     notes: Mapping[str, str] = field(default_factory=dict)
 
     def app_id(self, project: str, path: str) -> str:
-        """Name the writer of a table for Delta's transaction ids; each environment counts its ticks by itself."""
+        """Return the writer of a table in Delta's transaction ids; each environment counts its own ticks."""
         return f"{project}@{self.env}.{path}" if self.env else f"{project}.{path}"
 
 
 def reason_of(expectation: Expectation) -> str:
-    """Return why a row is set aside that breaks an expectation."""
+    """Return the reason for quarantining a row that violates an expectation."""
     column = expectation.kwargs.get("column") if isinstance(expectation.kwargs, dict) else None
     subject = f"{column}: " if column else ""
     return f"{subject}{expectation.description or expectation.type}"
 
 
 def stored_columns(stage: Stage) -> tuple[StoredColumn, ...]:
-    """List all columns of a stage's table, hidden ones included."""
+    """Return all columns of a stage's table, hidden ones included."""
     return landing_query.columns_of(stage) if stage.method == "land" else stage.columns
 
 
 def state_after(
     plan: TablePlan, version: int, as_of: datetime, inputs: Mapping[str, tuple[str, int]], content: str = ""
 ) -> TableState:
-    """Describe a table after the tick."""
+    """Return the state of a table after the tick."""
     columns = tuple((c.name, c.type) for c in plan.public)
     return TableState(plan.path, version, as_of, dict(inputs), content, columns, plan.where)

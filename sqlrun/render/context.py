@@ -1,4 +1,4 @@
-"""What a template may call: ref, source, var, config; and what it asked for while it rendered. Pure."""
+"""The functions of a template (ref, source, var, config), and the calls that it made. Pure."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from sqlrun.load.dbt_keys import instead
 from sqlrun.load.yaml_reader import did_you_mean, listed
 from sqlrun.project import ON_FAIL, SEVERITIES, Model
 
-# Templates are short: whoever gets here loops without end.
+# Maximum number of steps over range(): a template with more loops endlessly.
 MOST_STEPS = 100_000
-# What config() says of a check, and the words that may stand there; none: any text.
+# Settings of a check's config(), and their allowed values; () allows any text.
 CHECK_CHOICES: Mapping[str, tuple[str, ...]] = {"severity": SEVERITIES, "on_fail": ON_FAIL, "description": ()}
-# Where a call stands: the file and line of each template on the way to it, the innermost first.
+# The call stack of templates, as (file, line), the innermost first.
 Chain = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What a project has to refer to."""
+    """The names that a project's templates can refer to."""
 
     names: tuple[str, ...]
     sources: tuple[tuple[str, str], ...]
@@ -30,7 +30,7 @@ class Known:
 
 
 class Mistake(Exception):
-    """A call that asks for what does not exist; `call` is what to look for in the analyst's line."""
+    """A call with an invalid argument; `call` is the text to find in the analyst's line."""
 
     def __init__(self, code: str, message: str, hint: str, call: str) -> None:
         self.code, self.message, self.hint, self.call = code, message, hint, call
@@ -39,9 +39,9 @@ class Mistake(Exception):
 
 
 class Calls:
-    """The functions of a template, and what they noted of the model that is rendering.
+    """The functions of a template, and the calls of the model that is being rendered.
 
-    An unknown ref, source or config is noted and rendering goes on, so that all of them are told at once.
+    After an unknown ref, source or config rendering continues, so that all of them are reported at once.
     """
 
     def __init__(self, known: Known, of_check: Mapping[str, tuple[str, ...]] | None = None) -> None:
@@ -49,7 +49,7 @@ class Calls:
         self.begin(None)
 
     def begin(self, model: Model | None) -> None:
-        """Start anew, for a model or for none."""
+        """Reset the recorded calls, for a model or for none."""
         self.model = model
         self.refs: list[str] = []
         self.sources: list[str] = []
@@ -58,7 +58,7 @@ class Calls:
         self._steps = 0
 
     def functions(self) -> dict[str, Any]:
-        """Return what templates see."""
+        """Return the functions that templates can call."""
         return {
             "ref": self._ref,
             "source": self._source,
@@ -121,7 +121,7 @@ class Calls:
         return ""
 
     def _misfit(self, key: str, value: Any) -> tuple[str, str] | None:
-        """Return what is wrong with a setting, and what to do."""
+        """Return (message, hint) for an invalid setting; None for a valid one."""
         if key not in CONFIG_KEYS:
             return f"unknown config `{key}`", _known(key, CONFIG_KEYS)
         if key in CHOICES:
@@ -166,7 +166,7 @@ def _known(key: str, known: Iterable[str]) -> str:
 
 
 def _check_misfit(known: Mapping[str, tuple[str, ...]], key: str, value: object) -> tuple[str, str] | None:
-    """Return what is wrong with a setting of a check, and what to do."""
+    """Return (message, hint) for an invalid setting of a check; None for a valid one."""
     if key not in known:
         return f"unknown config `{key}` of a check", _known(key, known)
     if not isinstance(value, str):
@@ -180,7 +180,7 @@ def _check_misfit(known: Mapping[str, tuple[str, ...]], key: str, value: object)
 
 
 class This:
-    """The model itself, where its text is asked for: a ref like others, which the graph refuses as a circle."""
+    """`{{ this }}`: the model itself as a ref, which the graph refuses as a cycle."""
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
@@ -207,7 +207,7 @@ class NotIncremental:
 
 
 def chain_of(frame: Any) -> Chain:
-    """List the templates that are running in a frame and its callers."""
+    """Return the templates that are running in a frame and its callers."""
     found = []
     while frame is not None:
         template = frame.f_globals.get("__jinja_template__")

@@ -6,16 +6,16 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
-# Private-use characters: no SQL has them, no whitespace control and no Jinja tag ever sees them.
+# Private-use characters: no SQL contains them, and neither whitespace control nor a Jinja tag ever matches them.
 OPEN, CLOSE = "\ue000", "\ue001"
 MARK = re.compile(f"{OPEN}([0-9]+){CLOSE}")
-# What stands between these tags becomes a value that a template may compare or trim: no marks in there.
+# The text inside these tags becomes a value that a template may compare or trim, so it gets no marks.
 BEGINS = ("macro", "call", "filter", "set")
 ENDS = tuple(f"end{name}" for name in BEGINS)
 
 
 class Token(Protocol):
-    """One of Jinja's tokens: whitespace control is done, tags are apart from text."""
+    """One of Jinja's tokens: whitespace control is done, tags are separate from text."""
 
     lineno: int
     type: str
@@ -23,10 +23,10 @@ class Token(Protocol):
 
 
 def marked(tokens: Sequence[Token], make: Any) -> Iterator[Token]:
-    """Put a mark before every line of plain text and before every `{{`.
+    """Yield the tokens with a mark before every line of plain text and before every `{{`.
 
-    `make(line, type, value)` makes a token. Only text outside of Jinja's own tags is touched, so a `}}` in a string or
-    a newline within a tag is no matter.
+    `make(line, type, value)` returns a token. Jinja's own tags stay as they are, so a `}}` in a string or a newline in
+    a tag is harmless.
     """
     inside = 0
     for index, token in enumerate(tokens):
@@ -47,7 +47,7 @@ def marked(tokens: Sequence[Token], make: Any) -> Iterator[Token]:
 
 
 def mark(line: int) -> str:
-    """Write the mark of a line."""
+    """Return the mark of a line."""
     return f"{OPEN}{line}{CLOSE}"
 
 
@@ -60,7 +60,7 @@ def _assigns(tokens: Sequence[Token], index: int) -> bool:
 
 
 def unmarked(text: str) -> tuple[str, tuple[int, ...]]:
-    """Take the marks out; a line came from where its first word did, a macro's lines from where it was called.
+    """Return a text without marks, and the source line of each line: that of its first word, or of the macro's call.
 
     >>> unmarked(f"{OPEN}1{CLOSE}select\\n{OPEN}2{CLOSE}  a,\\n  b")
     ('select\\n  a,\\n  b', (1, 2, 2))

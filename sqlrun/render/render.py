@@ -1,4 +1,4 @@
-"""Jinja to SQL text, with the refs that it asks for and the line that each line came from. Pure."""
+"""Render Jinja to SQL text, with its refs and the source line of each line. Pure."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from sqlrun.render.context import CHECK_CHOICES, Calls, Chain, Known, Mistake
 from sqlrun.render.line_map import unmarked
 from sqlrun.render.sandbox import MOST_TEXT, SHORTEN, Budget, environment
 
-# What is not closed reaches to the end: else a text of `{#` alone would be read again from each of them.
+# An unclosed tag matches to the end: otherwise a text of many `{#` would be scanned again from each of them.
 TAG = re.compile(r"\{#.*?(?:#\}|\Z)|\{%[-+]?\s*(?P<tag>\w+)(?P<rest>.*?)(?:%\}|\Z)", re.DOTALL)
 CLOSED = ("for", "if", "macro", "call", "filter", "set", "raw", "with", "block", "autoescape")
 
 
 class _Skip(Exception):
-    """A macro is called that could not be read: that was told already."""
+    """A call of a macro that could not be read; the macro's own problem is already reported."""
 
 
 def project(project: Project) -> tuple[Rendered, ...]:
-    """Render every model; raise one `ProjectError` with all problems (SR2xx)."""
+    """Return every model rendered. Raise one `ProjectError` with all problems (SR2xx)."""
     rendered, problems = attempt(project)
     if problems:
         raise ProjectError(problems)
@@ -34,17 +34,17 @@ def project(project: Project) -> tuple[Rendered, ...]:
 
 
 def attempt(project: Project) -> tuple[tuple[Rendered, ...], tuple[Problem, ...]]:
-    """Render what can be rendered and list what is wrong with the rest."""
+    """Return the models that render, and the problems of all others."""
     engine = _Engine(project, project.vars)
     engine.start()
     done = [rendered for model in project.models if (rendered := engine.render(model)) is not None]
-    # A macro's own mistake shows once, however many models call it.
+    # A macro's own mistake is reported once, for any number of models that call it.
     once = {(problem.code, problem.place, problem.message): problem for problem in reversed(engine.problems)}
     return tuple(done), tuple(once.values())[::-1]
 
 
 def later(project: Project) -> Callable[[Model], Rendered | None]:
-    """Return what renders one model; None where anything is wrong. Nothing is done before it is first called."""
+    """Return a function that renders one model, or returns None for a problem; creation is lazy."""
     made: list[_Engine] = []
 
     def one(model: Model) -> Rendered | None:
@@ -66,7 +66,7 @@ def macros_are_right(project: Project) -> bool:
 def overridden(
     project: Project, values: Mapping[str, object], macros: Mapping[str, object]
 ) -> Callable[[Model], Rendered]:
-    """Return what renders models with other vars, and with macros whose calls give a value each, for a unit test.
+    """Return a function that renders models with other vars, and with macros replaced by values, for a unit test.
 
     It raises: ProjectError.
     """
@@ -87,7 +87,7 @@ def check(
     values: Mapping[str, object] | None = None,
     macros: Mapping[str, object] | None = None,
 ) -> tuple[Rendered, Mapping[str, object]]:
-    """Render a check's text, given as a model's, or a macro's test; give what its config() says too.
+    """Return a check's text, or a macro's test, rendered as a model, and the values of its config().
 
     Raises: ProjectError.
     """
@@ -99,9 +99,9 @@ def check(
 
 
 class _Engine:
-    """Jinja's sandbox with the project's macros in it, and the problems found so far.
+    """Jinja's sandbox with the project's macros, and the problems found so far.
 
-    The sandbox is made by `start`, or when a template is first rendered.
+    `start`, or the first template that is rendered, creates the sandbox.
     """
 
     def __init__(
@@ -120,20 +120,20 @@ class _Engine:
         self._models = {check} if check else {model.file for model in project.models}
         self._budget = Budget()
         self._listed = project.macros
-        # Found when they are called, so that macros may call each other whatever their files' order.
+        # Resolved at the call, so that macros may call each other regardless of their files' order.
         self._macros: dict[str, Any] = {}
         self._globals = {**self._calls.functions(), **{macro.name: self._late(macro.name) for macro in project.macros}}
         self._globals |= {name: _giving(value) for name, value in (instead or {}).items()}
         self._env: Any = None
 
     def start(self) -> None:
-        """Make the sandbox and read the macros, if that isn't done."""
+        """Create the sandbox and read the macros, unless that is done."""
         if self._env is not None:
             return
         self._calls.begin(None)
         self._env = environment(self._models, self._budget)
         self._env.globals.update(self._globals)
-        # What is there to be refused is nothing to recommend.
+        # Names that are always refused are not suggested.
         self._names = sorted({*self._env.globals} - {"env_var", "is_incremental"})
         for macro in self._listed:
             self._budget.begin()
@@ -155,7 +155,7 @@ class _Engine:
         return self._env.template_class.from_code(self._env, code, self._env.make_globals(None), None)
 
     def render(self, model: Model) -> Rendered | None:
-        """Render one model; None where something is wrong with it, which is noted."""
+        """Return one model rendered; None after a problem, which is recorded."""
         self._texts[model.file] = model.sql
         self.start()
         self._calls.begin(model)
@@ -188,7 +188,7 @@ class _Engine:
         return Rendered(model, sql, tuple(refs), tuple(sources), lines, config)
 
     def _of_a_table(self, model: Model) -> Iterator[Problem]:
-        """Refuse what a view says and no tick would look at: nothing of it is stored."""
+        """Yield a problem for every contract key that has no effect on a view, since nothing of a view is stored."""
         hint = "Write it on the tables that read the view, or keep the model as a table: materialized: table."
         for said in model.said:
             yield Problem("SR715", said.place, f"{said.words}: {model.name} is a view, and no tick looks at it", hint)
@@ -198,7 +198,7 @@ class _Engine:
                 yield self._at("SR715", _line_of(model, "config("), key, message, hint)
 
     def _whole(self, pieces: Iterable[str]) -> str:
-        """Put a model's text together, as long as it is a query's length."""
+        """Return a model's text. Raise SR208 if it exceeds `MOST_TEXT`."""
         found, length = [], 0
         for piece in pieces:
             found.append(piece)
@@ -210,14 +210,14 @@ class _Engine:
 
     def _templated(self, model: Model) -> str:
         template = self._template(model.file, model.sql)
-        # Not template.render(): it rewrites the traceback, which then no longer tells macros' lines.
+        # Not template.render(): it rewrites the traceback, which then lacks the lines of macros.
         return self._whole(template.root_render_func(template.new_context({})))
 
     def _mistake(self, mistake: Mistake) -> Problem:
         return self._at(mistake.code, mistake.chain, mistake.call, mistake.message, mistake.hint)
 
     def _problem(self, error: Exception, file: str) -> Problem:
-        """Return an error of a template, with its place in the project's own files."""
+        """Return an error of a template with its place in the project's own files."""
         from jinja2 import TemplateSyntaxError
         from jinja2.exceptions import SecurityError, UndefinedError
 
@@ -256,10 +256,10 @@ class _Engine:
         return self._at("SR201", chain, found[1] if found else "", f"Jinja: {message}", "Mend the template here.")
 
     def _at(self, code: str, chain: Chain, call: str, message: str, hint: str) -> Problem:
-        """Place a problem: in the innermost template that holds the words, with the call that led there."""
+        """Return a problem at the innermost template that contains the words, with the call that led there."""
         for file, first in chain:
             lines = self._texts[file].split("\n")
-            # A call over several lines counts as its first one.
+            # A call over several lines has the line number of its first line.
             for line in range(first, min(first + 12, len(lines) + 1)):
                 column = _column(lines[line - 1], call)
                 if column:
@@ -283,7 +283,7 @@ def _line_of(model: Model, call: str) -> Chain:
 
 
 def _repeating(model: Model) -> Iterator[Problem]:
-    """Refuse copies of rows where no source sends them twice: nothing would see that they are copies."""
+    """Yield a problem for `repeats` on a model without a source: nothing would show that its rows are copies."""
     for said in model.said:
         if said.words == "`repeats`":
             message = f"`repeats` is for lines that a source sends twice, and {model.name} reads no source"
@@ -301,7 +301,7 @@ def _giving(value: object) -> Callable[..., object]:
 
 
 def _chain(error: BaseException) -> Chain:
-    """List the templates that an error came through, the innermost first."""
+    """Return the templates that an error came through, the innermost first."""
     found, step = [], error.__traceback__
     while step is not None:
         template = step.tb_frame.f_globals.get("__jinja_template__")
@@ -312,7 +312,7 @@ def _chain(error: BaseException) -> Chain:
 
 
 def _column(line: str, call: str) -> int:
-    """Find a call in a line, from 1: the argument that is wrong, or the word; 0 where it is not.
+    """Return the column (from 1) of a call in a line: of the wrong argument, or of the name; 0 if it isn't there.
 
     >>> _column("from {{ ref( 'orders') }}", "ref(orders")
     15
@@ -329,7 +329,7 @@ def _column(line: str, call: str) -> int:
 
 
 def _unclosed(text: str) -> tuple[str, int] | None:
-    """Find the innermost block that no tag ends, with its line."""
+    """Return the innermost unclosed block with its line; None if all are closed."""
     opened: list[tuple[str, int]] = []
     for found in TAG.finditer(text):
         tag = found["tag"] or ""

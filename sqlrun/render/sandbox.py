@@ -1,4 +1,4 @@
-"""Jinja's sandbox: no attribute that leads out, nothing that changes, and a limit to all work and all text. Pure."""
+"""Jinja's sandbox: closed lists of attributes, immutable values, and limits on work and text. Pure."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from typing import Any
 from sqlrun.render.context import Mistake
 from sqlrun.render.line_map import marked
 
-# What a template may multiply up to: a text or a list of this length.
+# Maximum length of a text or a list that a template makes by multiplication.
 LONGEST = 100_000
-# The longest text that a template, a macro or a filter may give, and the heaviest value that it may handle.
+# Maximum length of a text that a template, a macro or a filter returns, and maximum weight of a value.
 MOST_TEXT = 1_000_000
-# What a text could become by a filter that repeats a piece of it, before it is tried.
+# Maximum length that a filter which repeats a text could produce, checked before it runs.
 MOST_GROWTH = 10_000_000
-# Steps of one model: nodes of the template that are walked through, and a step for each 8 characters handled.
+# Maximum number of steps of one model: visited nodes of the template, and one for each 8 characters handled.
 MOST_WORK = 5_000_000
-# What a call or an operation costs at least: they take longer than other nodes.
+# Minimum cost of a call or an operation, which take longer than other nodes.
 COST = 10
-# The longest number, in bits; what is wider than this is no width of a column.
+# Maximum size of a number, in bits, and maximum width of a column.
 MOST_BITS = 1_000
 WIDEST = 10_000
-# Filters of Jinja that a query has no use for: HTML, another answer each time, or a regular expression over any text.
+# Filters without a use in a query: HTML, nondeterministic ones, and regular expressions over any text.
 NO_FILTERS = ("random", "urlize", "xmlattr", "forceescape", "pprint", "filesizeformat", "striptags", "urlencode")
-# Filters and methods whose result is longer than what goes in, by the numbers and texts that they are given.
+# Filters and methods whose result may be longer than their input, depending on their arguments.
 GROW = {"center", "indent", "wordwrap", "replace", "join", "format", "format_map", "batch", "slice", "tojson", "round"}
 GROW |= {"ljust", "rjust", "zfill"}
 TEXT = {
@@ -40,23 +40,23 @@ TEXT = {
 LOOP = {"index", "index0", "revindex", "revindex0", "first", "last", "length", "depth", "depth0"}
 LOOP |= {"previtem", "nextitem", "cycle", "changed"}
 PLAIN = (str, int, float, Decimal, date, time, list, tuple, dict, set, range)
-# What is no text and may be printed: it says itself what is wrong, or is nothing, as `a if b` without else.
+# Values that aren't text but may be printed: they raise their own error, or are empty, as `a if b` without else.
 NAMELESS = ("This", "NotIncremental", "Unknown", "Undefined")
 SHORTEN = "Write it shorter, or put the values in a seed."
 
 
 class Budget:
-    """How much the template that is rendering has done."""
+    """The work that the current template has done."""
 
     def __init__(self) -> None:
         self._done = 0
 
     def begin(self) -> None:
-        """Start anew."""
+        """Reset the count."""
         self._done = 0
 
     def charge(self, steps: int) -> str:
-        """Count steps. Raises: Mistake (SR208) where they are too many."""
+        """Add steps. Raises: Mistake (SR208) if there are too many."""
         self._done += steps
         if self._done > MOST_WORK:
             message = "the template loops, calls macros or copies texts without end"
@@ -64,7 +64,7 @@ class Budget:
         return ""
 
     def handle(self, what: str, *values: Any) -> int:
-        """Count the work on values; give their weight. Raises: Mistake (SR208) where they are too heavy."""
+        """Add the work on values and return their weight. Raises: Mistake (SR208) if they are too heavy."""
         heavy = sum(weight(value) for value in values)
         if heavy > MOST_TEXT:
             raise _too_long(what)
@@ -72,24 +72,24 @@ class Budget:
         return heavy
 
     def counted(self, values: Any) -> Any:
-        """Let each step of a loop cost something, even where its filter leaves it out."""
+        """Return the values of a loop, each of which costs a step, even if the loop's filter drops it."""
         if isinstance(values, str | list | tuple | dict | range):
             self.charge(len(values))
             return values
         return _each(iter(values), self)
 
     def weighed(self, value: Any) -> Any:
-        """Let comparing and slicing cost what they take."""
+        """Return a value, at the cost of comparing or slicing it."""
         self.handle("", value)
         return value
 
     def joined(self, *values: Any) -> str:
-        """Carry out `~`."""
+        """Return the result of `~`."""
         self.handle("~", values)
         return "".join(str(value) for value in values)
 
     def concat(self, pieces: Iterable[str]) -> str:
-        """Put a macro's or a block's text together."""
+        """Return the text of a macro or a block."""
         found = list(pieces)
         self.charge(len(found))
         self.handle("", found)
@@ -97,12 +97,12 @@ class Budget:
 
 
 def environment(models: set[str], budget: Budget) -> Any:
-    """Make the environment; `models` are the files whose lines are marked."""
+    """Return the environment; `models` are the files whose lines are marked."""
     from jinja2 import StrictUndefined
     from jinja2.utils import Namespace
 
     class Unknown(StrictUndefined):
-        """An unknown value can't be shown either, as one of a list."""
+        """An unknown value can't be printed, not even inside a list."""
 
         __repr__ = StrictUndefined.__str__
 
@@ -125,7 +125,7 @@ def _marks(models: set[str]) -> Any:
     from jinja2.lexer import Token
 
     class Marks(Extension):
-        """Line numbers through the lines of models; a macro's lines count as the line of its call."""
+        """Adds line numbers to the lines of models; a macro's lines have the number of its call."""
 
         def filter_stream(self, stream: Any) -> Any:
             return marked(list(stream), Token) if stream.filename in models else stream
@@ -138,11 +138,11 @@ def _sandbox(budget: Budget) -> Any:
     from jinja2.utils import Namespace
 
     class Sandbox(ImmutableSandboxedEnvironment):
-        """Jinja's sandbox, with closed lists of attributes and a budget that everything costs."""
+        """Jinja's sandbox with closed lists of attributes and a budget for all work."""
 
         intercepted_binops = frozenset(["+", "-", "*", "/", "//", "**", "%"])
         code_generator_class = _generator()
-        # What the generator writes into templates; they cost by themselves.
+        # Calls that the generator adds to templates; each adds to the budget itself.
         charge = staticmethod(budget.charge)
         counted = staticmethod(budget.counted)
         weighed = staticmethod(budget.weighed)
@@ -179,7 +179,7 @@ def _sandbox(budget: Budget) -> Any:
             if type(__obj).__name__ == "LoopContext" and args:
                 args = (__self.counted(args[0]), *args[1:])
             receiver = getattr(__obj, "__self__", "")
-            # Jinja wraps str.format; what it formats is in a cell of its own.
+            # Jinja wraps str.format; the text to format is in a cell of its closure.
             text = _formatted(__obj) if name in ("format", "format_map", "wrapper") else receiver
             grows = isinstance(text, str) and (name in GROW or text is not receiver)
             _check_growth(name or "(", text if grows else "", args, kwargs, grows)
@@ -192,7 +192,7 @@ def _sandbox(budget: Budget) -> Any:
 
 
 def _generator() -> Any:
-    """Make the code generator that lets each turn of a loop and each call of a macro cost as much as it holds."""
+    """Return a code generator whose templates charge each iteration of a loop and each call of a macro."""
     from jinja2 import nodes
     from jinja2.compiler import CodeGenerator
 
@@ -204,7 +204,7 @@ def _generator() -> Any:
         node.body = [nodes.ExprStmt(call("charge", nodes.Const(cost))).set_lineno(node.lineno), *node.body]
 
     class Generator(CodeGenerator):
-        """Jinja's generator over trees in which work is counted."""
+        """Jinja's generator over trees that count their work."""
 
         def visit_For(self, node: Any, frame: Any) -> None:
             node.iter = call("counted", node.iter).set_lineno(node.lineno)
@@ -237,7 +237,7 @@ def _generator() -> Any:
 
 
 def weight(value: Any) -> int:
-    """Weigh a value by the characters that it would be written with, as far as the limit and a bit more.
+    """Return the number of characters that a value would print, up to a little more than the limit.
 
     >>> weight("abc"), weight(["abc", 1])
     (3, 19)
@@ -262,7 +262,7 @@ def weight(value: Any) -> int:
 
 
 def explodes(operator: str, left: Any, right: Any) -> bool:
-    """Return whether an operation would give a value that is too long.
+    """Return whether an operation would return a value that is too long.
 
     >>> explodes("*", "a", 10**9), explodes("**", 9, 999999), explodes("*", 60, 60)
     (True, True, False)
@@ -284,12 +284,12 @@ def explodes(operator: str, left: Any, right: Any) -> bool:
 
 
 def _wide(text: str) -> bool:
-    """Return whether a format asks for a width of five digits or one that is not written in it."""
+    """Return whether a format has a width of five digits or more, or one from an argument."""
     return bool(re.search(r"%[^%a-zA-Z]*(?:[0-9]{5}|\*)|\{[^{}]*[0-9]{5}|\{[^{}]*:[^{}]*\{", text))
 
 
 def _check_growth(name: str, value: Any, args: Iterable[Any], kwargs: Mapping[str, Any], grows: bool) -> None:
-    """Refuse what repeats a text too often, before it does."""
+    """Raise SR208 for a call that would repeat a text too often, before it runs."""
     if not grows:
         return
     given = [*args, *kwargs.values()]
@@ -306,13 +306,13 @@ def _check_growth(name: str, value: Any, args: Iterable[Any], kwargs: Mapping[st
 
 
 def _formatted(call: Any) -> Any:
-    """Find the text that a `str.format` as Jinja wraps it would format."""
+    """Return the text of a `str.format` that Jinja has wrapped; "" if there is none."""
     cells = getattr(call, "__closure__", None) or ()
     return next((cell.cell_contents for cell in cells if isinstance(cell.cell_contents, str)), "")
 
 
 def _limited(name: str, call: Callable[..., Any], budget: Budget) -> Callable[..., Any]:
-    """Wrap a filter: what goes in and what comes out costs, and may not be too long."""
+    """Return a filter whose arguments and result cost work and may not be too long."""
     passed = 1 if getattr(call, "jinja_pass_arg", None) is not None else 0
 
     @functools.wraps(call)
@@ -320,7 +320,7 @@ def _limited(name: str, call: Callable[..., Any], budget: Budget) -> Callable[..
         given = args[passed:]
         value = given[0] if given else ""
         if isinstance(value, Iterator):
-            # What comes lazily is limited by its own steps; here it has to be looked at.
+            # Lazy values are limited by their own steps, but here they must be read.
             value = list(_each(value, budget))
             given = (value, *given[1:])
         budget.handle(name, given, kwargs)
@@ -335,7 +335,7 @@ def _limited(name: str, call: Callable[..., Any], budget: Budget) -> Callable[..
 
 
 def _weighed(call: Callable[..., Any], budget: Budget) -> Callable[..., Any]:
-    """Wrap a test, such as `is in`."""
+    """Return a test, such as `is in`, whose arguments cost work."""
     passed = 1 if getattr(call, "jinja_pass_arg", None) is not None else 0
 
     @functools.wraps(call)
@@ -347,14 +347,14 @@ def _weighed(call: Callable[..., Any], budget: Budget) -> Callable[..., Any]:
 
 
 def _each(values: Iterator[Any], budget: Budget) -> Iterator[Any]:
-    """Let each value cost something."""
+    """Yield the values, each at a cost."""
     for value in values:
         budget.handle("", value)
         yield value
 
 
 def _shown(budget: Budget) -> Callable[[Any], Any]:
-    """Make what turns values to text: of a function or a generator only an address could be shown."""
+    """Return the function that converts values to text; a function or a generator would print an address."""
 
     def shown(value: Any) -> Any:
         plain = value is None or isinstance(value, PLAIN) or type(value).__name__ in NAMELESS

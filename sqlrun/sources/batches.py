@@ -1,7 +1,7 @@
-"""The batches that the DuckDB engine has planned of a source, in `batches/N.json` of a checkpoint. Shell: files.
+"""Batches that the DuckDB engine has planned of a source, in `batches/N.json` of a checkpoint. Shell: files.
 
-A plan is written before its batch is committed, so that a batch whose commit is missing is carried out again with the
-very same parts. Old plans are folded into the newest, which keeps its own parts apart.
+A plan is written before its batch is committed, so that a batch without a commit is run again with exactly the same
+parts. Old plans are folded into the latest, which records its own parts separately.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from sqlrun.storage.factory import storage_of
 
 IDENTITY, FOLDER = "id", "batches"
 PLAN = re.compile(r"(0|[1-9][0-9]*)\.json")
-KEEP = 64  # batch files before they are folded into one
+KEEP = 64  # maximum number of batch files before they are folded into one
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A planned batch: `parts` are its own, `landed` all that it and the batches folded into it have."""
+    """A planned batch: `parts` are its own, `landed` those of all batches folded into it, its own included."""
 
     number: int
     parts: Positions
@@ -36,30 +36,30 @@ def began(checkpoint: str) -> bool:
 
 
 def identity(checkpoint: str) -> str:
-    """Return the checkpoint's own id, which the table's transactions carry; "" where there is none yet."""
+    """Return the checkpoint's id, which the table's transactions carry; "" if it has none yet."""
     storage, file = storage_of(checkpoint), f"{checkpoint}/{IDENTITY}"
     return storage.text(file).strip() if storage.is_there(file) else ""
 
 
 def identify(checkpoint: str, name: str) -> bool:
-    """Write a checkpoint's id; return False where another build has written one."""
+    """Write a checkpoint's id; return False if another build has written one."""
     storage = storage_of(checkpoint)
     storage.make_folder(f"{checkpoint}/{FOLDER}")
     return storage.put_if_absent(f"{checkpoint}/{IDENTITY}", name.encode(), synced=True)
 
 
 def name_of(number: int) -> str:
-    """Return the file of a batch, from the checkpoint."""
+    """Return the file of a batch, relative to the checkpoint."""
     return f"{FOLDER}/{number}.json"
 
 
 def read(checkpoint: str) -> dict[int, Batch | None]:
-    """Return the planned batches by number; None for one whose file is torn."""
+    """Return the planned batches by number; None for one with a corrupt file."""
     return {number: _batch(checkpoint, number) for number in _numbers(checkpoint)}
 
 
 def landed(batches: Iterable[Batch]) -> dict[str, Position]:
-    """Return the newest position of each part of some batches."""
+    """Return the latest position of each part of some batches."""
     found: dict[str, Position] = {}
     for batch in sorted(batches, key=lambda each: each.number):
         found |= batch.landed
@@ -67,7 +67,9 @@ def landed(batches: Iterable[Batch]) -> dict[str, Position]:
 
 
 def first_fault(found: Mapping[int, Batch | None]) -> int | None:
-    """Return the first batch that is torn or missing: they begin at 1, or at the one that older ones are folded into.
+    """Return the first batch that is corrupt or missing; None if there is none.
+
+    Batches begin at 1, or at the one that older ones are folded into.
 
     >>> first_fault({1: Batch(1, {}, {}), 3: Batch(3, {}, {})}), first_fault({1: None}), first_fault({})
     (2, 1, None)
@@ -84,13 +86,13 @@ def first_fault(found: Mapping[int, Batch | None]) -> int | None:
 
 
 def plan(checkpoint: str, number: int, parts: Positions) -> bool:
-    """Write a batch's plan; return False where another build has planned this number, with other parts perhaps."""
+    """Write a batch's plan; return False if another build has planned this number, possibly with other parts."""
     file = f"{checkpoint}/{name_of(number)}"
     return storage_of(checkpoint).put_if_absent(file, _planned(number, parts), synced=True)
 
 
 def replan(checkpoint: str, number: int, parts: Positions) -> None:
-    """Replace a batch's plan before it is committed: what is left out belongs to the next batch."""
+    """Replace a batch's plan before it is committed: parts that are left out belong to the next batch."""
     storage_of(checkpoint).put(f"{checkpoint}/{name_of(number)}", _planned(number, parts), synced=True)
 
 
@@ -102,19 +104,19 @@ def are_many(checkpoint: str) -> bool:
 def fold(checkpoint: str, number: int, known: Iterable[Batch], newest: Positions) -> None:
     """Fold all batches into batch `number`.
 
-    Their commits must be durable: what is folded can't be carried out again.
+    Their commits must be durable: a folded batch can't be run again.
     """
     storage, seen = storage_of(checkpoint), landed(known)
     folded = {"batch": number, "files": sorted(seen), "newest": list(newest), "stats": seen}
     storage.put(f"{checkpoint}/{name_of(number)}", json.dumps(folded).encode(), synced=True)
     for each in _numbers(checkpoint):
-        # A later one is another build's, which has overtaken this one.
+        # A later batch is another build's, which has overtaken this one.
         if each < number:
             storage.delete(f"{checkpoint}/{name_of(each)}")
 
 
 def _numbers(checkpoint: str) -> list[int]:
-    """Return the numbers of the planned batches, in no order."""
+    """Return the numbers of the planned batches, unordered."""
     names = storage_of(checkpoint).names(f"{checkpoint}/{FOLDER}")
     return [int(found[1]) for name in names if (found := PLAN.fullmatch(name))]
 

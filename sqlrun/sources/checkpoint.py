@@ -1,4 +1,4 @@
-"""A landing's checkpoint of either engine: where it lies, who began it, and what has landed. Shell: files."""
+"""A landing's checkpoint of either engine: its path, its engine, and the landed parts. Shell: files."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ def path_of(table: str) -> str:
 
 
 def began(checkpoint: str) -> str:
-    """Return the engine that began a checkpoint, `duckdb` or `spark`; "" where none has."""
+    """Return the engine that created a checkpoint, `duckdb` or `spark`; "" if there is none."""
     if batches.began(checkpoint):
         return "duckdb"
     return "spark" if stream_checkpoint.began(checkpoint) else ""
 
 
 def landed(reader: SourceReader, checkpoint: str) -> Positions:
-    """Return the parts that a checkpoint remembers, whichever engine has landed them.
+    """Return the parts in a checkpoint, landed by either engine.
 
-    A torn plan was never carried out.
+    A corrupt plan was never run, so it is ignored.
     """
     planned = [batch for batch in batches.read(checkpoint).values() if batch is not None]
     return batches.landed(planned) | streamed(reader.streamed(checkpoint))
 
 
 def streamed(parts: Iterable[Streamed]) -> dict[str, Position]:
-    """Return the newest position of each part of a stream's batches."""
+    """Return the latest position of each part of a stream's batches."""
     return {each.part: each.position for each in sorted(parts, key=lambda each: each.batch)}

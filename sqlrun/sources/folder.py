@@ -1,4 +1,4 @@
-"""A source that is a folder of JSON lines: its new files, those that changed, and those that are gone. Shell: files.
+"""A source that is a folder of JSON lines: its new files, changed files and missing files. Shell: files.
 
 A file is a part of the source, and its name is the origin of its lines.
 """
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ENDINGS = (".json", ".jsonl", ".ndjson")
-# After so many seconds without a change a file counts as complete, even if its last line doesn't end.
+# Seconds without a change after which a file is complete, even if its last line doesn't end.
 SETTLES = 10.0
 SHOWN = 3
-CHUNK = 64 * 1024 * 1024  # bytes of text held in memory at once
-PIECE = 4 * 1024  # lines that a thread of DuckDB takes at once
+CHUNK = 64 * 1024 * 1024  # maximum bytes of text in memory at once
+PIECE = 4 * 1024  # number of lines that a thread of DuckDB processes at once
 LINE_BYTES = 200  # estimated
-# Bytes that are no UTF-8 are replaced, as `lines_of` does.
+# Bytes that aren't UTF-8 are replaced, as in `lines_of`.
 COLUMNS = (
     "make_valid_utf8(value) as value",
     "url_decode(replace(element_at(split(_metadata.file_path, '/'), -1), '+', '%2B')) as file",
@@ -38,12 +38,12 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """The reader of a folder. Files are told apart by their names alone: a folder may move."""
+    """The reader of a folder. It identifies files by name alone, so that a folder may move."""
 
     location: str
 
     def pending(self, landed: Positions) -> Pending:
-        """Return what differs: new files, those whose last line is being written, and those changed after landing."""
+        """Return the differences: new files, files whose last line is being written, files changed after landing."""
         present = listed(self.location)
         fresh = {name: stat for name, stat in sorted(present.items()) if name not in landed}
         growing = tuple(name for name, stat in fresh.items() if half_written(self.location, name, stat))
@@ -59,16 +59,16 @@ class Folder:
         return Reading(self.location, parts)
 
     def commit(self, parts: Positions) -> None:
-        """Do nothing: files stay where they are, whether they have landed or not."""
+        """Do nothing: files stay in place, landed or not."""
 
     def missing(self, parts: Collection[str]) -> list[str]:
-        """Return the names of files that are not in the folder any more."""
+        """Return the names of files that are no longer in the folder."""
         return sorted(set(parts) - listed(self.location).keys()) if parts else []
 
     def describe(self, lines: Sequence[tuple[str, str]]) -> list[Origin]:
-        """Return file and line number of each line; no number where the file is gone or has changed.
+        """Return file and line number of each line; None as the number if the file is gone or has changed.
 
-        The number is looked up in the file: no table has it, since Spark's text reader doesn't report it.
+        The number is looked up in the file: Spark's text reader doesn't report it, so no table has it.
         """
         numbers: dict[str, dict[str, int]] = {}
         for name in {origin for origin, _ in lines}:
@@ -82,11 +82,11 @@ class Folder:
         return [Origin(origin, numbers.get(origin, {}).get(line)) for origin, line in lines]
 
     def count(self, parts: Positions) -> Count:
-        """Return an estimate by the files' sizes: a folder doesn't count its lines."""
+        """Return an estimate from the files' sizes: a folder doesn't count its lines."""
         return Count(sum(size or 0 for size, _ in parts.values()) // LINE_BYTES, False)
 
     def notes(self, unfinished: Sequence[str], changed: Sequence[str]) -> tuple[str, ...]:
-        """Return a sentence about changed files and one about files that are being written."""
+        """Return one sentence about changed files and one about files that are being written."""
         return tuple(note for note in (_warning(changed), _waiting(unfinished)) if note)
 
     def stream(self, *, accept_lost: bool) -> Stream:
@@ -100,11 +100,11 @@ class Folder:
         )
 
     def streamed(self, checkpoint: str) -> tuple[Streamed, ...]:
-        """Return the files in the log of Spark's file source, with their time of change in whole milliseconds."""
+        """Return the files in the log of Spark's file source, with their modification time in whole milliseconds."""
         return tuple(stream_checkpoint.source_files(checkpoint))
 
     def relocate(self, checkpoint: str, qualified: Callable[[str], str]) -> None:
-        """Make Spark's log name the files where the folder is now."""
+        """Update the paths in Spark's log to the folder's current place."""
         stream_checkpoint.relocate(checkpoint, lambda: qualified(self.location))
 
 
@@ -118,7 +118,7 @@ class Reading:
     missing: list[str] = field(default_factory=list)
 
     def tables(self) -> Iterator[pa.Table]:
-        """Return the lines of whole files, about 64 MB of text a table; the last table may be empty."""
+        """Yield the lines of whole files, about 64 MB of text per table; the last table may be empty."""
         parts: list[Any] = []
         size = 0
         for name, stat in self.files.items():
@@ -144,15 +144,14 @@ class Reading:
 
 
 def is_still_there(path: str) -> bool:
-    """Return whether a file still lies where a stream's log says."""
+    """Return whether a file still exists at the path in a stream's log."""
     return Path(path).exists()
 
 
 def is_source_file(entry: os.DirEntry[str]) -> bool:
     """Return whether an entry of a source's folder is one of its files, by name and kind.
 
-    A link that leads nowhere or in a circle is not, nor is a folder, a pipe, or a file whose name is not UTF-8: no
-    table could name it.
+    A broken or circular link isn't, nor is a folder, a pipe, or a file whose name isn't UTF-8: no table could store it.
     """
     try:
         entry.name.encode()
@@ -162,7 +161,7 @@ def is_source_file(entry: os.DirEntry[str]) -> bool:
 
 
 def listed(folder: str) -> dict[str, Position]:
-    """List the files of a source with their positions: *.json, *.jsonl, *.ndjson; hidden ones are being written.
+    """Return a source's files with their positions: *.json, *.jsonl, *.ndjson; hidden ones are being written.
 
     Raises: EngineError.
     """
@@ -175,14 +174,14 @@ def listed(folder: str) -> dict[str, Position]:
     found: dict[str, Position] = {}
     for entry in entries:
         if entry.name[0] not in "._" and is_source_file(entry):
-            with suppress(OSError):  # it went while the folder was read
+            with suppress(OSError):  # the file was deleted while the folder was read
                 stat = entry.stat()
                 found[entry.name] = stat.st_size, stat.st_mtime_ns
     return found
 
 
 def read_whole(folder: str, name: str, expected: Position) -> bytes | None:
-    """Read a file; None where it is another than was listed, or changes while it is read.
+    """Return a file's content; None if it differs from the listed one, or changes while it is read.
 
     Raises: FileNotFoundError.
     """
@@ -202,12 +201,12 @@ def half_written(folder: str, name: str, stat: Position) -> bool:
         with (Path(folder) / name).open("rb") as file:
             file.seek(-1, os.SEEK_END)
             return file.read(1) not in (b"\n", b"\r")
-    except OSError:  # it went, or became empty
+    except OSError:  # the file was deleted, or became empty
         return True
 
 
 def unread(folder: str) -> list[str]:
-    """List the names in a source's folder that are not its files; a folder's name ends in a slash.
+    """Return the names in a source's folder that aren't its files; a folder's name ends in a slash.
 
     Raises: OSError.
     """
@@ -219,7 +218,7 @@ def unread(folder: str) -> list[str]:
 
 
 def some(names: Iterable[str]) -> str:
-    """Return the name of the first few of some files.
+    """Return the first few names as text, with the number of the others.
 
     >>> some(["a", "b", "c", "d"])
     'a, b, c and 1 more'
@@ -230,7 +229,7 @@ def some(names: Iterable[str]) -> str:
 
 
 def _changed(landed: Positions, present: Mapping[str, Position]) -> list[str]:
-    """Name the landed files that are different now. Spark's log knows no sizes, and times in milliseconds."""
+    """Return the landed files that have changed. Spark's log has no sizes, and times in milliseconds."""
 
     def differs(name: str, then: Position) -> bool:
         (size, changed_at), (size_now, changed_now) = then, present[name]
@@ -242,7 +241,7 @@ def _changed(landed: Positions, present: Mapping[str, Position]) -> list[str]:
 
 
 def _waiting(names: Sequence[str]) -> str:
-    """Write about files that are being written; "" where there are none."""
+    """Return the note about files that are being written; "" if there are none."""
     if not names:
         return ""
     them = "file is" if len(names) == 1 else "files are"
@@ -250,7 +249,7 @@ def _waiting(names: Sequence[str]) -> str:
 
 
 def _warning(names: Sequence[str]) -> str:
-    """Write about files that were changed after they landed; "" where there are none."""
+    """Return the note about files that were changed after landing; "" if there are none."""
     if not names:
         return ""
     them = "file was" if len(names) == 1 else "files were"
@@ -261,9 +260,9 @@ def _warning(names: Sequence[str]) -> str:
 
 
 def lines_of(data: bytes, name: str) -> Any:
-    """Split a file into a table of its lines, as UTF-8; a byte that is not part of UTF-8 is replaced.
+    """Return a table of a file's lines as UTF-8; a byte that isn't part of UTF-8 is replaced.
 
-    A byte order mark at the beginning is not part of the first line, as for Spark.
+    A byte order mark at the beginning isn't part of the first line, as in Spark.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -276,7 +275,7 @@ def lines_of(data: bytes, name: str) -> Any:
             data = data.decode("utf-8", "replace").encode()
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    # PyArrow looks at each value of a list that it is given, and imports pandas to do so: it is given memory.
+    # PyArrow inspects each value of a Python list, and imports pandas to do so; it doesn't inspect a buffer.
     ends = pa.py_buffer(array("q", (0, len(data))))
     whole = pa.LargeStringArray.from_buffers(1, ends, pa.py_buffer(data))
     lines = pc.split_pattern(whole, pattern="\n").flatten()
@@ -286,7 +285,7 @@ def lines_of(data: bytes, name: str) -> Any:
 
 
 def table_of(parts: list[Any]) -> Any:
-    """Put tables of lines together, in pieces that DuckDB's threads share."""
+    """Return tables of lines as one, in pieces that DuckDB's threads share."""
     import pyarrow as pa
 
     schema = pa.schema([("value", pa.large_string()), ("file", pa.large_string())])

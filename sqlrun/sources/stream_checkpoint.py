@@ -1,7 +1,7 @@
-"""The checkpoint of a Structured Streaming query over files, as Spark writes it. Shell: files.
+"""Checkpoint of a Structured Streaming query over files, as Spark writes it. Shell: files.
 
-`offsets/N` plans batch N, `commits/N` says that it ended, `sources/0` is the file source's log: which files each batch
-has. Spark removes old batches and folds old logs into `N.compact`.
+`offsets/N` plans batch N, `commits/N` marks its end, `sources/0` is the file source's log with the files of each batch.
+Spark removes old batches and folds old logs into `N.compact`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sqlrun.storage.factory import storage_of
 
 METADATA, OFFSETS, COMMITS, LOG = "metadata", "offsets", "commits", "sources/0"
 FOLDERS = (COMMITS, OFFSETS, LOG)
-# The file beside a landing table's log that names the query whose checkpoint belongs to it.
+# The file beside a landing table's log with the id of the query that owns its checkpoint.
 IDENTITY = "_sqlrun_checkpoint"
 
 
@@ -29,20 +29,20 @@ def began(checkpoint: str) -> bool:
 
 
 def query_id(checkpoint: str) -> str:
-    """Return the id of the query whose checkpoint this is.
+    """Return the id of the query that owns a checkpoint.
 
-    Raises: OSError, ValueError, KeyError, TypeError where the file can't be read.
+    Raises: OSError, ValueError, KeyError, TypeError if the file can't be read.
     """
     return str(json.loads(storage_of(checkpoint).text(f"{checkpoint}/{METADATA}"))["id"])
 
 
 def numbers(checkpoint: str, folder: str) -> list[int]:
-    """Return the batches that a folder of a checkpoint has, in order; none where there is no folder."""
+    """Return the numbers of the batches in a folder of a checkpoint, in order; [] if there is no folder."""
     return sorted(int(name) for name in storage_of(checkpoint).names(f"{checkpoint}/{folder}") if name.isdigit())
 
 
 def source_files(checkpoint: str) -> Iterator[Streamed]:
-    """Return each file in the source's log: its name, its time of change (ns, cut to milliseconds), and its batch.
+    """Yield each file in the source's log: its name, its modification time (ns, cut to milliseconds), and its batch.
 
     Raises: EngineError.
     """
@@ -59,7 +59,7 @@ def source_files(checkpoint: str) -> Iterator[Streamed]:
 
 
 def source_logs(names: Collection[str]) -> dict[int, str]:
-    """Return the files of a source's log by number; `9.compact` stands for all up to 9."""
+    """Return the files of a source's log by number; `9.compact` replaces all up to 9."""
     found = {}
     for name in names:
         number, _, ending = name.partition(".")
@@ -69,13 +69,13 @@ def source_logs(names: Collection[str]) -> dict[int, str]:
 
 
 def paths(checkpoint: str, log: str) -> list[str]:
-    """Return the local paths of the files that one file of the source's log names."""
+    """Return the local paths in one file of the source's log."""
     data = storage_of(checkpoint).read(f"{checkpoint}/{LOG}/{log}")
     return [path for path in map(_path, text_lines(data.decode("utf-8", "replace"))[1:]) if path]
 
 
 def fault(text: str, least: int) -> str:
-    """Return what is wrong with a file of a checkpoint: `v1`, then JSON by the line, at least `least` of them."""
+    """Return what is wrong with a checkpoint's file: `v1`, then at least `least` lines of JSON; "" if it is valid."""
     lines = text.split("\n")
     if not text.strip():
         return "is of zero length"
@@ -91,12 +91,12 @@ def fault(text: str, least: int) -> str:
 
 
 def relocate(checkpoint: str, qualified: Callable[[], str]) -> bool:
-    """Make the source's log name its files where they are now; return whether they were elsewhere.
+    """Update the paths in the source's log to the files' current place; return whether any changed.
 
-    `qualified` returns the source's folder as Spark writes it, a URI without a last slash; it is called where there is
-    a log. Spark takes a file at another path for another file, and can't resume at a path that isn't the source's;
-    sqlrun tells files apart by their names alone. Where this is interrupted, some files of the log are right, and the
-    next call goes on.
+    `qualified` returns the source's folder as Spark writes it, a URI without a final slash; it is called only if there
+    is a log. To Spark a file at another path is another file, and it can't resume at a path outside the source; sqlrun
+    identifies files by name alone. After an interruption, some files of the log are updated, and the next call updates
+    the others.
     """
     storage, logs = storage_of(checkpoint), f"{checkpoint}/{LOG}"
     names = source_logs(storage.names(logs)).values()
@@ -112,7 +112,7 @@ def relocate(checkpoint: str, qualified: Callable[[], str]) -> bool:
 
 
 def _relocated(text: str, folder: str) -> Iterator[str]:
-    """Return a log's lines with present paths; lines that are right stay as they are, byte for byte."""
+    """Yield a log's lines with current paths; lines that are correct stay byte for byte."""
     version, *lines = text.split("\n")
     yield version
     for line in lines:
@@ -128,7 +128,7 @@ def _relocated(text: str, folder: str) -> Iterator[str]:
 
 
 def _write(folder: str, name: str, data: bytes) -> None:
-    """Replace a file and the checksum that Hadoop keeps beside it: the old one never stands beside the new text."""
+    """Replace a file and Hadoop's checksum beside it: the old checksum never exists beside the new text."""
     storage, checksum = storage_of(folder), f"{folder}/.{name}.crc"
     is_summed = storage.is_there(checksum)
     storage.delete(checksum)
@@ -138,7 +138,7 @@ def _write(folder: str, name: str, data: bytes) -> None:
 
 
 def _path(line: str) -> str:
-    """Return a local file's path from a line of a source's log; "" where it says none."""
+    """Return the local path in a line of a source's log; "" if it has none."""
     try:
         url = urlparse(json.loads(line)["path"])
     except (ValueError, KeyError, TypeError):

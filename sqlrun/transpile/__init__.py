@@ -1,4 +1,4 @@
-"""Spark SQL as DuckDB's SQL with the same answers, and the dialect both are written in.
+"""Spark SQL to DuckDB's SQL with the same results, and the dialect that models are read in.
 
 Entry points: `writer.expression`, `writer.identifier`.
 """

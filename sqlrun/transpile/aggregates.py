@@ -1,4 +1,4 @@
-"""Spark's aggregate functions, as DuckDB's. Pure."""
+"""Spark's aggregate functions in DuckDB's SQL. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LISTS = (exp.ArrayAgg, exp.ArrayUniqueAgg)
 
 
 def aggregate(node: exp.Expr) -> exp.Expr:
-    """Translate an aggregate with what stands around it (WITHIN GROUP, FILTER); leave the others as they are."""
+    """Return an aggregate, with its WITHIN GROUP, FILTER or OVER, in DuckDB's SQL; other nodes unchanged."""
     match node:
         case exp.Window() | exp.Filter() | exp.Avg() if not _is_wrapped(node) and _is_mean(_inner(node)):
             return duckdb_decimals.mean(node, cast(exp.Avg, _inner(node)))
@@ -40,10 +40,10 @@ def aggregate(node: exp.Expr) -> exp.Expr:
         case exp.AnonymousAggFunc() | exp.FirstValue() | exp.LastValue() if not _is_wrapped(node):
             return _filtered(node, node, [])
         case exp.Median():
-            # Spark's is a double; DuckDB's has the digits of its argument.
+            # Spark's median is a double; DuckDB's has the digits of its argument.
             return call("median", piece("cast(arg_x as double)", x=node.this))
         case exp.ArgMax() | exp.ArgMin():
-            # DuckDB's own leave out rows whose value is NULL, Spark's those whose order is.
+            # DuckDB's functions ignore rows with a NULL value, Spark's those with a NULL sort key.
             name = "arg_max_null" if isinstance(node, exp.ArgMax) else "arg_min_null"
             return call(name, node.this, node.expression)
         case _:
@@ -65,7 +65,7 @@ def _is_wrapped(node: exp.Expr) -> bool:
 
 
 def _filtered(node: exp.Expr, inner: exp.Expr, conditions: list[exp.Expr]) -> exp.Expr:
-    """Write an aggregate over the rows that meet all conditions."""
+    """Return an aggregate over the rows that meet all conditions."""
     if duckdb_moments.is_moment(inner):
         return duckdb_moments.computed(inner, conditions, lambda call: call)
     match inner:
@@ -107,7 +107,7 @@ def _window_of_list(node: exp.Window) -> exp.Expr:
 
 
 def _window_of_count(node: exp.Window) -> exp.Expr:
-    """Count rows: DuckDB's count_if of NULLs alone is NULL over a window."""
+    """Return count_if over a window as a count of rows: DuckDB's count_if over NULLs alone is NULL there."""
     window = node.copy()
     window.set("this", _filtered(window.this, _inner(window), []))
     return window
@@ -143,8 +143,8 @@ def _percentile(node: exp.Expr, inner: exp.AnonymousAggFunc, conditions: list[ex
 
 
 def _where(node: exp.Expr, conditions: Iterable[exp.Expr]) -> exp.Expr:
-    held = [exp.paren(condition.copy()) for condition in conditions]
-    return exp.Filter(this=node, expression=exp.Where(this=exp.and_(*held))) if held else node
+    parts = [exp.paren(condition.copy()) for condition in conditions]
+    return exp.Filter(this=node, expression=exp.Where(this=exp.and_(*parts))) if parts else node
 
 
 def _empty_for_none(node: exp.Expr) -> exp.Expr:

@@ -1,4 +1,4 @@
-"""A tree of Spark SQL with every call written as DuckDB makes it, or the calls that it can't make so. Pure."""
+"""Replace every call in a Spark SQL tree by DuckDB's, or report the calls that DuckDB can't run. Pure."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ CALLS: Mapping[str, Callable[[list[exp.Expr]], exp.Expr]] = {
     "every": lambda arguments: call("bool_and", *arguments),
     "some": lambda arguments: call("bool_or", *arguments),
 }
-# What sqlglot has a class for.
+# Calls that sqlglot has a class for.
 CLASSES: Mapping[type[exp.Expr], Callable[[Any], exp.Expr]] = {
     exp.ArrayAll: lambda node: duckdb_nested.quantified(node.this, node.expression, every=True),
     exp.ArrayContains: duckdb_nested.contains,
@@ -96,7 +96,10 @@ CLASSES: Mapping[type[exp.Expr], Callable[[Any], exp.Expr]] = {
 
 
 def mended(tree: exp.Expr) -> exp.Expr:
-    """Write every call as DuckDB makes it, inner ones first; the tree is changed. Raises: UnlikeSparkError."""
+    """Return the tree with every call in DuckDB's SQL, inner calls first. It changes the tree.
+
+    Raises: UnlikeSparkError for a call that DuckDB can't run as Spark does.
+    """
     duckdb_decimals.note(tree)
     duckdb_ordering.note(tree)
     for node in _inner_first(tree):
@@ -112,7 +115,7 @@ def mended(tree: exp.Expr) -> exp.Expr:
 
 
 def unlike(tree: exp.Expr) -> Iterator[tuple[exp.Expr, UnlikeSparkError]]:
-    """Find the calls of a tree that DuckDB can't make as Spark does, in a copy that is written on."""
+    """Yield the calls that DuckDB can't run as Spark does; the tree isn't changed."""
     for node in copied(tree).walk():
         try:
             _mended(node)

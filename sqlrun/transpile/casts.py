@@ -1,4 +1,4 @@
-"""Spark's casts and indexes, as DuckDB's, whatever the type of the operand turns out to be. Pure."""
+"""Spark's casts and indexes in DuckDB's SQL, for operands of any runtime type. Pure."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _SIZE = "abs(try_cast(cast(arg_x as varchar) as double))"
 
 
 def cast(node: exp.Cast) -> exp.Expr:
-    """Translate a cast: it cuts off to whole numbers, rounds what is shown to decimals, writes as Spark does."""
+    """Return a cast by Spark's rules: truncate to integers, round displayed digits, format text as Spark does."""
     value = node.this
     if isinstance(value, exp.Null) or is_whole(value):
         return node
-    # A parameter stands for a text that is written out.
+    # A parameter is a text literal.
     template = _template(node, text(value) is not None or isinstance(value, exp.Placeholder))
     return piece(template, x=value) if template else node
 
 
 def to_whole(value: exp.Expr, kind: str) -> exp.Expr:
-    """Cast an argument to a whole number type, as Spark does of itself: it cuts off, DuckDB rounds."""
+    """Return an argument cast to an integer type, as Spark does implicitly: Spark truncates, DuckDB rounds."""
     return cast(exp.Cast(this=value.copy(), to=exp.DataType.build(kind, dialect="duckdb")))
 
 
@@ -64,7 +64,7 @@ def _template(node: exp.Cast, is_text: bool) -> str:
 
 
 def is_whole(node: exp.Expr) -> bool:
-    """Return whether an expression surely gives a whole number."""
+    """Return whether an expression is certainly an integer."""
     match node:
         case exp.Literal():
             return not node.is_string and node.name.isdigit()
@@ -83,7 +83,7 @@ def is_whole(node: exp.Expr) -> bool:
 
 
 def is_double(node: exp.Expr) -> bool:
-    """Return whether an expression surely gives a double in DuckDB."""
+    """Return whether an expression is certainly a double in DuckDB."""
     match node:
         case exp.Paren() | exp.Neg() | exp.Filter() | exp.Window():
             return is_double(node.this)
@@ -102,7 +102,7 @@ def is_double(node: exp.Expr) -> bool:
 
 
 def is_date(node: exp.Expr) -> bool:
-    """Return whether an expression surely gives a date."""
+    """Return whether an expression is certainly a date."""
     match node:
         case exp.Paren():
             return is_date(node.this)
@@ -115,7 +115,7 @@ def is_date(node: exp.Expr) -> bool:
 
 
 def rounded(node: exp.Round) -> exp.Expr:
-    """Translate round: Spark rounds a double as it is shown, DuckDB the binary number."""
+    """Return round() of a double as Spark computes it, from its decimal digits; DuckDB rounds the binary number."""
     if not is_double(node.this):
         return node
     shown = "round(cast(cast(arg_x as varchar) as decimal(38, 20)), arg_n)"
@@ -124,7 +124,7 @@ def rounded(node: exp.Round) -> exp.Expr:
 
 
 def moved(node: exp.Add | exp.Sub) -> exp.Expr:
-    """Translate a date plus an interval: it stays a date where the interval is one of days or longer."""
+    """Return a date plus an interval: a date if the interval is of days or longer, else a time."""
     step = node.expression
     unit = step.text("unit").upper() if isinstance(step, exp.Interval) else ""
     if not unit or not is_date(node.this):
@@ -134,7 +134,7 @@ def moved(node: exp.Add | exp.Sub) -> exp.Expr:
 
 
 def whole_part(node: exp.IntDiv) -> exp.Expr:
-    """Translate div: DuckDB's gives a fraction for decimals."""
+    """Return `div` as an integer division: DuckDB returns a fraction for decimals."""
     if is_whole(node.this) and is_whole(node.expression) and number(node.expression):
         return node
     template = (
@@ -154,7 +154,7 @@ def _safe_element(node: exp.Bracket, key: exp.Expr) -> exp.Expr:
 
 
 def element(node: exp.Bracket) -> exp.Expr:
-    """Translate x[i] and element_at: an index outside an array is an error, a key that a map lacks is not."""
+    """Return x[i] or element_at: an index outside an array is an error, a key that a map lacks isn't."""
     if (
         len(node.expressions) != 1
         or isinstance(node.expressions[0], exp.Slice)

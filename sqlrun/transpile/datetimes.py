@@ -1,4 +1,4 @@
-"""Spark's functions on dates and times, as DuckDB's; the time zone is UTC on both. Pure."""
+"""Spark's functions on dates and times in DuckDB's SQL; the time zone is UTC in both. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlglot import exp
 from sqlrun.transpile.casts import to_whole
 from sqlrun.transpile.templates import Mend, UnlikeSparkError, number, of, piece, text
 
-# Spark's letters of a pattern: what strftime and strptime call them, and what a text must look like there.
+# Spark's pattern letters: the code of strftime and strptime, and the regular expression of their text.
 _LETTERS: Mapping[str, tuple[str, str]] = {
     "yyyy": ("%Y", r"\d{4}"),
     "MM": ("%m", r"\d{2}"),
@@ -64,14 +64,14 @@ _MONTHS: Mapping[str, int] = {"month": 1, "quarter": 3, "year": 12}
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A pattern of Spark's: how strftime writes it, and the texts that it reads (empty: it can't be read back)."""
+    """A date pattern of Spark: its strftime format, and the regular expression of texts that it parses, or ""."""
 
     format: str
     reads: str
 
 
 def pattern_of(node: exp.Expr) -> Pattern:
-    """Turn a pattern of dates into DuckDB's."""
+    """Return a Spark date pattern for DuckDB. Raise UnlikeSparkError if it isn't constant or has no equivalent."""
     written = text(node)
     if written is None:
         raise UnlikeSparkError("its patterns are other ones, and this one isn't known", "Write the pattern out.")
@@ -89,19 +89,22 @@ def pattern_of(node: exp.Expr) -> Pattern:
             shown, readable = shown + _SHOWN_ONLY[letters], False
         else:
             raise UnlikeSparkError(f"it has no pattern letters `{letters}`")
-    # What a text doesn't say is 1970 in Spark and 1900 in DuckDB.
+    # A missing field is that of 1970 in Spark and of 1900 in DuckDB.
     whole = {"%Y"} <= set(re.findall(r"%-?\w", shown)) and ("%p" in shown) == ("%I" in shown or "%-I" in shown)
     return Pattern(shown, reads if readable and whole else "")
 
 
 def shown(value: exp.Expr, pattern: exp.Expr) -> exp.Expr:
-    """Write a time by a pattern of Spark's."""
+    """Return SQL that formats a time by a Spark pattern."""
     template = "strftime(cast(cast(arg_x as timestamptz) as timestamp), arg_f)"
     return piece(template, x=value, f=exp.Literal.string(pattern_of(pattern).format))
 
 
 def read(value: exp.Expr, pattern: exp.Expr, *, strict: bool, kind: str) -> exp.Expr:
-    """Read a time (`kind`: timestamptz, or date) by a pattern; what doesn't fit is an error, or NULL if not strict."""
+    """Return SQL that parses a text by a pattern as `kind` (timestamptz or date).
+
+    A text that doesn't match is an error, or NULL if not `strict`.
+    """
     known = pattern_of(pattern)
     if not known.reads:
         raise UnlikeSparkError("it can't read texts by this pattern", "Name year, month and day by yyyy, MM and dd.")
@@ -121,7 +124,7 @@ def _read(kind: str, *, strict: bool = True) -> Mend:
             return read(arguments[0], arguments[1], strict=strict, kind=kind)
         if strict or kind == "date":
             return piece(f"{'cast' if strict else 'try_cast'}(arg_x as {kind})", x=arguments[0])
-        # A number would be NULL: the cast of one is refused.
+        # try_cast of a number would be NULL: the plain cast fails instead.
         template = (
             f"case when typeof(arg_x) = 'VARCHAR' then try_cast(cast(arg_x as varchar) as {kind}) "
             f"else cast(arg_x as {kind}) end"
@@ -132,7 +135,7 @@ def _read(kind: str, *, strict: bool = True) -> Mend:
 
 
 def _seconds(arguments: list[exp.Expr]) -> exp.Expr:
-    """Translate unix_timestamp: of a text by a pattern, or of a time; before 1970 it cuts off, unlike unix_seconds."""
+    """Return unix_timestamp() of a text or a time; before 1970 it truncates towards 0, unlike unix_seconds()."""
     value = arguments[0]
     pattern = arguments[1] if len(arguments) == 2 else exp.Literal.string("yyyy-MM-dd HH:mm:ss")
     if len(arguments) == 2 or text(value) is not None:
@@ -141,7 +144,7 @@ def _seconds(arguments: list[exp.Expr]) -> exp.Expr:
 
 
 def seconds(value: exp.Expr, unit: int = 10**6) -> exp.Expr:
-    """Count the whole seconds (or what else takes `unit` microseconds) since 1970, rounded down."""
+    """Return the number of whole units of `unit` microseconds since 1970, rounded down."""
     micros = "epoch_us(cast(arg_x as timestamptz))"
     return piece(f"({micros} - (({micros} % {unit}) + {unit}) % {unit}) // {unit}", x=value)
 
@@ -156,7 +159,7 @@ def _unit(node: exp.Expr) -> str:
 
 
 def _add(arguments: list[exp.Expr]) -> exp.Expr:
-    """Translate date_add(date, days) and dateadd(unit, number, time)."""
+    """Return date_add(date, days) or dateadd(unit, number, time)."""
     if len(arguments) == 2:
         return piece("cast(arg_d as date) + cast(arg_n as int)", d=arguments[0], n=arguments[1])
     unit = _unit(arguments[0])
@@ -167,7 +170,7 @@ def _add(arguments: list[exp.Expr]) -> exp.Expr:
 
 
 def _difference(arguments: list[exp.Expr]) -> exp.Expr:
-    """Translate datediff(end, start), in days, and datediff(unit, start, end), in whole units."""
+    """Return datediff(end, start) in days, or datediff(unit, start, end) in whole units."""
     if len(arguments) == 2:
         return piece("cast(arg_e as date) - cast(arg_s as date)", e=arguments[0], s=arguments[1])
     unit = _unit(arguments[0])
@@ -200,7 +203,7 @@ def _months_between(arguments: list[exp.Expr]) -> exp.Expr:
 
 
 def field(name: str, value: exp.Expr) -> exp.Expr:
-    """Translate extract(name from value)."""
+    """Return extract(name from value)."""
     name = name.lower()
     if name in ("dow", "dayofweek"):
         return piece("cast(dayofweek(cast(arg_x as timestamptz)) + 1 as int)", x=value)
@@ -220,7 +223,7 @@ def _date_part(arguments: list[exp.Expr]) -> exp.Expr:
 
 
 def truncated(node: exp.TimestampTrunc) -> exp.Expr:
-    """Translate date_trunc: always a time, and NULL for a unit that there isn't."""
+    """Return date_trunc(): always a time, NULL for an unknown unit."""
     unit = node.args.get("unit")
     if unit is None or unit.find(exp.Column):
         raise UnlikeSparkError("the unit has to be written out")
@@ -231,7 +234,7 @@ def truncated(node: exp.TimestampTrunc) -> exp.Expr:
 
 
 def truncated_date(node: exp.DateTrunc) -> exp.Expr:
-    """Translate trunc: always a date, and NULL for a unit that is shorter than a week or that there isn't."""
+    """Return trunc(): always a date, NULL for a unit that is unknown or shorter than a week."""
     unit = node.args.get("unit")
     if unit is None or unit.find(exp.Column):
         raise UnlikeSparkError("the unit has to be written out")
@@ -260,7 +263,7 @@ def _next_day(arguments: list[exp.Expr]) -> exp.Expr:
 
 
 def interval(node: exp.MakeInterval) -> exp.Expr:
-    """Translate make_interval: DuckDB reads an interval's text, which no column can be part of."""
+    """Return make_interval() of constants: DuckDB parses an interval's text, which can't contain columns."""
     parts = [part for key, part in node.args.items() if isinstance(part, exp.Expr)]
     if any(number(part) is None for part in parts):
         raise UnlikeSparkError("it makes intervals of constants alone", "Write dateadd(day, n, x), a unit at a time.")

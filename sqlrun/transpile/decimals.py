@@ -1,8 +1,7 @@
-"""Spark's arithmetic of decimals, as DuckDB's: exact, in whole numbers of 128 bits. Pure.
+"""Spark's arithmetic of decimals in DuckDB's SQL: exact, in integers of 128 bits. Pure.
 
-`decimal_casts.py` casts each operand to its type on Spark. A quotient is that of the operands as whole numbers, with as
-many digits behind the point as Spark gives it, a half rounded up. What has no 128 bits is an error, never another
-number.
+`decimal_casts.py` casts each operand to its Spark type. A quotient is computed from the operands as integers, to the
+scale that Spark gives it, halves rounded up. A value that doesn't fit in 128 bits is an error, never another number.
 """
 
 from __future__ import annotations
@@ -14,9 +13,9 @@ from sqlrun.transpile.spark_types import MOST_DIGITS, Kind
 from sqlrun.transpile.templates import UnlikeSparkError, piece, repeated
 
 _OPERANDS = "decimals"
-# Set by who divides a sum by a count: the type of the average.
+# Meta key on a division of a sum by a count: the type of the average.
 AVERAGE = "average"
-# DuckDB keeps decimals of so many digits in 64 bits.
+# Maximum precision of decimals that DuckDB stores in 64 bits.
 _NARROW = 18
 _COUNT = spark.decimal(20, 0)
 _BINARY = (exp.Div, exp.Mod, exp.IntDiv, exp.Mul, exp.Add, exp.Sub)
@@ -24,7 +23,7 @@ _CALLS = ("try_divide", "pmod")
 
 
 def note(tree: exp.Expr) -> None:
-    """Note the types of decimal operands before their casts are written for DuckDB; the tree's meta is changed."""
+    """Store the types of decimal operands in the nodes' meta, before their casts are rewritten for DuckDB."""
     for node in tree.find_all(*_BINARY, exp.Avg, exp.Sum, exp.Anonymous, exp.Ceil, exp.Floor):
         kinds = operands(node)
         if kinds:
@@ -32,7 +31,7 @@ def note(tree: exp.Expr) -> None:
 
 
 def operands(node: exp.Expr) -> tuple[Kind, ...]:
-    """Return the types of a node's operands where all are cast to decimals; none otherwise."""
+    """Return the types of a node's operands if all are cast to decimals, else ()."""
     if _OPERANDS in node.meta:
         noted: tuple[Kind, ...] = node.meta[_OPERANDS]
         return noted
@@ -52,7 +51,7 @@ def operands(node: exp.Expr) -> tuple[Kind, ...]:
 
 
 def computed(node: exp.Expr, left: exp.Expr, right: exp.Expr) -> exp.Expr | None:
-    """Write decimal arithmetic; None where DuckDB's own does the same."""
+    """Return decimal arithmetic in DuckDB's SQL; None if DuckDB's own gives the same result."""
     if AVERAGE in node.meta:
         result, _, size = node.meta[AVERAGE]
         return quotient(left, right, _summed(*size), _COUNT, spark.read(result), by_zero_is_null=True)
@@ -76,12 +75,12 @@ def computed(node: exp.Expr, left: exp.Expr, right: exp.Expr) -> exp.Expr | None
 
 
 def positive(node: exp.Expr, value: exp.Expr) -> exp.Expr:
-    """Cast pmod of decimals to its type on Spark."""
+    """Return pmod of decimals, cast to its Spark type."""
     return piece(f"cast(arg_x as {spark.remainder(*operands(node))})", x=value)
 
 
 def _cut(node: exp.Expr, left: exp.Expr, right: exp.Expr, one: Kind, other: Kind) -> exp.Expr | None:
-    """Round a product or a sum that has more digits behind the point than Spark keeps."""
+    """Return a product or a sum rounded to Spark's scale; None if it has no more digits than that."""
     if isinstance(node, exp.Mul):
         result, scale = spark.multiply(one, other), one.size[1] + other.size[1]
     else:
@@ -95,12 +94,12 @@ def _cut(node: exp.Expr, left: exp.Expr, right: exp.Expr, one: Kind, other: Kind
 
 
 def is_wide(node: exp.Expr, one: Kind, other: Kind) -> bool:
-    """Return whether DuckDB would multiply in 64 bits what needs more."""
+    """Return whether DuckDB would multiply in 64 bits although the product needs more."""
     return isinstance(node, exp.Mul) and one.size[0] + other.size[0] > _NARROW >= max(one.size[0], other.size[0])
 
 
 def _same_scale(one: Kind, other: Kind) -> int:
-    """Return the larger scale of two; DuckDB makes doubles of what doesn't fit then."""
+    """Return the larger of two scales. Raise UnlikeSparkError if DuckDB would convert the decimals to doubles."""
     scale = max(one.size[1], other.size[1])
     if max(one.size[0] - one.size[1], other.size[0] - other.size[1]) + scale > MOST_DIGITS:
         raise UnlikeSparkError("it has no decimals of so many digits", "Cast the operands to decimals of fewer digits.")
@@ -112,7 +111,7 @@ def _summed(precision: int, scale: int) -> Kind:
 
 
 def _unscaled(value: exp.Expr, kind: Kind) -> exp.Expr:
-    """Write a decimal as the whole number of its digits."""
+    """Return a decimal as the integer of its digits."""
     precision, scale = kind.size
     if scale == 0:
         return piece("cast(arg_x as hugeint)", x=value)
@@ -128,7 +127,7 @@ def _power(digits: int, times: int = 1) -> str:
 def quotient(
     left: exp.Expr, right: exp.Expr, one: Kind, other: Kind, result: Kind | None, *, by_zero_is_null: bool = False
 ) -> exp.Expr:
-    """Divide one decimal by another, rounding a half away from zero; DuckDB itself refuses to divide by zero."""
+    """Return a quotient of decimals, halves rounded away from zero; DuckDB raises the error for division by zero."""
     assert result is not None
     scale = result.size[1]
     shift = scale - one.size[1] + other.size[1]
@@ -137,12 +136,12 @@ def quotient(
         d = piece(f"arg_d * {_power(-shift)}", d=d)
     if by_zero_is_null:
         d = piece("nullif(arg_d, 0)", d=d)
-    # Whole numbers are cut off towards zero: half of the divisor more rounds a half away from it.
+    # Integer division truncates towards zero, so adding half of the divisor rounds halves away from zero.
     half, power = "sign(arg_n) * abs(arg_d)", max(shift, 0)
     if one.size[0] + power < MOST_DIGITS:
         value = f"(arg_n * {_power(power, 2)} + {half}) // (arg_d * 2)"
     else:
-        # In two steps, since the dividend may have no room for the digits that are added.
+        # In two steps, because the dividend may have no room for the additional digits.
         part = f"((arg_n % arg_d) * {_power(power, 2)} + {half}) // (arg_d * 2)"
         value = f"(arg_n // arg_d) * {_power(power)} + {part}"
     point = "" if scale == 0 else f" * cast('{_point(scale)}' as decimal({scale}, {scale}))"
@@ -154,7 +153,7 @@ def _point(scale: int) -> str:
 
 
 def _whole_quotient(left: exp.Expr, right: exp.Expr, one: Kind, other: Kind) -> exp.Expr:
-    """Write div: the whole part of a quotient, as a bigint."""
+    """Return `div`: the integer part of a quotient, as a bigint."""
     scale = max(one.size[1], other.size[1])
     n, d = _unscaled(left, one), _unscaled(right, other)
     n = piece(f"arg_n * {_power(scale - one.size[1])}", n=n) if scale > one.size[1] else n
@@ -163,12 +162,12 @@ def _whole_quotient(left: exp.Expr, right: exp.Expr, one: Kind, other: Kind) -> 
 
 
 def average(total: exp.Expr, count: exp.Expr, kind: Kind) -> exp.Expr:
-    """Divide the sum of decimals of a type by their count; no values have no average."""
+    """Return the sum of decimals of a type divided by their count; NULL for no values."""
     return quotient(total, count, _summed(*kind.size), _COUNT, spark.averaged(kind), by_zero_is_null=True)
 
 
 def ceiled(node: exp.Ceil | exp.Floor, digits: int) -> exp.Expr:
-    """Write ceil(x, n) and floor(x, n) of a decimal."""
+    """Return ceil(x, n) or floor(x, n) of a decimal."""
     (kind,) = operands(node)
     scale = kind.size[1]
     name = "ceil" if isinstance(node, exp.Ceil) else "floor"
@@ -179,7 +178,7 @@ def ceiled(node: exp.Ceil | exp.Floor, digits: int) -> exp.Expr:
     n, step = _unscaled(node.this, kind), _power(scale - digits)
     if scale - digits > MOST_DIGITS:
         raise UnlikeSparkError(f"it can't round to {digits} digits")
-    # Whole numbers are cut off towards zero.
+    # Integer division truncates towards zero.
     more = "1" if name == "ceil" else "-1"
     sign = ">" if name == "ceil" else "<"
     whole = f"(arg_n // {step} + case when arg_n % {step} {sign} 0 then {more} else 0 end)"
@@ -192,16 +191,16 @@ def ceiled(node: exp.Ceil | exp.Floor, digits: int) -> exp.Expr:
 
 
 def whole(node: exp.Ceil | exp.Floor, name: str) -> exp.Expr:
-    """Write ceil(x) and floor(x) of a decimal, by its type on Spark: it may be too large for a bigint."""
+    """Return ceil(x) or floor(x) of a decimal with its Spark type: it may exceed a bigint."""
     result = spark.floored(operands(node)[0])
     return piece(f"cast({name}(arg_x) as {result})", x=node.this)
 
 
 def window_sum(node: exp.Expr, kind: Kind) -> exp.Expr:
-    """Write a sum over whole partitions, of decimals of a type in 128 bits.
+    """Return a sum of decimals over whole partitions, computed in 128 bits.
 
-    DuckDB's optimizer sums narrower ones up as whole numbers, and stops with an internal error where it has made the
-    window a join and a later condition on the sum is one of that join.
+    DuckDB's optimizer sums narrower decimals as integers. It fails with an internal error if it has turned the window
+    into a join and moves a later condition on the sum into that join.
     """
     if node.args.get("order"):
         return node
@@ -213,17 +212,17 @@ def window_sum(node: exp.Expr, kind: Kind) -> exp.Expr:
 
 
 def mean(node: exp.Expr, call: exp.Avg) -> exp.Expr:
-    """Write an average with what stands around it (FILTER, OVER): a sum and a count with the same around each."""
+    """Return an average with its FILTER or OVER, as a sum and a count with the same FILTER or OVER."""
     (kind,) = operands(call)
     parts = []
     for make in (exp.Sum, exp.Count):
-        other_environments = node.copy()
-        at = other_environments.find(exp.Avg)
+        wrapped = node.copy()
+        at = wrapped.find(exp.Avg)
         assert at is not None
         made = make(this=at.this.copy())
-        if at is not other_environments:
+        if at is not wrapped:
             at.replace(made)
-        parts.append(made if at is other_environments else other_environments)
+        parts.append(made if at is wrapped else wrapped)
     if isinstance(node, exp.Window):
         parts[0] = window_sum(parts[0], kind)
     return average(parts[0], parts[1], kind)

@@ -1,4 +1,4 @@
-"""Spark SQL as sqlrun reads it: every call keeps the name and the place that the analyst gave it. Pure."""
+"""Spark SQL as sqlrun parses it: every call keeps the name and the place that the analyst wrote. Pure."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from sqlglot.tokenizer_core import Token, TokenType
 from sqlrun.transpile import function_arity
 from sqlrun.transpile.trees import every
 
-# The name under which sqlglot knows the dialect below.
+# Name of the dialect below in sqlglot.
 DIALECT = "sparksql"
-# Where a call's own name stands in its node's meta; "" marks what sqlglot made up around a call.
+# Meta key of a call's name as it was written; "" marks nodes that sqlglot added around a call.
 SPELLED = "spelled"
-# How the parser's error of a wrong number of arguments begins: it has a code of its own.
+# Prefix of the parser's error for a wrong number of arguments, which has its own code.
 MISCOUNTED = "SR554 "
-# Calls that are longer are left to the engine.
+# Maximum number of tokens of a call whose arguments are counted; the engine checks longer calls.
 MOST_TOKENS = 2_000
-# Calls that sqlglot reads as something else than they are in Spark, or that are mended for DuckDB by their own name:
-# they stay as they were written. Classes that sqlrun's rules know by name are not among them.
+# Calls that sqlglot would turn into something else than Spark's function, or that are translated for DuckDB by name.
+# They stay as they were written. Classes that sqlrun's rules match are not among them.
 _VERBATIM = """
     add_months array_except array_intersect array_insert array_position array_remove arrays_zip bit_get char chr
     convert_timezone csc curdate date_add date_diff date_format date_from_unix_date date_part dateadd datediff
@@ -35,15 +35,15 @@ _VERBATIM = """
     to_unix_timestamp to_utc_timestamp to_varchar try_add try_divide try_multiply try_subtract try_to_date
     try_to_timestamp unhex unix_millis unix_timestamp url_decode url_encode
     """
-# As above, and aggregates.
+# The same for aggregates.
 _VERBATIM_AGGREGATES = "kurtosis percentile percentile_cont percentile_disc skewness"
-# The first argument of these may be a unit without quotes.
+# Functions whose first argument may be a unit without quotes.
 UNITS_FIRST = frozenset({"date_add", "dateadd", "timestampadd", "date_diff", "datediff", "timestampdiff"})
 _OPENING = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
 _CLOSING = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
-# Between arguments that no comma parts; and a subquery, or a star.
+# Tokens that separate arguments without a comma; also subqueries and stars.
 _WORDS = frozenset({TokenType.FROM, TokenType.IN, TokenType.ALIAS, TokenType.FARROW, TokenType.SELECT, TokenType.STAR})
-# What may stand between a call's name and the call itself.
+# Nodes that may be between a call's name and the call itself.
 _AROUND = (exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls, exp.Paren)
 
 
@@ -62,7 +62,7 @@ def _verbatim_aggregate(name: str) -> Callable[[list[exp.Expr]], exp.Expr]:
 
 def _cast(kind: str) -> Callable[[list[exp.Expr]], exp.Expr]:
     def build(arguments: list[exp.Expr]) -> exp.Expr:
-        # Copied: DataType.build keeps no state, but a node has one parent.
+        # A new node each time: DataType.build keeps no state, and a node has one parent.
         return exp.Cast(this=arguments[0], to=exp.DataType.build(kind, dialect="databricks"))
 
     return build
@@ -74,7 +74,7 @@ def _one_or_verbatim(name: str, build: Callable[[list[exp.Expr]], exp.Expr]) -> 
 
 
 class Parser(DatabricksParser):
-    """Databricks' grammar, the superset that sqlglot keeps strict, with Spark's own functions."""
+    """Databricks' grammar, a superset of Spark's that sqlglot parses strictly, with Spark's own functions."""
 
     FUNCTIONS: ClassVar = {
         **DatabricksParser.FUNCTIONS,
@@ -95,8 +95,8 @@ class Parser(DatabricksParser):
     }
 
     def _parse_types(self, *arguments: Any, **options: Any) -> exp.Expr | None:
-        # As Hive's: outside of a table's definition Spark takes char(n) and varchar(n) for string. Its way there reads
-        # the two names as types anew for each type that it meets.
+        # As Hive's parser does: outside table definitions Spark reads char(n) and varchar(n) as string. Hive's parser
+        # parses the two names as types again for each type that it meets.
         this = super(HiveParser, self)._parse_types(*arguments, **options)
         if this is not None and not options.get("schema"):
             for node in every(this, exp.DataType):
@@ -115,7 +115,7 @@ class Parser(DatabricksParser):
         return call
 
     def _hold_to_count(self, token: Token) -> None:
-        """Refuse a call of a function of Spark's with a number of arguments that it doesn't take."""
+        """Raise a parser error for a call with a number of arguments that Spark's function doesn't accept."""
         name = token.text.lower()
         if name not in function_arity.COUNTS or token.token_type == TokenType.IDENTIFIER:
             return
@@ -128,7 +128,7 @@ class Parser(DatabricksParser):
 
 
 def _count(tokens: Sequence[Token]) -> int | None:
-    """Count the arguments of a call; None where they stand behind words, as in `trim(both 'a' from x)`."""
+    """Return the number of a call's arguments; None if words separate them, as in `trim(both 'a' from x)`."""
     if len(tokens) < 3 or tokens[1].token_type != TokenType.L_PAREN:
         return None
     depth, commas = 0, 0
@@ -140,7 +140,7 @@ def _count(tokens: Sequence[Token]) -> int | None:
             depth -= 1
             if depth == 0:
                 behind = tokens[place + 1].text.upper() if place + 1 < len(tokens) else ""
-                if behind == "USING":  # TRANSFORM (..) USING, which the gate refuses
+                if behind == "USING":  # TRANSFORM (..) USING, which `restrictions.py` refuses
                     return None
                 return commas + 1 if place > 2 else 0
         elif depth == 1 and kind == TokenType.COMMA:
@@ -151,7 +151,7 @@ def _count(tokens: Sequence[Token]) -> int | None:
 
 
 def _name(call: exp.Expr, token: Token) -> None:
-    """Set a call's name and place; what sqlglot put around and into it has none of its own."""
+    """Record a call's name and place in its meta; nodes that sqlglot added get an empty name."""
     while isinstance(call, _AROUND) and isinstance(call.this, exp.Expr):
         call.meta.setdefault(SPELLED, "")
         call = call.this
@@ -170,6 +170,6 @@ class SparkSQL(Databricks):
     Parser = Parser
 
     class Tokenizer(Databricks.Tokenizer):
-        """Spark reads two quotes inside of a text as one; Databricks takes them for two texts."""
+        """The tokenizer: in a text, Spark reads two quotes as one; Databricks reads two texts."""
 
         STRING_ESCAPES: ClassVar = ["\\", "'"]

@@ -1,6 +1,6 @@
-"""How many arguments Spark's own functions take. Pure.
+"""Number of arguments of Spark's functions. Pure.
 
-Asked of Spark itself: tests/spark/test_function_list_spark.py.
+tests/spark/test_function_list_spark.py compares the list with Spark.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 SPARK = "4.1.3"
-# Names by the numbers of arguments that they take: `2+` is two or more, `even` any even number.
+# Names by accepted numbers of arguments: `2+` is two or more, `even` any even number.
 _TAKEN: Mapping[str, str] = {
     "0": """
         cume_dist curdate current_date current_timestamp dense_rank e now percent_rank pi rank row_number
@@ -96,7 +96,7 @@ COUNTS: Mapping[str, str] = {name: counts for counts, names in _TAKEN.items() fo
 
 
 def takes(name: str, count: int) -> bool:
-    """Return whether a function takes a number of arguments; of one that isn't known, nothing is said.
+    """Return whether a function accepts a number of arguments; True for an unknown function.
 
     >>> takes("upper", 1), takes("upper", 2), takes("coalesce", 5), takes("map", 3)
     (True, False, True, False)
@@ -112,7 +112,7 @@ def takes(name: str, count: int) -> bool:
 
 
 def counts(name: str) -> str:
-    """Return how many arguments a function takes.
+    """Return the numbers of arguments that a function accepts, as text.
 
     >>> counts("substring"), counts("coalesce"), counts("pi")
     ('2 or 3 arguments', '1 or more arguments', 'no arguments')

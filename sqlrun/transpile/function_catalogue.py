@@ -1,6 +1,6 @@
-"""The functions that a model may call, by theme, and those of them that run on Spark alone. Pure.
+"""The functions that a model may call, by theme, and those that run on Spark alone. Pure.
 
-Each has its examples in tests/cases/functions/, checked on Spark and on DuckDB.
+Each has examples in tests/cases/functions/, which tests run on Spark and on DuckDB.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ THEMES: Mapping[str, str] = {
         posexplode posexplode_outer rank row_number stack
     """,
 }
-# What DuckDB does otherwise, and what to write instead.
+# What DuckDB does differently, and what to write instead.
 SPARK_ONLY: Mapping[str, tuple[str, str]] = {
     "approx_count_distinct": ("it uses another algorithm", "count(distinct x) is exact."),
     "approx_percentile": ("it uses another algorithm", "percentile(x, p) is exact."),
@@ -114,12 +114,12 @@ SPARK_ONLY: Mapping[str, tuple[str, str]] = {
     "width_bucket": ("it has no width_bucket", ""),
     "xxhash64": ("it has no xxhash64", "sha2(x, 256) is the same on both."),
 }
-# What these give depends on the order in which rows are read, unless an ORDER BY or a sort around them decides.
+# The result of these depends on the order of rows, unless an ORDER BY or a sort determines it.
 ORDER_DEPENDENT = frozenset({
     "any_value", "approx_percentile", "array_agg", "collect_list", "collect_set", "first", "first_value", "last",
     "last_value", "listagg", "max_by", "min_by", "mode", "percentile_approx", "string_agg",
 })  # fmt: skip
-# Where both engines agree but for what is said here; DuckDB gives another value, or an error where there is one.
+# The only differences between the engines: DuckDB returns another value, or an error if there is one.
 NOTES: Mapping[str, str] = {
     "get_json_object": "malformed JSON is an error on DuckDB; Spark reads what it can, or returns NULL",
     "json_array_length": "malformed JSON is an error on DuckDB, NULL on Spark",
@@ -127,22 +127,22 @@ NOTES: Mapping[str, str] = {
     "sum": "a sum of whole numbers beyond a bigint is an error on Spark, on DuckDB only if it is stored",
 }
 
-# As above, of operators by the names that their examples have.
+# The same for operators, by the names of their examples.
 OPERATORS: Mapping[str, str] = {
     "plus": "on DuckDB a date column plus an interval is a timestamp",
     "equal": "DuckDB compares a text with a number as decimals",
 }
-# A model is a function of its inputs and as_of: these change by themselves.
+# Nondeterministic functions: a model is a function of its inputs and as_of.
 VOLATILE = {
     "rand", "randn", "random", "uuid", "monotonically_increasing_id", "spark_partition_id",
     "shuffle", "randstr", "uniform", "normal", "zipf", "generator", "seq1", "seq2", "seq4", "seq8",
 }  # fmt: skip
-# Clocks other than the tick's, which current_timestamp(), now() and current_date() give.
+# Clocks other than the tick's, which current_timestamp(), now() and current_date() return.
 CLOCKS = {
     "localtimestamp", "localtime", "current_time", "current_datetime", "current_timestamp_ltz",
     "systimestamp", "utc_timestamp", "utc_time", "utc_date", "getdate", "sysdate", "curtime",
 }  # fmt: skip
-# These read what is not the model's to read, or run what nobody checked.
+# Functions that read data outside the model's inputs, or run unchecked code.
 FORBIDDEN = {
     "java_method", "reflect", "try_reflect", "identifier", "read_files", "read_kafka",
     "input_file_name", "input_file_block_start", "input_file_block_length", "table_changes",
@@ -153,5 +153,5 @@ FORBIDDEN = {
 
 
 def names() -> frozenset[str]:
-    """List every function that may be called."""
+    """Return the names of all functions that a model may call."""
     return frozenset(name for theme in THEMES.values() for name in theme.split())

@@ -1,6 +1,7 @@
-"""Spark's upper, lower and initcap, as DuckDB's: letters that become several, and the sigma that ends a word. Pure.
+"""Spark's upper, lower and initcap in DuckDB's SQL, with Unicode's special casing. Pure.
 
-DuckDB maps a letter to one letter, whatever stands beside it. Spark maps by Unicode's special casing.
+DuckDB maps each letter to one letter, regardless of its neighbors. In Spark a letter may become several letters, and a
+sigma at the end of a word has its own form.
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ from sqlrun.transpile.templates import piece
 
 # Letters whose upper case is several letters.
 _SEVERAL = "ßŉǰΐΰևẖẗẘẙẚὐὒὔὖᾀᾁᾂᾃᾄᾅᾆᾇᾈᾉᾊᾋᾌᾍᾎᾏᾐᾑᾒᾓᾔᾕᾖᾗᾘᾙᾚᾛᾜᾝᾞᾟᾠᾡᾢᾣᾤᾥᾦᾧᾨᾩᾪᾫᾬᾭᾮᾯᾲᾳᾴᾶᾷᾼῂῃῄῆῇῌῒΐῖῗῢΰῤῦῧῲῳῴῶῷῼﬀﬁﬂﬃﬄﬅﬆﬓﬔﬕﬖﬗ"
-# Letters whose title case is another one than their upper case.
+# Letters whose title case differs from their upper case.
 _TITLED = "ǄǅǆǇǈǉǊǋǌǱǲǳაბგდევზთიკლმნოპჟრსტუფქღყშჩცძწჭხჯჰჱჲჳჴჵჶჷჸჹჺჽჾჿ"
 _CASED = r"\p{Lu}\p{Ll}\p{Lt}"
-# What may stand between a letter and a sigma, and between a sigma and the letter that follows.
+# Characters that may separate a letter and a sigma, or a sigma and the next letter.
 _BETWEEN = r"''.:^`´¨·’‘․…\x{AD}\p{Mn}\p{Me}\p{Cf}\p{Lm}\p{Sk}"
 
 
 def _mapped(letters: str, change: Callable[[str], str], text: str) -> str:
-    """Write the upper case of a text of DuckDB's, letter by letter where some are among those given."""
+    """Return SQL for a text's upper case, letter by letter if it contains any of `letters`."""
     keys, values = (", ".join(f"'{one}'" for one in ones) for ones in (letters, map(change, letters)))
     return (
         f"case when regexp_matches({text}, '[{letters}]') "
@@ -44,15 +45,15 @@ _WORDS = (
 
 
 def upper(node: exp.Upper) -> exp.Expr:
-    """Translate upper and ucase."""
+    """Return upper() or ucase()."""
     return piece(_UP, s=node.this)
 
 
 def lower(node: exp.Lower) -> exp.Expr:
-    """Translate lower and lcase."""
+    """Return lower() or lcase()."""
     return piece(_LOW, s=node.this)
 
 
 def initcap(node: exp.Initcap) -> exp.Expr:
-    """Translate initcap: words are parted by spaces alone."""
+    """Return initcap(): only spaces separate words."""
     return piece(_WORDS, s=piece(_LOW, s=node.this))

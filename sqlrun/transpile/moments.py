@@ -1,8 +1,9 @@
-"""Variances, covariances and regressions as Spark computes them, as DuckDB's SQL. Pure.
+"""Variances, covariances and regressions as Spark computes them, in DuckDB's SQL. Pure.
 
-Of a small group the values are collected, and their distances from the mean are summed up: no digit is lost, however
-far from zero they lie. Of a larger one DuckDB's own are taken, which are updated row by row as Spark's are and need no
-memory. Squares too large for a double are an error. `kurtosis` and `skewness`, whose own lose digits, collect all.
+For a small group the values are collected and their distances from the mean are summed, so no digit is lost however far
+from zero they are. For a larger group DuckDB's functions are used, which update row by row like Spark's and need no
+memory. Squares that exceed a double are an error. `kurtosis` and `skewness` always collect all values, because DuckDB's
+own functions lose digits.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from sqlglot import exp
 
 from sqlrun.transpile.templates import UnlikeSparkError, call, piece, repeated
 
-OtherEnvironments = Callable[[exp.Expr], exp.Expr]
-# Groups of so many values, and of so many pairs, are collected.
+Wrap = Callable[[exp.Expr], exp.Expr]
+# Maximum number of values, and of pairs, in a group that is collected.
 MOST_VALUES, MOST_PAIRS = 32, 16
 _SQUARES = "list_sum(list_transform(_c, lambda _v: _v * _v))"
 _POWERS = "list_sum(list_transform(_c, lambda _v: _v ** {}))"
 _NO_NUMBER = "case when isinf({0}) then error('the values are too large for their variance') else {0} end"
-# Of the values `_c`, each less the mean.
+# Expressions over the values `_c`, each minus the mean.
 _OF_ONE: Mapping[type[exp.Expr] | str, str] = {
     exp.Stddev: f"case when len(_c) > 1 then sqrt({_NO_NUMBER.format(_SQUARES)} / (len(_c) - 1)) end",
     exp.StddevPop: f"case when len(_c) > 0 then sqrt({_NO_NUMBER.format(_SQUARES)} / len(_c)) end",
@@ -38,7 +39,7 @@ _XX, _YY, _XY = (
     f"list_sum(list_transform(_c, lambda _v: struct_extract(_v, '{a}') * struct_extract(_v, '{b}')))"
     for a, b in ("xx", "yy", "xy")
 )
-# Of the pairs `_c`, each less the means; `_m` holds the means. In regressions `y` comes first.
+# Expressions over the pairs `_c`, each minus the means; `_m` has the means. In regressions `y` comes first.
 _OF_TWO: Mapping[type[exp.Expr], str] = {
     exp.CovarPop: f"case when len(_c) > 0 then {_NO_NUMBER.format(_XY)} / len(_c) end",
     exp.CovarSamp: f"case when len(_c) > 1 then {_NO_NUMBER.format(_XY)} / (len(_c) - 1) end",
@@ -59,7 +60,7 @@ _OF_TWO: Mapping[type[exp.Expr], str] = {
         f"else {_XY} * {_XY} / ({_NO_NUMBER.format(_XX)} * {_NO_NUMBER.format(_YY)}) end"
     ),
 }
-# A mean far from zero has lost digits: the mean of the distances from it gives them back.
+# A mean far from zero has lost digits: subtracting the mean of the distances restores them.
 _ALONE = (
     "list_transform([list_transform([list_avg(arg_l)], lambda _m: list_transform(arg_l, lambda _w: _w - _m))[1]], "
     "lambda _d: list_transform([list_transform([list_avg(_d)], lambda _e: list_transform(_d, lambda _w: _w - _e))[1]], "
@@ -78,7 +79,7 @@ _PAIRED = (
     f"lambda _d: list_transform({_MEANS.format('_d')}, lambda _e: list_transform({_LESS.format('_d', '_e')}, "
     "lambda _c: {})[1])[1])[1])[1]"
 )
-# Of larger groups. A single value that is no number is never among them, whose variance DuckDB says is 0.
+# Functions for larger groups, which never consist of a single NaN: its variance is 0 in DuckDB.
 _LARGE_ONE: Mapping[type[exp.Expr], str] = {
     exp.Stddev: "stddev_samp",
     exp.StddevPop: "stddev_pop",
@@ -111,15 +112,15 @@ def is_moment(node: exp.Expr) -> bool:
     return _kind(node) in _OF_ONE or type(node) in _OF_TWO
 
 
-def computed(node: exp.Expr, conditions: list[exp.Expr], other_environments: OtherEnvironments) -> exp.Expr:
-    """Write an aggregate over the rows that meet all conditions; `around` puts each call into the node's window."""
+def computed(node: exp.Expr, conditions: list[exp.Expr], wrap: Wrap) -> exp.Expr:
+    """Return an aggregate over the rows that meet all conditions; `wrap` puts each call into the node's window."""
     if type(node) in _OF_TWO:
-        return _of_two(node, conditions, other_environments)
+        return _of_two(node, conditions, wrap)
     value, distinct = _argument(node.expressions[0] if isinstance(node, exp.AnonymousAggFunc) else node.this)
 
     def over(name: str, *more: exp.Expr) -> exp.Expr:
         made = call(name, exp.Distinct(expressions=[value]) if distinct else value, *more)
-        return other_environments(_where(made, [piece("arg_v is not null", v=value), *conditions]))
+        return wrap(_where(made, [piece("arg_v is not null", v=value), *conditions]))
 
     kind = _kind(node)
     if isinstance(kind, str):
@@ -129,16 +130,16 @@ def computed(node: exp.Expr, conditions: list[exp.Expr], other_environments: Oth
     return _by_size(over("count"), MOST_VALUES, small, large)
 
 
-def _of_two(node: exp.Expr, conditions: list[exp.Expr], other_environments: OtherEnvironments) -> exp.Expr:
+def _of_two(node: exp.Expr, conditions: list[exp.Expr], wrap: Wrap) -> exp.Expr:
     if isinstance(node.this, exp.Distinct):
         raise UnlikeSparkError("it has no such form of it")
     (y, _), (x, _) = _argument(node.this), _argument(node.expression)
     known = [piece("arg_x is not null and arg_y is not null", x=x, y=y), *conditions]
 
     def over(name: str, *arguments: exp.Expr) -> exp.Expr:
-        return other_environments(_where(call(name, *arguments), known))
+        return wrap(_where(call(name, *arguments), known))
 
-    count = other_environments(_where(exp.Count(this=exp.Star()), known))
+    count = wrap(_where(exp.Count(this=exp.Star()), known))
     pairs = over("max", piece("{'x': arg_x, 'y': arg_y}", x=x, y=y), exp.Literal.number(MOST_PAIRS))
     small = piece(_PAIRED.format(_OF_TWO[type(node)]), l=pairs)
     large = repeated(
@@ -164,5 +165,5 @@ def _argument(node: exp.Expr) -> tuple[exp.Expr, bool]:
 
 
 def _where(node: exp.Expr, conditions: list[exp.Expr]) -> exp.Expr:
-    kept = exp.and_(*(exp.paren(condition.copy()) for condition in conditions))
-    return exp.Filter(this=node, expression=exp.Where(this=kept))
+    conjunction = exp.and_(*(exp.paren(condition.copy()) for condition in conditions))
+    return exp.Filter(this=node, expression=exp.Where(this=conjunction))

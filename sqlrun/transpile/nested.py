@@ -1,4 +1,4 @@
-"""Spark's functions on arrays, maps and JSON, as DuckDB's. Pure."""
+"""Spark's functions on arrays, maps and JSON in DuckDB's SQL. Pure."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from sqlglot import exp
 from sqlrun.transpile.templates import Mend, UnlikeSparkError, call, of, piece
 from sqlrun.transpile.trees import may_be_variable
 
-# Whether a list holds a value, NULL being equal to NULL.
+# Whether a list contains a value, NULL equal to NULL.
 _HOLDS = "(case when arg_v is null then len(arg_a) <> list_count(arg_a) else list_contains(arg_a, arg_v) end)"
-# The same inside a list's own lambda, where the value is called _x.
+# The same inside a list's own lambda, where the value is `_x`.
 _AMONG = "(case when _x is null then len({0}) <> list_count({0}) else list_contains({0}, _x) end)"
 _DISTINCT = "list_filter({0}, lambda _x, _i: _i = 1 or not " + _AMONG.replace("{0}", "{0}[1:_i - 1]") + ")"
 _OPERATORS: Mapping[str, str] = {
@@ -32,7 +32,7 @@ _OPERATORS: Mapping[str, str] = {
 
 
 def quantified(array: exp.Expr, condition: exp.Expr, *, every: bool) -> exp.Expr:
-    """Translate exists and forall, with Spark's logic of three values."""
+    """Return exists() or forall(), with Spark's three-valued logic."""
     met = call("list_transform", array, condition)
     decisive = "false" if every else "true"
     other = "true" if every else "false"
@@ -44,7 +44,7 @@ def quantified(array: exp.Expr, condition: exp.Expr, *, every: bool) -> exp.Expr
 
 
 def contains(node: exp.ArrayContains) -> exp.Expr:
-    """Translate array_contains: not known where a NULL might be the value."""
+    """Return array_contains(): NULL if the value isn't found and the array contains a NULL."""
     template = (
         "case when arg_a is null or arg_v is null then null when list_contains(arg_a, arg_v) then true "
         "when len(arg_a) <> list_count(arg_a) then null else false end"
@@ -53,7 +53,7 @@ def contains(node: exp.ArrayContains) -> exp.Expr:
 
 
 def indexed(node: exp.Expr) -> exp.Expr:
-    """Translate transform and filter: an index counts from 0 in Spark, from 1 in DuckDB."""
+    """Return transform() or filter(): an index counts from 0 in Spark, from 1 in DuckDB."""
     function = node.expression
     if not isinstance(function, exp.Lambda) or len(function.expressions) != 2:
         return node
@@ -65,12 +65,12 @@ def indexed(node: exp.Expr) -> exp.Expr:
 
 
 def _variables(function: exp.Lambda, name: str) -> list[exp.Expr]:
-    """Find where a lambda's body names one of its variables."""
+    """Return the identifiers in a lambda's body that refer to a variable."""
     return [node for node in function.this.find_all(exp.Identifier) if node.name == name and may_be_variable(node)]
 
 
 def _over_fields(function: exp.Expr, fields: tuple[exp.Expr, ...]) -> exp.Lambda:
-    """Turn a lambda of several variables into one over a struct whose fields they are."""
+    """Return a lambda of several variables as one over a struct with these fields."""
     if not isinstance(function, exp.Lambda) or len(function.expressions) != len(fields):
         raise UnlikeSparkError("it needs a lambda with all its variables")
     names = [variable.name for variable in function.expressions]
@@ -90,8 +90,8 @@ _PAIR = (exp.Literal.number(1), exp.Literal.number(2))
 
 
 def _map_filter(arguments: list[exp.Expr]) -> exp.Expr:
-    kept = call("list_filter", call("map_entries", arguments[0]), _over_fields(arguments[1], _ENTRY))
-    return call("map_from_entries", kept)
+    entries = call("list_filter", call("map_entries", arguments[0]), _over_fields(arguments[1], _ENTRY))
+    return call("map_from_entries", entries)
 
 
 def _map_transform(template: str) -> Mend:
@@ -109,7 +109,7 @@ def _zip_with(arguments: list[exp.Expr]) -> exp.Expr:
 
 
 def reduced(node: exp.Reduce) -> exp.Expr:
-    """Translate aggregate: a last step is taken on the result."""
+    """Return aggregate(), with its finish function applied to the result."""
     done = call("list_reduce", node.this, node.args["merge"], node.args["initial"])
     finish = node.args.get("finish")
     if finish is None:
@@ -119,7 +119,7 @@ def reduced(node: exp.Reduce) -> exp.Expr:
 
 
 def sliced(node: exp.ArraySlice) -> exp.Expr:
-    """Translate slice: a start of 0 and a negative length are errors."""
+    """Return slice(): a start of 0 and a negative length are errors."""
     start, length = node.args["start"], node.args["end"]
     template = (
         "case when arg_s = 0 or arg_n < 0 then error('slice: it starts at 1, and its length is not negative') "
@@ -131,7 +131,7 @@ def sliced(node: exp.ArraySlice) -> exp.Expr:
 
 
 def sequence(node: exp.GenerateSeries) -> exp.Expr:
-    """Translate sequence: downwards too, and a step that leads away is an error."""
+    """Return sequence(): also downwards; a step in the wrong direction is an error."""
     start, end, step = node.args["start"], node.args["end"], node.args.get("step")
     if step is None:
         return piece("generate_series(arg_a, arg_b, case when arg_a <= arg_b then 1 else -1 end)", a=start, b=end)
@@ -145,7 +145,7 @@ def sequence(node: exp.GenerateSeries) -> exp.Expr:
 
 
 def json_value(node: exp.JSONExtractScalar) -> exp.Expr:
-    """Translate get_json_object: a path with a star gives other texts."""
+    """Return get_json_object(): a path with a star returns other texts."""
     if "*" in node.expression.sql("spark"):
         raise UnlikeSparkError("a path with `*` gives a list", "Write the index out, or use from_json() on Spark.")
     return node
@@ -186,7 +186,7 @@ CALLS: Mapping[str, Mend] = {
         "(len(arg_a) <> list_count(arg_a) or len(arg_b) <> list_count(arg_b)) then null else false end",
         "ab",
     ),
-    # DuckDB's own is unsigned: it can't be negated, nor have anything greater taken from it.
+    # DuckDB's result is unsigned: it can't be negated, and subtracting a greater number fails.
     "cardinality": of("cast(cardinality(arg_a) as integer)", "a"),
     "flatten": of("case when len(arg_a) = list_count(arg_a) then flatten(arg_a) end", "a"),
     "forall": lambda a: quantified(a[0], a[1], every=True),

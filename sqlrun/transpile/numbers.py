@@ -1,4 +1,4 @@
-"""Spark's arithmetic and its functions on numbers and conditions, as DuckDB's. Pure."""
+"""Spark's arithmetic and its functions on numbers and conditions in DuckDB's SQL. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sqlrun.transpile.templates import Mend, UnlikeSparkError, call, number, of,
 
 
 def remainder(node: exp.Mod) -> exp.Expr:
-    """Translate %: DuckDB's remainder of a double by zero is no error."""
+    """Return %: DuckDB's remainder of a double by zero isn't an error."""
     if number(node.expression):
         return node
     template = "case when arg_b = 0 and arg_a is not null then error('%: division by zero') else arg_a % arg_b end"
@@ -20,14 +20,14 @@ def remainder(node: exp.Mod) -> exp.Expr:
 
 
 def divided(node: exp.Div) -> exp.Expr:
-    """Translate /: division by zero is an error."""
+    """Return /: division by zero is an error."""
     if number(node.expression):
         return node
     template = "case when arg_b = 0 and arg_a is not null then error('/: division by zero') else arg_a / arg_b end"
     return piece(template, a=node.this.unnest(), b=node.expression.unnest())
 
 
-# Java's cast of a double to a long never fails; DuckDB makes doubles of whole numbers, too.
+# Java's cast of a double to a long never fails; DuckDB's ceil and floor of integers are doubles.
 _WHOLE_NUMBER = (
     "case when typeof(arg_x) in ('DOUBLE', 'FLOAT') then case when isnan(cast(arg_x as double)) then 0 "
     "when cast(arg_x as double) >= 9223372036854775807 then 9223372036854775807 "
@@ -37,7 +37,7 @@ _WHOLE_NUMBER = (
 )
 
 
-# Its lowest bits, read as a number with a sign.
+# The lowest bits, as a signed number.
 _BITS = "((cast(arg_v as hugeint) * (cast(1 as hugeint) << (arg_n & {0}))) & cast('{1}' as hugeint))"
 _SHIFTED_LEFT = f"({_BITS} - case when {_BITS} >= cast('{{2}}' as hugeint) then cast('{{3}}' as hugeint) else 0 end)"
 _LARGEST = "greatest(abs(cast(arg_a as double)), abs(cast(arg_b as double)))"
@@ -51,7 +51,7 @@ _HYPOT = (
 
 
 def whole(node: exp.Ceil | exp.Floor) -> exp.Expr:
-    """Translate ceil and floor: Spark's give whole numbers; of a double the nearest bigint, and 0 for NaN."""
+    """Return ceil() or floor(): integers in Spark; for a double the nearest bigint, and 0 for NaN."""
     if node.args.get("decimals") is not None:
         digits = number(node.args["decimals"])
         if digits is None or not duckdb_decimals.operands(node):
@@ -64,7 +64,7 @@ def whole(node: exp.Ceil | exp.Floor) -> exp.Expr:
 
 
 def asinh(node: exp.Asinh) -> exp.Expr:
-    """Translate asinh: Spark computes it by its definition, so that it has few digits, or none, far below zero."""
+    """Return asinh(): Spark computes it by its definition, so far below zero it has few digits or none."""
     template = (
         "case when abs(cast(arg_x as double)) > 1e150 then asinh(cast(arg_x as double)) "
         "else ln(cast(arg_x as double) + sqrt(cast(arg_x as double) * cast(arg_x as double) + 1)) end"
@@ -73,7 +73,7 @@ def asinh(node: exp.Asinh) -> exp.Expr:
 
 
 def shifted(node: exp.BitwiseLeftShift | exp.BitwiseRightShift) -> exp.Expr:
-    """Translate << and >>: Java counts modulo 32 or 64, and what is shifted out is lost."""
+    """Return << or >>: Java takes the count modulo 32 or 64 and drops bits that are shifted out."""
     value, count = node.this.unnest(), node.expression.unnest()
     if isinstance(node, exp.BitwiseRightShift):
         template = "case when typeof(arg_x) = 'BIGINT' then arg_x >> (arg_n & 63) else arg_x >> (arg_n & 31) end"
@@ -100,7 +100,7 @@ def _log(arguments: list[exp.Expr]) -> exp.Expr:
 _SIGN = "case when isnan(cast(arg_x as double)) then cast(arg_x as double) else cast(sign(arg_x) as double) end"
 CALLS: Mapping[str, Mend] = {
     "bin": lambda arguments: call("bin", duckdb_casts.to_whole(arguments[0], "bigint")),
-    # DuckDB's own is a byte: the product of two would overflow it.
+    # DuckDB's result is a byte: the product of two would overflow it.
     "bit_count": of("cast(bit_count(cast(arg_x as bigint)) as integer)", "x"),
     "csc": of("cast(1 as double) / sin(arg_x)", "x"),
     "e": of("exp(1)", ""),

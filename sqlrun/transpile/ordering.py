@@ -1,8 +1,7 @@
-"""Orders of structs as Spark has them, where a field that is NULL comes first; to DuckDB it comes last. Pure.
+"""Spark's order of structs, where a NULL field comes first; in DuckDB it comes last. Pure.
 
-DuckDB ranks by a struct that says of each field whether it is known, and then which value it has. What a struct's
-fields are is read from the query's own text: `text_coercion.py` refuses an order over nested values that are
-written out nowhere.
+DuckDB sorts by a struct that has, for each field, whether it is NULL and then its value. The fields of a struct are
+read from the query's text: `text_coercion.py` refuses an order of nested values whose fields are listed nowhere.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from sqlglot import exp
 
 from sqlrun.transpile.templates import call, piece
 
-# The names of a struct's fields, each with those of the struct inside of it; none for a value that holds no fields.
+# The names of a struct's fields, each with the shape of the struct inside it; () for other values.
 Shape = tuple[tuple[str, "Shape"], ...]
 _SHAPE = "shape"
 _PASSED = (
@@ -25,7 +24,7 @@ _OF_LISTS = (exp.ArraySort, exp.ArrayMax, exp.ArrayMin)
 
 
 def operand(node: exp.Expr) -> exp.Expr:
-    """Return what an expression orders: the value itself, or an element of a list where its text says what that is."""
+    """Return what an expression orders: the value itself, or an element of a list if its text shows one."""
     value: exp.Expr = node.expression if isinstance(node, exp.ArgMax | exp.ArgMin) else node.this
     if isinstance(value, exp.Distinct):
         value = value.expressions[0]
@@ -33,7 +32,7 @@ def operand(node: exp.Expr) -> exp.Expr:
 
 
 def _element(node: exp.Expr) -> exp.Expr | None:
-    """Find the text of a list's elements."""
+    """Return the expression of a list's elements; None if the text doesn't show it."""
     while isinstance(node, _PASSED):
         node = node.this
     match node:
@@ -50,7 +49,7 @@ def _element(node: exp.Expr) -> exp.Expr | None:
 
 
 def fields(node: exp.Expr) -> dict[str, exp.Expr]:
-    """List the fields of a struct that is written out, and what each is."""
+    """Return the fields of a struct literal, by name; {} for other expressions."""
     if not isinstance(node, exp.Struct):
         return {}
     named = [item for item in node.expressions if isinstance(item, exp.PropertyEQ)]
@@ -62,7 +61,7 @@ def _shape(node: exp.Expr) -> Shape:
 
 
 def note(tree: exp.Expr) -> None:
-    """Note which fields are ordered, before what holds them is written for DuckDB; the tree's meta is changed."""
+    """Store the fields of ordered structs in the nodes' meta, before the structs are rewritten for DuckDB."""
     for node in tree.find_all(*_OF_VALUES, *_OF_LISTS):
         shape = _shape(operand(node))
         if shape:
@@ -70,7 +69,7 @@ def note(tree: exp.Expr) -> None:
 
 
 def ordered(node: exp.Expr) -> exp.Expr | None:
-    """Write an order of structs for DuckDB; None where none are ordered."""
+    """Return an order of structs in DuckDB's SQL; None if the node orders no structs."""
     shape: Shape = node.meta.get(_SHAPE, ())
     if not shape:
         return None
@@ -91,7 +90,7 @@ def ordered(node: exp.Expr) -> exp.Expr | None:
 
 
 def _sorted(node: exp.ArraySort, shape: Shape) -> exp.Expr:
-    """Sort by pairs of a key and the element itself. array_sort puts NULLs last, sort_array puts them first."""
+    """Return a sort by pairs of a key and the element. array_sort puts NULLs last, sort_array puts them first."""
     first = node.args.get("nulls_first")
     upwards = node.args.get("asc")
     last = isinstance(first, exp.Boolean) and not first.this and upwards is None
@@ -108,7 +107,7 @@ def _keyed(values: exp.Expr, shape: Shape, known: str) -> exp.Expr:
 
 
 def _key(value: exp.Expr, shape: Shape) -> exp.Expr:
-    """Write what a struct ranks by: for each field whether it is known, then its value."""
+    """Return a struct's sort key: for each field whether it isn't NULL, then its value."""
     written = fields(value)
     parts: list[exp.Expr] = []
     for number, (name, inner) in enumerate(shape):

@@ -1,7 +1,7 @@
-"""The named parameters of a statement, which are times of a tick, and their values as literals in it. Pure.
+"""Named parameters of a statement, the times of a tick, and their values as literals. Pure.
 
-A statement is written once for all ticks of its kind: it names the times by `$as_of` and `$previous` on DuckDB, by
-`:as_of` and `:previous` on Spark. An engine puts the values in before it reads a statement (decision 39).
+A statement is written once for all ticks of its kind: it names the times `$as_of` and `$previous` on DuckDB, `:as_of`
+and `:previous` on Spark. An engine replaces them by values before it parses a statement (decision 39).
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from sqlrun.engine_api import Append, Dialect, Load, Merge, Overwrite, Replace, 
 from sqlrun.transpile import writer
 
 Name = Literal["as_of", "previous"]
-# A time stands as a literal of its own, or as the text that a cast reads.
+# A time is a literal of its own, or the text that a cast parses.
 Form = Literal["", "_text", "_day"]
 MARKS: Mapping[Dialect, str] = {"duckdb": "$", "spark": ":"}
 PARAMETER = r"(as_of|previous)(_text|_day)?(?!\w)"
-# Strings, quoted names and comments are tokens of their own, so that nothing inside of them is a parameter. Each
-# branch begins with a character of its own: the search then skips all others at once.
+# Strings, quoted names and comments are separate tokens, so that nothing inside them is a parameter. Each branch begins
+# with a different character, so that the search skips all other characters at once.
 TOKENS: Mapping[Dialect, re.Pattern[str]] = {
     "duckdb": re.compile(
         r"""'(?:(?<=\b[eE]')(?:\\.|[^'\\])*|[^']*)'|"[^"]*"|--[^\n]*|/\*.*?\*/|\$(?<!\w\$)""" + PARAMETER, re.DOTALL
@@ -37,7 +37,7 @@ TOKENS: Mapping[Dialect, re.Pattern[str]] = {
 
 
 def timestamp(name: Name, dialect: Dialect) -> str:
-    """Return the parameter that stands for a time's literal.
+    """Return the parameter for a time's literal.
 
     >>> timestamp("as_of", "duckdb"), timestamp("previous", "spark")
     ('$as_of', ':previous')
@@ -46,7 +46,7 @@ def timestamp(name: Name, dialect: Dialect) -> str:
 
 
 def node(name: Name, form: Form) -> exp.Placeholder:
-    """Return the parameter that stands for a time's text, to be cast, as a node of a syntax tree.
+    """Return the parameter for a time's text, to be cast, as a node of a syntax tree.
 
     >>> node("as_of", "_day").sql("duckdb")
     '$as_of_day'
@@ -55,7 +55,7 @@ def node(name: Name, form: Form) -> exp.Placeholder:
 
 
 def named(text: str, dialect: Dialect) -> bool:
-    """Return whether a text names a parameter.
+    """Return whether a text contains a parameter.
 
     >>> named("select $as_of", "duckdb"), named("select '$as_of', x$as_of /* $as_of */", "duckdb")
     (True, False)

@@ -1,4 +1,4 @@
-"""Why a query is refused, with the place in its SQL. Pure."""
+"""Refusals: why a query has no rule or a costly strategy, with the place in its SQL. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlrun.transpile.trees import place_of
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a query is kept the way it is: a code, what stands in the way, and what to write instead."""
+    """Why a table has its strategy: a code, the obstacle, and what to write instead."""
 
     code: str
     why: str
@@ -21,7 +21,7 @@ class Reason:
 
 
 class Refusal(Exception):
-    """An operator has no rule for this query; `reason` says why."""
+    """A query that an operator has no rule for; `reason` says why."""
 
     def __init__(self, code: str, why: str, instead: str = "", at: exp.Expr | None = None) -> None:
         line, column = place_of(at)

@@ -1,7 +1,7 @@
-"""Spark's types as values, and how Spark widens and computes with them in ANSI mode. Pure.
+"""Spark's types as values, with Spark's rules of widening and arithmetic in ANSI mode. Pure.
 
-Each rule gives the type that Spark's analyzer gives, or None where that isn't known; `tests/spark/test_types_spark.py`
-asks Spark itself.
+Each rule returns the type that Spark's analyzer infers, or None if it isn't known; `tests/spark/test_types_spark.py`
+compares them with Spark.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from functools import reduce
 from sqlglot import exp
 
 MOST_DIGITS = 38
-# The least digits behind the point that a division or a product keeps when 38 are not enough for all.
+# Minimum scale that a division or a product keeps when 38 digits aren't enough for all.
 LEAST_SCALE = 6
-# Precision and scale of both operands to those of the result.
+# Maps precision and scale of both operands to those of the result.
 _Size = Callable[[int, int, int, int], tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A type: `size` is a decimal's precision and scale, `parts` what an array, a map or a struct holds."""
+    """A type: `size` is a decimal's precision and scale, `parts` are the inner types of an array, a map or a struct."""
 
     name: str
     size: tuple[int, int] = (0, 0)
@@ -44,7 +44,7 @@ class Kind:
 INT, BIGINT, DOUBLE, FLOAT = Kind("int"), Kind("bigint"), Kind("double"), Kind("float")
 STRING, BOOLEAN, BINARY = Kind("string"), Kind("boolean"), Kind("binary")
 DATE, TIMESTAMP, TIMESTAMP_NTZ, VOID = Kind("date"), Kind("timestamp"), Kind("timestamp_ntz"), Kind("void")
-# From the narrowest to the widest, with the digits of each as a decimal.
+# From the narrowest to the widest, with the number of digits of each as a decimal.
 INTEGERS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 _NAMES = {
     exp.DType.BOOLEAN: "boolean", exp.DType.TINYINT: "tinyint", exp.DType.SMALLINT: "smallint", exp.DType.INT: "int",
@@ -56,7 +56,7 @@ _NAMES = {
 
 
 def read(text: str) -> Kind | None:
-    """Read a type as Spark SQL writes it; None for one that has no rules here, such as varchar(10).
+    """Return a type from Spark SQL text; None for one without rules here, such as varchar(10).
 
     >>> str(read("ARRAY<STRUCT<a: INT, b: DECIMAL>>"))
     'array<struct<a:int,b:decimal(10,0)>>'
@@ -65,7 +65,7 @@ def read(text: str) -> Kind | None:
 
 
 def of_tree(tree: exp.Expr | None) -> Kind | None:
-    """Read a type from a syntax tree."""
+    """Return a type from a syntax tree; None for one without rules here."""
     if not isinstance(tree, exp.DataType):
         return None
     match tree.this:
@@ -90,50 +90,50 @@ def _nested(name: str, parts: Iterable[Kind | None], fields: Iterable[str] = ())
 
 
 def array(element: Kind | None) -> Kind | None:
-    """Make an array's type."""
+    """Return an array's type; None if the element's isn't known."""
     return _nested("array", [element])
 
 
 def mapping(key: Kind | None, value: Kind | None) -> Kind | None:
-    """Make a map's type."""
+    """Return a map's type; None if an inner type isn't known."""
     return _nested("map", [key, value])
 
 
 def struct(fields: Iterable[tuple[str, Kind | None]]) -> Kind | None:
-    """Make a struct's type."""
+    """Return a struct's type; None if a field's type isn't known."""
     named = tuple(fields)
     return _nested("struct", [kind for _, kind in named], [name for name, _ in named])
 
 
 def decimal(precision: int, scale: int) -> Kind:
-    """Make a decimal's type, with at most 38 digits."""
+    """Return a decimal's type, with at most 38 digits."""
     return Kind("decimal", (min(precision, MOST_DIGITS), min(scale, MOST_DIGITS)))
 
 
 def equal(one: Kind, other: Kind) -> bool:
-    """Return whether two types are one to Spark, which doesn't tell upper from lower case in names of fields."""
+    """Return whether two types are equal in Spark, which ignores the case of field names."""
     return str(one).lower() == str(other).lower()
 
 
 def is_number(kind: Kind | None) -> bool:
-    """Return whether a type is a number's."""
+    """Return whether a type is numeric."""
     return kind is not None and kind.name in {*INTEGERS, "decimal", "float", "double"}
 
 
 def is_integer(kind: Kind | None) -> bool:
-    """Return whether a type is a whole number type."""
+    """Return whether a type is an integer type."""
     return kind is not None and kind.name in INTEGERS
 
 
 def as_decimal(kind: Kind | None) -> tuple[int, int] | None:
-    """Return precision and scale of an exact number; None for other types."""
+    """Return (precision, scale) of an exact number; None for other types."""
     if kind is not None and kind.name == "decimal":
         return kind.size
     return (INTEGERS[kind.name], 0) if kind is not None and kind.name in INTEGERS else None
 
 
 def widest(kinds: Iterable[Kind | None]) -> Kind | None:
-    """Find the type that Spark gives a column whose values have these types (unions, CASE, coalesce)."""
+    """Return Spark's common type of several values, as in unions, CASE and coalesce; None if unknown."""
     found = list(kinds)
     return reduce(_wider, found) if found else None
 
@@ -179,12 +179,12 @@ def multiply(one: Kind, other: Kind) -> Kind | None:
 
 
 def remainder(one: Kind, other: Kind) -> Kind | None:
-    """Return the type of what a division leaves."""
+    """Return the type of a remainder."""
     return _computed(one, other, lambda p, s, q, t: (min(p - s, q - t) + max(s, t), max(s, t)))
 
 
 def divide(one: Kind, other: Kind) -> Kind | None:
-    """Return the type of `/`: whole numbers give a double."""
+    """Return the type of `/`: a double for integers."""
     if is_integer(one) and is_integer(other):
         return DOUBLE
 
@@ -208,7 +208,8 @@ def _computed(one: Kind, other: Kind, size: _Size) -> Kind | None:
 
 
 def _fitted(precision: int, scale: int) -> Kind:
-    """Cut digits behind the point where there are more than 38 in all, down to six of them."""
+    """Return a decimal's type with at most 38 digits; the scale is cut down to no less than six."""
+    # Spark's DecimalType.adjustPrecisionScale.
     if precision <= MOST_DIGITS:
         return decimal(precision, scale)
     return decimal(MOST_DIGITS, max(MOST_DIGITS - (precision - scale), min(scale, LEAST_SCALE)))

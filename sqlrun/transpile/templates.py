@@ -1,4 +1,4 @@
-"""Pieces of DuckDB's SQL with arguments put in, each argument computed once. Pure."""
+"""Templates of DuckDB's SQL whose arguments are evaluated once. Pure."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from sqlglot import exp
 
 Mend = Callable[[list[exp.Expr]], exp.Expr]
 PREFIX = "arg_"
-# Larger arguments that a piece uses more than once are bound to a name, so that nested calls don't double the text.
+# Maximum size of an argument that is repeated. A larger one is bound to a name, so that nested calls don't double the
+# text.
 MOST_REPEATED = 3
 _repeating: ContextVar[bool] = ContextVar("repeating", default=False)
 
 
 class UnlikeSparkError(Exception):
-    """A call that DuckDB can't make as Spark does: what DuckDB does otherwise, and what to write instead."""
+    """A call that DuckDB can't run as Spark does: what DuckDB does differently, and what to write instead."""
 
     def __init__(self, why: str, instead: str = "") -> None:
         self.why = why
@@ -27,7 +28,7 @@ class UnlikeSparkError(Exception):
 
 
 def piece(template: str, **arguments: exp.Expr) -> exp.Expr:
-    """Put arguments into a template of DuckDB's SQL, where they stand as `arg_<name>`.
+    """Return a template of DuckDB's SQL with its arguments, which it names `arg_<name>`.
 
     >>> piece("case when arg_n < 0 then 0 else arg_n end", n=exp.column("a")).sql("duckdb")
     '(CASE WHEN a < 0 THEN 0 ELSE a END)'
@@ -49,7 +50,7 @@ def piece(template: str, **arguments: exp.Expr) -> exp.Expr:
 
 @contextmanager
 def repeating(on: bool) -> Iterator[None]:
-    """Bind no argument to a name meanwhile: DuckDB takes no lambda over aggregates in HAVING."""
+    """Bind no arguments to names inside the block: DuckDB allows no lambda over aggregates in HAVING."""
     token = _repeating.set(on)
     try:
         yield
@@ -60,24 +61,24 @@ def repeating(on: bool) -> Iterator[None]:
 def _repeated_large(uses: Mapping[str, list[exp.Column]], arguments: Mapping[str, exp.Expr]) -> dict[str, exp.Expr]:
     bound = {name: arguments[name] for name, places in uses.items() if len(places) > 1 and _is_large(arguments[name])}
     if bound:
-        # What stands inside the lambda may hold no aggregate: everything else that is large is bound too.
+        # The body of the lambda may not contain aggregates, so all other large arguments are bound, too.
         bound |= {name: arguments[name] for name in uses if _is_large(arguments[name])}
     return bound
 
 
 def repeated(template: str, **arguments: exp.Expr) -> exp.Expr:
-    """Put arguments into a template, each as often as it stands there."""
+    """Return a template with its arguments, each repeated wherever it occurs."""
     with repeating(True):
         return piece(template, **arguments)
 
 
 def call(name: str, *arguments: exp.Expr) -> exp.Expr:
-    """Write a call of one of DuckDB's functions, of copies of its arguments: what they stand in stays whole."""
+    """Return a call of a DuckDB function over copies of the arguments, so that their own tree stays intact."""
     return exp.Anonymous(this=name, expressions=[argument.copy() for argument in arguments])
 
 
 def of(template: str, names: str) -> Mend:
-    """Translate by a template over the arguments, which are called one letter each."""
+    """Return a translation by a template, whose arguments have one-letter names in order."""
 
     def build(arguments: list[exp.Expr]) -> exp.Expr:
         if len(arguments) != len(names):
@@ -90,7 +91,7 @@ def of(template: str, names: str) -> Mend:
 
 
 def number(node: exp.Expr | None) -> int | None:
-    """Read a whole number that is written out; None for anything else."""
+    """Return an integer literal's value; None for any other expression."""
     if isinstance(node, exp.Paren):
         return number(node.this)
     if isinstance(node, exp.Neg):
@@ -102,7 +103,7 @@ def number(node: exp.Expr | None) -> int | None:
 
 
 def text(node: exp.Expr | None) -> str | None:
-    """Read a text that is written out; None for anything else."""
+    """Return a string literal's value; None for any other expression."""
     return node.name if isinstance(node, exp.Literal) and node.is_string else None
 
 
@@ -110,7 +111,7 @@ def text(node: exp.Expr | None) -> str | None:
 def _parsed(template: str) -> exp.Expr:
     tree = sqlglot.parse_one(template, read="duckdb")
     for bracket in tree.find_all(exp.Bracket):
-        # sqlglot counts from 0 inside, and guesses by its type whether an index is one.
+        # sqlglot counts from 0 internally, and guesses from the type whether an index is one.
         if any(isinstance(index, exp.Column) for index in bracket.expressions):
             bracket.set("offset", 1)
     return tree
@@ -124,7 +125,7 @@ def _is_large(node: exp.Expr) -> bool:
 
 
 def _closed(node: exp.Expr) -> exp.Expr:
-    """Put brackets around what an operator beside it could tear apart."""
+    """Return a node in brackets if a neighboring operator could bind to a part of it."""
     loose = isinstance(node, exp.Binary | exp.Unary | exp.Between | exp.In | exp.Is) and not isinstance(
         node, exp.Dot | exp.Paren
     )

@@ -1,4 +1,4 @@
-"""Spark's functions on text, as DuckDB's. Pure."""
+"""Spark's functions on text in DuckDB's SQL. Pure."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from sqlglot import exp
 from sqlrun.transpile.casts import to_whole
 from sqlrun.transpile.templates import Mend, UnlikeSparkError, call, number, of, piece, text
 
-# Java's line ends, which its `.` leaves out; RE2 leaves out \n alone.
+# Java's line ends, which its `.` doesn't match; RE2's `.` excludes \n alone.
 _LINE_ENDS = r"\n\r\x{85}\x{2028}\x{2029}"
 _GROUP = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]])*\]|\((?!\?)")
 
 
 def regex(node: exp.Expr, *, boolean: bool = False) -> exp.Expr:
-    """Write a pattern of Java's as one of RE2's; refuse one that would mean something else.
+    """Return a Java pattern as RE2's. Raise UnlikeSparkError if it isn't constant or would match something else.
 
-    `boolean`: only whether it matches is asked for, not what.
+    `boolean`: only whether it matches matters, not what.
     """
     pattern = text(node)
     if pattern is None:
@@ -44,7 +44,7 @@ def _translated(pattern: str, boolean: bool) -> str:
 
 
 def _part(part: str, rest: str, inside: bool, boolean: bool) -> str:
-    """Write one character or escape, inside a class or not."""
+    """Return one character or escape as RE2's, inside a class or not."""
     match part:
         case "\\s":
             return r"\t\n\x0B\f\r " if inside else r"[\t\n\x0B\f\r ]"
@@ -77,12 +77,12 @@ def _unlike(what: str, instead: str = "") -> UnlikeSparkError:
 
 
 def groups(pattern: str) -> int:
-    """Count a pattern's groups."""
+    """Return the number of a pattern's capturing groups."""
     return sum(1 for found in _GROUP.finditer(pattern) if found[0] == "(")
 
 
 def replacement(node: exp.Expr) -> exp.Expr:
-    """Write a replacement of Java's (`$1`, backslash for itself) as one of RE2's."""
+    """Return a Java replacement (`$1`, backslash as the escape) as RE2's."""
     written = text(node)
     if written is None or re.search(r"(?<!\\)\$(?!\d)", written):
         raise UnlikeSparkError("its replacements are RE2's, not Java's", "Write the replacement out.")
@@ -93,7 +93,7 @@ def replacement(node: exp.Expr) -> exp.Expr:
 
 
 def extract(node: exp.RegexpExtract | exp.RegexpExtractAll) -> exp.Expr:
-    """Translate regexp_extract and regexp_extract_all."""
+    """Return regexp_extract() or regexp_extract_all()."""
     group = node.args.get("group")
     index = 1 if group is None else number(group)
     pattern = text(node.expression)
@@ -112,17 +112,17 @@ def extract(node: exp.RegexpExtract | exp.RegexpExtractAll) -> exp.Expr:
 
 
 def matched(node: exp.RegexpLike) -> exp.Expr:
-    """Translate rlike."""
+    """Return rlike."""
     return call("regexp_matches", node.this, regex(node.expression, boolean=True))
 
 
 def counted(node: exp.RegexpCount) -> exp.Expr:
-    """Translate regexp_count."""
+    """Return regexp_count()."""
     return call("len", call("regexp_extract_all", node.this, regex(node.expression)))
 
 
 def found_at(node: exp.RegexpInstr) -> exp.Expr:
-    """Translate regexp_instr: Java counts letters beyond 16 bits twice, and the group's number changes nothing."""
+    """Return regexp_instr(): Java counts characters beyond 16 bits twice, and the number of the group has no effect."""
     if any(node.args.get(key) is not None for key in ("occurrence", "option", "parameters", "group")):
         raise UnlikeSparkError("it has no such form of it")
     if node.args.get("position") is not None and number(node.args["position"]) is None:
@@ -138,7 +138,7 @@ def found_at(node: exp.RegexpInstr) -> exp.Expr:
 
 
 def replaced(node: exp.RegexpReplace) -> exp.Expr:
-    """Translate regexp_replace: all matches."""
+    """Return regexp_replace(): all matches."""
     if node.args.get("position") is not None:
         raise UnlikeSparkError("it has no position to begin at")
     new = replacement(node.args.get("replacement") or exp.Literal.string(""))
@@ -146,7 +146,7 @@ def replaced(node: exp.RegexpReplace) -> exp.Expr:
 
 
 def split(node: exp.RegexpSplit) -> exp.Expr:
-    """Translate split: its separator is a pattern."""
+    """Return split(): its separator is a pattern."""
     limit = node.args.get("limit")
     if limit is not None and (number(limit) is None or (number(limit) or 0) > 0):
         raise UnlikeSparkError("it has no limit", "Take slice(split(x, y), 1, n).")
@@ -159,7 +159,7 @@ def split(node: exp.RegexpSplit) -> exp.Expr:
 
 
 def like(node: exp.Like | exp.ILike) -> exp.Expr:
-    """Translate LIKE: Spark's escape is the backslash."""
+    """Return LIKE: Spark's escape character is the backslash."""
     pattern = text(node.expression)
     if isinstance(node.parent, exp.Escape) or (pattern is not None and "\\" not in pattern):
         return node
@@ -169,7 +169,7 @@ def like(node: exp.Like | exp.ILike) -> exp.Expr:
 
 
 def substring(node: exp.Substring) -> exp.Expr:
-    """Translate substring: 0 counts as 1, and a negative length is none."""
+    """Return substring(): a start of 0 counts as 1, a negative length as 0."""
     start, length = node.args.get("start"), node.args.get("length")
     if start is None:
         raise UnlikeSparkError("it needs a start")
@@ -187,7 +187,7 @@ def substring(node: exp.Substring) -> exp.Expr:
 
 
 def position(node: exp.StrPosition) -> exp.Expr:
-    """Translate instr, locate and position."""
+    """Return instr(), locate() or position()."""
     start = node.args.get("position")
     if start is None:
         return call("strpos", node.this, node.args["substr"])
@@ -219,7 +219,7 @@ def _decode(arguments: list[exp.Expr]) -> exp.Expr:
 
 
 def encode(node: exp.Encode) -> exp.Expr:
-    """Translate encode."""
+    """Return encode()."""
     charset = node.args.get("charset")
     return _charset([node.this, *([charset] if charset is not None else [])], "encode")
 
@@ -234,7 +234,7 @@ def _pad(name: str) -> Mend:
 
 
 def space(node: exp.Space) -> exp.Expr:
-    """Translate space."""
+    """Return space()."""
     return piece("repeat(' ', arg_n)", n=to_whole(node.this, "int"))
 
 
@@ -245,7 +245,7 @@ def _character(arguments: list[exp.Expr]) -> exp.Expr:
 
 
 _LETTERS = "list_distinct(string_split(arg_a || arg_b, ''))"
-# DuckDB counts bytes. What isn't ASCII is written in letters of one byte, each for one.
+# DuckDB counts bytes, so each letter outside ASCII is replaced by a letter of one byte.
 _CODED = (
     "array_to_string(list_transform(string_split({0}, ''), lambda _c: "
     f"case when list_position({_LETTERS}, _c) > 127 then error('levenshtein: more than 127 different letters') "
@@ -257,7 +257,7 @@ _DISTANCE = (
     f"then levenshtein({_CODED.format('arg_a')}, {_CODED.format('arg_b')}) end"
 )
 _BASE64 = "regexp_replace(arg_s, '[^A-Za-z0-9+/=]', '', 'g')"
-# Java's decoder leaves out what is no letter of the alphabet, and needs no padding.
+# Java's decoder ignores characters outside the alphabet, and needs no padding.
 _DECODED = (
     f"case when regexp_full_match({_BASE64}, '(.{{4}})*([^=]{{2}}(==)?|[^=]{{3}}=?)?') "
     f"and not regexp_matches({_BASE64}, '=[^=]|===') then from_base64(rtrim({_BASE64}, '=') || "
@@ -267,12 +267,12 @@ _DECODED = (
 
 
 def decoded(node: exp.FromBase64) -> exp.Expr:
-    """Translate unbase64."""
+    """Return unbase64()."""
     return piece(_DECODED, s=node.this)
 
 
 def binary(node: exp.ToBinary) -> exp.Expr:
-    """Translate to_binary: hexadecimal unless the form is given."""
+    """Return to_binary(): hexadecimal unless it names a format."""
     form = node.args.get("format")
     match "hex" if form is None else (text(form) or "").lower():
         case "hex":

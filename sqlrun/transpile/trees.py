@@ -1,4 +1,4 @@
-"""Syntax trees walked, copied and asked: as sqlglot does it, without its generators and deep copies. Pure."""
+"""Walk, copy and search syntax trees: like sqlglot, without its generators and deep copies. Pure."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ AGGREGATES = frozenset(
 
 
 def nodes(tree: exp.Expr) -> list[exp.Expr]:
-    """List a tree's nodes, those above before those below."""
+    """Return a tree's nodes, parents before children."""
     found = [tree]
-    for node in found:  # grows while it is gone through
+    for node in found:  # grows during the loop
         for value in node.args.values():
             if isinstance(value, exp.Expr):
                 found.append(value)
@@ -32,19 +32,19 @@ def nodes(tree: exp.Expr) -> list[exp.Expr]:
 
 
 def every(tree: exp.Expr, *kinds: type[E]) -> list[E]:
-    """List the nodes of some kinds, those above before those below."""
+    """Return a tree's nodes of some classes, parents before children."""
     return [node for node in nodes(tree) if isinstance(node, kinds)]
 
 
 def has(tree: exp.Expr, *kinds: type[exp.Expr]) -> bool:
-    """Return whether a node of some kind is in a tree."""
-    if isinstance(tree, exp.Column):  # most are, and below it are names alone
+    """Return whether a tree has a node of some class."""
+    if isinstance(tree, exp.Column):  # most trees are columns, with identifiers alone below them
         return isinstance(tree, kinds)
     return any(isinstance(node, kinds) for node in nodes(tree))
 
 
 def may_be_variable(identifier: exp.Expr) -> bool:
-    """Return whether an identifier in a lambda's body can be a variable: no name of a column, a field or a type."""
+    """Return whether an identifier in a lambda's body can be a variable: not a column's, field's or type's name."""
     match identifier.parent:
         case exp.Dot() | exp.Alias() as above:
             return above.this is identifier
@@ -55,7 +55,7 @@ def may_be_variable(identifier: exp.Expr) -> bool:
 
 
 def copied(tree: E) -> E:
-    """Copy a tree: what its nodes say of themselves are plain values, which a deep copy would look into one by one."""
+    """Return a copy of a tree. The nodes' meta has plain values, which a deep copy would traverse one by one."""
     root = tree.__class__()
     waiting: list[tuple[exp.Expr, exp.Expr]] = [(tree, root)]
     while waiting:
@@ -83,7 +83,7 @@ def copied(tree: E) -> E:
 def _below(
     node: exp.Expr, above: exp.Expr, key: str, index: int | None, waiting: list[tuple[exp.Expr, exp.Expr]]
 ) -> exp.Expr:
-    """Begin the copy of a node below another."""
+    """Start the copy of a child node."""
     made = node.__class__()
     made.parent, made.arg_key, made.index = above, key, index
     waiting.append((node, made))
@@ -91,7 +91,7 @@ def _below(
 
 
 def place_of(expression: exp.Expr | None) -> tuple[int, int]:
-    """Find the line and column (from 1) of an expression in the SQL that was parsed; (0, 0) where unknown."""
+    """Return line and column (from 1) of an expression in the parsed SQL; (0, 0) if unknown."""
     if expression is not None:
         for node in expression.walk(bfs=False):
             if "line" in node.meta:

@@ -1,4 +1,4 @@
-"""Expressions as text in an engine's dialect. Pure."""
+"""Write expressions as text in an engine's dialect. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sqlrun.transpile.trees import COMPARISONS, may_be_variable
 
 
 def identifier(name: str, dialect: Dialect) -> str:
-    """Quote a name.
+    """Return a quoted name.
 
     >>> identifier("a", "spark"), identifier("a", "duckdb")
     ('`a`', '"a"')
@@ -25,13 +25,13 @@ def identifier(name: str, dialect: Dialect) -> str:
 
 
 def names(columns: Iterable[str], dialect: Dialect, table: str = "") -> str:
-    """Quote names and join them by commas, each with the table's alias before it where one is given."""
+    """Return quoted names, joined by commas, each with the table's alias before it if there is one."""
     prefix = f"{table}." if table else ""
     return ", ".join(prefix + identifier(name, dialect) for name in columns)
 
 
 def same(left: str, right: str, dialect: Dialect) -> str:
-    """Compare two expressions, NULL equal to NULL.
+    """Return a comparison of two expressions, NULL equal to NULL.
 
     >>> same("a", "b", "spark"), same("a", "b", "duckdb")
     ('a <=> b', 'a is not distinct from b')
@@ -40,17 +40,17 @@ def same(left: str, right: str, dialect: Dialect) -> str:
 
 
 def semi_join(dialect: Dialect) -> str:
-    """Return the words that keep the left rows with a partner."""
+    """Return the keywords of a join that returns the left rows with a partner."""
     return "left semi join" if dialect == "spark" else "semi join"
 
 
 def anti_join(dialect: Dialect) -> str:
-    """Return the words that keep the left rows without a partner."""
+    """Return the keywords of a join that returns the left rows without a partner."""
     return "left anti join" if dialect == "spark" else "anti join"
 
 
 def timestamp(moment: datetime, dialect: Dialect) -> str:
-    """Write a UTC time as a literal."""
+    """Return a UTC time as a literal."""
     text = moment.astimezone(timezone.utc).replace(tzinfo=None).isoformat(" ", "microseconds")
     if dialect == "spark":
         return f"timestamp '{text}Z'"
@@ -58,23 +58,23 @@ def timestamp(moment: datetime, dialect: Dialect) -> str:
 
 
 def string(text: str, dialect: Dialect) -> str:
-    """Write a string literal; Spark reads backslashes as escapes, DuckDB doesn't."""
+    """Return a string literal; Spark reads backslashes as escapes, DuckDB doesn't."""
     text = text.replace("\\", "\\\\").replace("'", "\\'") if dialect == "spark" else text.replace("'", "''")
     return f"'{text}'"
 
 
 def expression(tree: exp.Expr, dialect: Dialect) -> str:
-    """Write an expression or a query in the engine's SQL."""
+    """Return an expression or a query in the engine's SQL."""
     if dialect == "spark":
         return tree.sql("spark")
     return _for_duckdb(tree).sql("duckdb")
 
 
 def attempted(tree: exp.Expr, dialect: Dialect, kind: str = "boolean") -> str:
-    """Write an expression of a landing query as a value of a Spark SQL type; what fails is NULL, and ends no tick.
+    """Return an expression of a landing query as a value of a Spark SQL type, NULL instead of an error.
 
-    On Spark the landing session runs without ANSI errors: there a call that fails is NULL by itself. DuckDB's `try`
-    takes no volatile function, and `error()` is one, so that a failure that sqlrun itself writes becomes its NULL.
+    The landing session of Spark runs without ANSI errors, so a call that fails is NULL. DuckDB's `try` accepts no
+    volatile function. `error()` is one, so the errors that sqlrun itself writes become NULL directly.
     """
     if dialect == "spark":
         return cast(tree.sql("spark"), kind, dialect)
@@ -85,25 +85,25 @@ def attempted(tree: exp.Expr, dialect: Dialect, kind: str = "boolean") -> str:
     return f"try({cast(mended.sql('duckdb'), kind, dialect)})"
 
 
-@lru_cache(1024)  # every statement over a table with partitions asks for its columns' types
+@lru_cache(1024)  # every statement over a partitioned table needs its columns' types
 def type_name(spark_type: str, dialect: Dialect) -> str:
-    """Write a Spark SQL type in the engine's words."""
+    """Return a Spark SQL type as the engine writes it."""
     kind = exp.DataType.build(spark_type, dialect="databricks")
     return kind.sql("spark" if dialect == "spark" else "duckdb")
 
 
 def cast(text: str, spark_type: str, dialect: Dialect) -> str:
-    """Cast the text of an expression to a Spark SQL type."""
+    """Return a cast of an expression's text to a Spark SQL type."""
     return f"cast({text} as {type_name(spark_type, dialect)})"
 
 
 def _for_duckdb(tree: exp.Expr) -> exp.Expr:
-    """Translate what sqlglot leaves: first the calls, then the clauses."""
+    """Return a tree in DuckDB's SQL as far as sqlglot doesn't translate it: first calls, then clauses."""
     return duckdb_calls.mended(_own_variables(tree.copy())).transform(_mend, copy=False)
 
 
 def _own_variables(tree: exp.Expr) -> exp.Expr:
-    """Rename a lambda's variables as no column is named: DuckDB would take the column."""
+    """Rename lambda variables to names that no column has: DuckDB would read the column."""
     for function in reversed(list(tree.find_all(exp.Lambda, bfs=False))):
         names = {variable.name for variable in function.expressions}
         for identifier in [*function.expressions, *function.this.find_all(exp.Identifier)]:
@@ -129,14 +129,14 @@ def _mend(node: exp.Expr) -> exp.Expr:
 
 
 def _distinct_rows(node: exp.Distinct) -> exp.Distinct:
-    """Count distinct rows of values without a NULL: sqlglot's own writer reads its text again, as another dialect's."""
+    """Return count(distinct a, b) over rows without a NULL; sqlglot's version parses its text in another dialect."""
     some = exp.or_(*(item.copy().is_(exp.null()) for item in node.expressions))
     whole = exp.Tuple(expressions=[item.copy() for item in node.expressions])
     return exp.Distinct(expressions=[exp.case().when(some, exp.null(), copy=False).else_(whole, copy=False)])
 
 
 def _apart(node: exp.Binary) -> exp.Binary:
-    """Put brackets around a comparison that is compared: DuckDB takes no chain of them."""
+    """Put brackets around a comparison that is compared: DuckDB has no chained comparisons."""
     for key in ("this", "expression"):
         if isinstance(node.args[key], exp.Predicate) and not isinstance(node.args[key], exp.Paren):
             node.set(key, exp.paren(node.args[key], copy=False))
@@ -144,18 +144,18 @@ def _apart(node: exp.Binary) -> exp.Binary:
 
 
 def _mend_sets(select: exp.Select) -> exp.Select:
-    """Leave out the grand total of no rows: Spark gives none for grouping sets, DuckDB one."""
+    """Exclude the grand total over no rows: Spark returns none for grouping sets, DuckDB one."""
     group = select.args.get("group")
     if group is not None and group.find(exp.GroupingSets, exp.Rollup, exp.Cube):
         some = exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(0))
         having = select.args.get("having")
-        held = exp.and_(exp.paren(having.this), some) if having is not None else some
-        select.set("having", exp.Having(this=held))
+        condition = exp.and_(exp.paren(having.this), some) if having is not None else some
+        select.set("having", exp.Having(this=condition))
     return select
 
 
 def _mend_laterals(select: exp.Select) -> exp.Select:
-    """Write LATERAL VIEW as a lateral join, under the view's own alias; positions count from 0."""
+    """Rewrite LATERAL VIEW as a lateral join under the view's alias; positions count from 0."""
     joins = list(select.args.get("joins") or ())
     for lateral in select.args["laterals"]:
         call, alias = lateral.this, lateral.args["alias"]

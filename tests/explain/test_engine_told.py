@@ -1,4 +1,4 @@
-"""What `explain` and `plan` say of engines before a tick."""
+"""What `explain` and `plan` report about engines before a tick."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def models(site: Site) -> tuple[Compiled, ...]:
     return site.prepared.workspace.tables
 
 
-def test_nothing_is_said_where_there_is_no_choice(site: Site) -> None:
+def test_without_a_choice_there_is_no_text(site: Site) -> None:
     for engine in ("spark", "duckdb"):
         assert explain_engine.of_model(of(site, "stg_sales"), profile(site, engine), {}) == {}
         assert explain_engine.of_plan(plan_of(site), ["stg_sales"], profile(site, engine), {}) == {}
@@ -59,7 +59,7 @@ def test_explain_gives_the_rule(site: Site) -> None:
     assert said == "duckdb; spark in a tick that works on more than 4 times DuckDB's memory_limit"
 
 
-def test_explain_names_what_runs_on_spark_alone(site: Site) -> None:
+def test_explain_names_spark_only_models(site: Site) -> None:
     said = explain_engine.of_model(of(site, "fct_slots"), profile(site), ALONE)
 
     assert set(said.values()) == {"spark: hash() runs on Spark alone"}
@@ -75,8 +75,8 @@ def test_explain_names_the_engine_that_lands(site: Site) -> None:
     assert other.startswith("spark, ")
 
 
-def test_plan_names_the_engine_of_what_is_built(site: Site) -> None:
-    """Before a build only what doesn't depend on sizes is known; then the inputs' sizes are."""
+def test_plan_names_the_engine_of_a_build(site: Site) -> None:
+    """Before a build only what doesn't depend on sizes is known; afterwards the inputs' sizes are."""
     names = [model.name for model in models(site)]
     before = explain_engine.of_plan(plan_of(site), names, profile(site), ALONE)
     site.write("0.jsonl", [LINE % "a"])

@@ -1,4 +1,4 @@
-"""`sqlrun explain` lists a model's checks, and says which read the whole table, why, and how many rows that is."""
+"""`sqlrun explain` lists a model's checks, those that read the whole table with the reason and the number of rows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-def test_what_each_sees_and_what_it_costs(root, capsys):
+def test_scope_and_cost_of_each_check(root, capsys):
     explain_model(root, "stg_sales", "local", False, START)
     said = capsys.readouterr().out
 

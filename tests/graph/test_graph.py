@@ -1,4 +1,4 @@
-"""Order, circles and selection."""
+"""Order, cycles and selection."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_selectors_are_dbts(include, chosen):
     assert " ".join(names) == chosen
 
 
-def test_several_selectors_unite_and_exclude_takes_away():
+def test_several_selectors_unite_and_exclude_subtracts():
     found = made()
 
     assert graph.select(found, ("days", "hours")) == ("days", "hours")
@@ -107,7 +107,7 @@ def test_several_selectors_unite_and_exclude_takes_away():
         ("a++", "`a++` is not a selector."),
     ],
 )
-def test_a_selector_that_is_none_is_told(text, says):
+def test_an_invalid_selector_is_reported(text, says):
     for include, exclude in (((text,), ()), ((), (text,))):
         with pytest.raises(UsageError) as caught:
             graph.select(made(), include, exclude)
@@ -120,13 +120,13 @@ def circle(edges: dict[str, tuple[str, ...]]) -> list[str]:
     return [f"{problem.place}  {problem.message}" for problem in caught.value.problems]
 
 
-def test_a_circle_is_told_edge_by_edge():
+def test_a_cycle_is_reported_edge_by_edge():
     assert circle({"a": ("b",), "b": ("d", "c"), "c": ("a",), "d": ()}) == [
         "models/a.sql:2:9  the models read each other in a circle: a -> b -> c -> a"
     ]
 
 
-def test_every_circle_is_told():
+def test_every_cycle_is_reported():
     found = circle({"a": ("b",), "b": ("a",), "c": ("c",), "d": ("e",), "e": ("d", "a")})
 
     assert [text.partition("  ")[2] for text in found] == [
@@ -137,7 +137,7 @@ def test_every_circle_is_told():
 
 
 @pytest.mark.slow
-def test_a_long_chain_is_no_deep_recursion():
+def test_a_long_chain_needs_no_recursion():
     chain = {f"m{i:04}": (f"models/m{i:04}.sql", (f"m{i - 1:04}",) if i else (), (), ()) for i in range(3000)}
 
     assert made(chain).nodes[-1] == "m2999"

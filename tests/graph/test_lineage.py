@@ -1,4 +1,4 @@
-"""What columns are made of: expression by expression, over a small project, over the reference project."""
+"""Lineage of columns: expression by expression, over a small project, over the reference project."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def also(found: Found) -> str:
     return ", ".join(sorted({f"{clause} {table.name}.{column}" for table, column, clause in found.also}))
 
 
-# The query, whose column `x` is followed; what it is made of; what it depends on besides.
+# The query, whose column `x` is traced; its origins; the columns that filter its rows.
 CASES = [
     ("select a as x from ref.t", "t.a", ""),
     ("select a + b as x from ref.t where at is not null", "t.a t.b", "where t.at"),
@@ -62,7 +62,7 @@ CASES = [
         "t.a",
         "join t.k, join u.k, where u.d",
     ),
-    # Rows of a left join's other side decide about the columns of that side alone.
+    # Rows of a left join's right side affect the columns of that side alone.
     (
         "select a as x, v.c from ref.t left join (select k, c from ref.u where d > 1) as v on t.k = v.k",
         "t.a",
@@ -84,7 +84,7 @@ CASES = [
     ("select distinct a as x, b from ref.t", "t.a", "distinct t.a, distinct t.b"),
     ("select a as x from ref.t order by b", "t.a", ""),
     ("select a as x from ref.t order by b limit 3", "t.a", "limit t.b"),
-    # window functions: what numbers rows is made of their order
+    # window functions: the value of a ranking depends on its order
     ("select sum(a) over (partition by k order by at) as x from ref.t", "t.a", "order by t.at, partition by t.k"),
     ("select row_number() over (partition by k order by at) as x from ref.t", "t.at", "partition by t.k"),
     ("select lag(a) over w as x from ref.t window w as (partition by k)", "t.a", "window t.k"),
@@ -125,8 +125,8 @@ CASES = [
 
 
 @pytest.mark.parametrize(("sql", "made_of", "besides"), CASES, ids=[sql for sql, _, _ in CASES])
-def test_a_column_is_followed(sql: str, made_of: str, besides: str) -> None:
-    """To columns of tables, and apart from them to what decides about its rows."""
+def test_a_column_is_traced(sql: str, made_of: str, besides: str) -> None:
+    """To columns of tables, and separately to the columns that filter its rows."""
     found = walk(sql).column("x")
     decided = also(found)
 
@@ -135,7 +135,7 @@ def test_a_column_is_followed(sql: str, made_of: str, besides: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_long_query_ends() -> None:
+def test_a_long_query_is_traced_in_bounded_time() -> None:
     """A union of 300 over a sum of 2,000 terms, and CTEs that double their reads 40 times."""
     union = walk(" union all ".join(["select a as x from ref.t"] * 299 + ["select c from ref.u"]))
     long: exp.Expr = exp.column("a", "t")
@@ -189,8 +189,8 @@ def lineage_of(root: Path) -> Lineage:
     return Lineage(prepared.project, prepared.graph, prepared.queries)
 
 
-def test_up_is_a_tree_to_read(small: Path) -> None:
-    """A field of a struct that a view packs is only what was packed there."""
+def test_upward_lineage_is_printed_as_a_tree(small: Path) -> None:
+    """A field of a struct that a view creates has only that field's origins."""
     lineage = lineage_of(small)
 
     assert tree_up(lineage, chosen(lineage, "totals.total")) == [
@@ -206,8 +206,8 @@ def test_up_is_a_tree_to_read(small: Path) -> None:
     ]
 
 
-def test_down_is_a_tree_to_read(small: Path) -> None:
-    """A source's column is in the struct, but not in the sum of the struct's other field; there it decides."""
+def test_downward_lineage_is_printed_as_a_tree(small: Path) -> None:
+    """A source's column is in the struct, but not in the sum of the struct's other field; there it is a filter."""
     lineage = lineage_of(small)
 
     assert tree_down(lineage, chosen(lineage, "shop.sales.city")) == [
@@ -220,8 +220,8 @@ def test_down_is_a_tree_to_read(small: Path) -> None:
     ]
 
 
-def test_a_model_is_all_of_its_columns(small: Path) -> None:
-    """What was drawn or told once is named alone."""
+def test_a_model_selects_all_of_its_columns(small: Path) -> None:
+    """A repeated part is named without its subtree."""
     lineage = lineage_of(small)
     lines = tree_up(lineage, chosen(lineage, "packed"))
 
@@ -232,7 +232,7 @@ def test_a_model_is_all_of_its_columns(small: Path) -> None:
     assert "│  also depends on  the same as packed.id" in lines
 
 
-def test_json_holds_the_same(small: Path) -> None:
+def test_json_has_the_same_lineage(small: Path) -> None:
     lineage = lineage_of(small)
     found = as_json(lineage, "totals.total", chosen(lineage, "totals.total"), "up")
     first, second = found["columns"][:2]
@@ -258,7 +258,7 @@ def test_json_holds_the_same(small: Path) -> None:
     assert (found["columns"][-1]["kind"], found["columns"][-1]["how"]) == ("source", "given")
 
 
-def test_json_downwards_tells_what_is_decided(small: Path) -> None:
+def test_downward_json_has_the_filtered_rows(small: Path) -> None:
     lineage = lineage_of(small)
     entries: list[dict[str, Any]] = as_json(lineage, "cities", chosen(lineage, "cities"), "down")["columns"]
 
@@ -271,7 +271,7 @@ def test_json_downwards_tells_what_is_decided(small: Path) -> None:
 
 @pytest.mark.slow
 def test_up_and_down_agree(small: Path) -> None:
-    """A column is below another where that one is among all that it is made of."""
+    """A column is below another if that one is among all of its origins."""
     for root in (small, ROOT):
         lineage = lineage_of(root)
         items = [item for node in lineage.graph.order for item in lineage.columns(node)]
@@ -285,7 +285,7 @@ def test_up_and_down_agree(small: Path) -> None:
 
 @pytest.mark.slow
 def test_a_long_chain_is_drawn_in_both_directions(tmp_path: Path) -> None:
-    """60 models in a row, each column made of two of the model before: every column is told once."""
+    """60 models in a row, each column computed from two of the model before: every column is shown once."""
     files = {name: text for name, text in SMALL.items() if name.startswith("seeds/")}
     for number in range(60):
         above = f"m{number - 1}" if number else "cities"
@@ -324,7 +324,7 @@ def test_everything_ends_in_seeds_sources_or_constants() -> None:
         ("window_hours", ""),
     ],
 )
-def test_the_dashboard_goes_down_to_raw_columns(column: str, raw: str) -> None:
+def test_the_dashboard_is_traced_to_raw_columns(column: str, raw: str) -> None:
     """Each column of restaurant_windows, through every layer."""
     lineage = lineage_of(ROOT)
     ends = {
@@ -337,8 +337,8 @@ def test_the_dashboard_goes_down_to_raw_columns(column: str, raw: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_window_decides_without_being_a_value() -> None:
-    """The time of a slot is in no number of the dashboard; it decides which rows are summed up."""
+def test_a_window_filters_without_being_a_value() -> None:
+    """The time of a slot is in no number of the dashboard; it selects the rows that are summed."""
     lineage = lineage_of(ROOT)
     made = lineage.derive(Value(Item("restaurant_windows", "total_sales")))
 
@@ -348,7 +348,7 @@ def test_a_window_decides_without_being_a_value() -> None:
 
 
 @pytest.mark.slow
-def test_the_page_shows_what_is_printed() -> None:
+def test_the_page_shows_the_printed_trees() -> None:
     """docs/howto/trace-a-column.md: the tree upwards, and the beginning of the one downwards."""
     lineage = lineage_of(ROOT)
     page = (ROOT / "docs" / "howto" / "trace-a-column.md").read_text()
@@ -368,7 +368,7 @@ def run(root: Path, *words: str) -> tuple[int, str]:
 
 
 @pytest.mark.slow
-def test_the_command_goes_up_from_models_and_down_from_the_rest(small: Path) -> None:
+def test_the_command_traces_models_up_and_other_nodes_down(small: Path) -> None:
     assert run(small, "totals.total") == run(small, "totals.total", "--up")
     assert run(small, "cities") == run(small, "cities", "--down")
     assert run(small, "source:shop.sales.price") == run(small, "shop.sales.price", "--down")
@@ -395,7 +395,7 @@ def test_the_command_prints_json(small: Path) -> None:
         ("cities.countri", "SR403", "country"),
     ],
 )
-def test_what_is_unknown_has_a_code_and_a_neighbour(asked: str, code: str, near: str, small: Path) -> None:
+def test_an_unknown_name_has_a_code_and_a_suggestion(asked: str, code: str, near: str, small: Path) -> None:
     lineage = lineage_of(small)
     with pytest.raises(ProjectError) as caught:
         chosen(lineage, asked)

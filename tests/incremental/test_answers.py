@@ -1,4 +1,4 @@
-"""What each operator answers, held against its rows in DuckDB over small tables, before and after a tick."""
+"""The answers of each operator, compared with its rows in DuckDB over small tables, before and after a tick."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ DIALECTS: tuple[Dialect, ...] = ("duckdb", "spark")
 
 
 def parsed(text: str) -> exp.Expr:
-    """Read an expression over columns without a table, their names quoted as translate leaves them."""
+    """Return an expression over columns without a table, their names quoted as translate leaves them."""
     return sqlglot.parse_one(text, read="databricks").transform(
         lambda one: column(one.name) if isinstance(one, exp.Column) else one
     )
@@ -108,7 +108,8 @@ EXAMPLES: dict[str, Node] = {
     "latest: growing": Latest(GROWING, ("g",), (OrderKey("k", True, False),)),
     "touched": Touched(T, "relation", (("g", "k1"),)),
 }
-# (k, g, n, hours after the first tick, xs) of the tables before and after: rows stay, come, leave and are corrected.
+# (k, g, n, hours after the first tick, xs) of the tables before and after: unchanged, inserted, deleted and corrected
+# rows.
 STAYING = [(1, 1, 3, -2, [1, 2]), (2, 1, 4, -1, []), (3, 2, None, 0, None), (4, None, 5, 1, [5, 5]), (9, 9, 1, 3, [9])]
 OLD = [*STAYING, (5, 2, 2, -1, [1]), (6, 3, 6, 1, [2]), (7, 3, 3, None, [7])]
 NEW = [*STAYING, (5, 1, 2, 1, [1, 3]), (6, 3, 1, 1, [2]), (8, 4, 9, 2, [None, 4]), (10, None, 1, -3, [1])]
@@ -167,7 +168,7 @@ def rows(node: Node, row_set: str, connection: duckdb.DuckDBPyConnection, column
 def change(
     node: Node, connection: duckdb.DuckDBPyConnection, instead: Mapping[str, str] | None = None
 ) -> Counter[tuple[object, ...]]:
-    """Give the weights of a node's change, added up, with other relations in the place of some."""
+    """Return the weights of a node's change, added up, with some relations replaced by others."""
     statement = script()
     source = statement.changes(node)
     if source is None:
@@ -195,8 +196,8 @@ def test_every_operator_has_an_example() -> None:
 
 
 @each
-def test_an_answer_to_every_question(node: Node) -> None:
-    """Of the right form, on both engines' dialects."""
+def test_every_operator_answers_every_question(node: Node) -> None:
+    """The answers have the right form, in the dialects of both engines."""
     inputs, unique, key = node.children(), node.grain(), node.columns[:1]
 
     assert type(node.with_children(inputs)) is type(node)
@@ -224,8 +225,8 @@ def test_the_change_is_the_difference(node: Node, tables: duckdb.DuckDBPyConnect
 
 
 @each
-def test_rows_stay_where_the_operator_keeps_them(node: Node, tables: duckdb.DuckDBPyConnection) -> None:
-    """Over inputs that only grow; the clock alone changes nothing where it is not read."""
+def test_append_only_operators_never_delete_rows(node: Node, tables: duckdb.DuckDBPyConnection) -> None:
+    """Over append-only inputs; the clock alone changes nothing where it isn't read."""
     if properties.only_grows(node):
         assert min(difference(node, tables).values(), default=1) > 0
     if not node.reads_clock():
@@ -234,7 +235,7 @@ def test_rows_stay_where_the_operator_keeps_them(node: Node, tables: duckdb.Duck
 
 
 @each
-def test_what_is_unique_and_what_is_fixed(node: Node, tables: duckdb.DuckDBPyConnection) -> None:
+def test_grains_and_dependencies_hold(node: Node, tables: duckdb.DuckDBPyConnection) -> None:
     for row_set in ("old", "new"):
         found = [dict(zip(node.columns, row, strict=True)) for row in rows(node, row_set, tables).elements()]
         unique = node.grain()
@@ -249,8 +250,8 @@ def test_what_is_unique_and_what_is_fixed(node: Node, tables: duckdb.DuckDBPyCon
 
 
 @each
-def test_restricted_rows_are_those_of_touched_keys(node: Node, tables: duckdb.DuckDBPyConnection) -> None:
-    """By each column alone and by each two that follow each other."""
+def test_restricted_rows_are_those_of_affected_keys(node: Node, tables: duckdb.DuckDBPyConnection) -> None:
+    """By each column alone and by each two consecutive ones."""
     plain = [name for name, kind in node.types().items() if kind.text in ("int", "bigint", "")]
     touched = tables.execute("select * from relation").fetchall()
     for names in [*((name,) for name in plain), *itertools.pairwise(plain)]:
@@ -262,7 +263,7 @@ def test_restricted_rows_are_those_of_touched_keys(node: Node, tables: duckdb.Du
 
 
 @each
-def test_what_is_touched_holds_every_key_that_changes(node: Node, tables: duckdb.DuckDBPyConnection) -> None:
+def test_affected_keys_include_every_changed_key(node: Node, tables: duckdb.DuckDBPyConnection) -> None:
     for name in node.columns:
         statement = script()
         pieces = node.support((name,), statement)
@@ -273,8 +274,8 @@ def test_what_is_touched_holds_every_key_that_changes(node: Node, tables: duckdb
 
 
 @each
-def test_reads_beside_changes_are_foreseen(node: Node, tables: duckdb.DuckDBPyConnection) -> None:
-    """What `changes` takes of old and new rows is listed, and the ranges hold all that it needs of them."""
+def test_reads_in_addition_to_changes_are_declared(node: Node, tables: duckdb.DuckDBPyConnection) -> None:
+    """Every read of `changes` from pre-state and post-state is listed, and its ranges have all rows that it needs."""
     statement = script()
     statement.changes(node)
     foreseen: dict[tuple[str, str], list[Range | None]] = {}

@@ -1,4 +1,4 @@
-"""Every `.case` file on Delta tables, by the DuckDB engine; `spark/test_cases_alternating_spark.py` has both."""
+"""Every `.case` file on Delta tables, by the DuckDB engine; spark/test_cases_alternating_spark.py uses both."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ KEPT = [pytest.param(c.values[0], id=c.id) for c in CASES if not c.values[0].ref
 
 @pytest.mark.parametrize("case", KEPT)
 def test_case_on_delta(tmp_path: Path, case: Case) -> None:
-    """Each table's rows are those that it has in memory, after every step."""
+    """After every step, each table has the same rows as in memory."""
     OnDelta(tmp_path, case, lambda: READER).play()

@@ -1,4 +1,4 @@
-"""The reference evaluator against answers that were worked out by hand."""
+"""The reference evaluator, compared with results that were computed by hand."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ ANSWERS = {
 
 @pytest.mark.parametrize("sql", ANSWERS)
 def test_answer(sql: str) -> None:
-    """Each query gives the answer that was worked out by hand."""
+    """Each query returns the result that was computed by hand."""
     wanted = ANSWERS[sql]
 
     found = ask(sql)
@@ -186,8 +186,8 @@ def test_answer(sql: str) -> None:
         "select b from ref.t group by a",
     ],
 )
-def test_unknown_is_no_guess(sql: str) -> None:
-    """What the evaluator doesn't know, or what has no one answer, is an error."""
+def test_unsupported_queries_are_errors(sql: str) -> None:
+    """An unsupported or ambiguous query is an error."""
     with pytest.raises(Unknown):
         ask(sql)
 
@@ -196,6 +196,6 @@ def test_unknown_is_no_guess(sql: str) -> None:
     "sql", ["select 1 / 0 as x", "select cast('x' as int) as x", "select (select a from ref.t) as x", "select cast(3000000000 as int) as x"]
 )  # fmt: skip
 def test_failures_are_those_of_ansi_mode(sql: str) -> None:
-    """A division by zero or a text that is no number fails, it gives no NULL."""
+    """A division by zero or a text that isn't a number fails; it doesn't return NULL."""
     with pytest.raises(Failure):
         ask(sql)

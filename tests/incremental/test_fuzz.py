@@ -1,7 +1,7 @@
-"""Random tables, queries and changes: after each tick the kept tables equal the whole query.
+"""Random tables, queries and changes: after each tick the maintained tables equal the whole query.
 
-The seeds are fixed: each run tries the same examples. `make fuzz MINUTES=10` tries others. A failing
-example is made as small as can be and written as a `.case` file.
+The seeds are fixed: each run tries the same examples. `make fuzz MINUTES=10` tries others. A failing example is reduced
+to the smallest one and written as a `.case` file.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.fuzz.variants import VARIANTS
 from tests.support.case_files import Case, Step, read
 from tests.support.memory import Table, View
 
-# Three hundred queries and their ticks; SQLRUN_EXHAUSTIVE tries a thousand, `make fuzz` as many as one likes.
+# 300 queries and their ticks; SQLRUN_EXHAUSTIVE tries 1,000, `make fuzz` any number.
 ALL = bool(os.environ.get("SQLRUN_EXHAUSTIVE"))
 SHARDS, EXAMPLES, VARIED = 8, 125 if ALL else 40, 25 if ALL else 8
 FOUND = Path(__file__).parents[2] / "target" / "found"
@@ -36,14 +36,14 @@ def search_or_write(number: int, examples: int, checked, statistics: Statistics)
 @pytest.mark.parametrize("number", range(SHARDS))
 @pytest.mark.long
 def test_random_queries(number: int) -> None:
-    """The kept tables are true; most queries are kept by their changes, so that this says something."""
+    """The tables are correct, and most queries are maintained from changes, so the result is meaningful."""
     statistics = Statistics()
 
     search_or_write(number, EXAMPLES, check, statistics)
 
     print(statistics.text())
     kept = sum(count for method, count in statistics.methods.items() if method != "full")
-    # Of forty, five are by chance.
+    # Of forty, five happen to be.
     assert sum(statistics.refused.values()) <= 0.2 * statistics.examples, statistics.text()
     assert kept >= 0.5 * sum(statistics.methods.values()), statistics.text()
 
@@ -51,8 +51,8 @@ def test_random_queries(number: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", VARIANTS)
 @pytest.mark.long
-def test_the_same_changes_in_another_way(name: str) -> None:
-    """Ticks merged, split, reordered, replayed or undone lead to the same tables."""
+def test_equivalent_tick_sequences_agree(name: str) -> None:
+    """Merged, split, reordered, replayed or undone ticks lead to the same tables."""
 
     def checked(case: Case, statistics: Statistics) -> None:
         memory = made(case, statistics)
@@ -94,7 +94,7 @@ CASE = Case(
 
 @pytest.mark.slow
 def test_a_written_case_is_read_back(tmp_path: Path) -> None:
-    """What the writer writes is the case again, with the changes that its steps must bring."""
+    """The written file parses to the same case, with the expected changes of its steps."""
     wanted = writing.with_expected(CASE)
 
     path = writing.write(CASE, "AssertionError: something\nwas wrong", tmp_path)
@@ -113,8 +113,8 @@ def test_a_written_case_is_read_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_failing_example_is_made_small() -> None:
-    """The search finds a fault that only some examples have, and brings it down to a small one."""
+def test_a_failing_example_is_reduced() -> None:
+    """The search finds a fault that only some examples have, and reduces it to a small one."""
 
     def checked(case: Case, statistics: Statistics) -> None:
         assert sum(weight < 0 for step in case.steps for _, rows in step.changes for weight, _ in rows) == 0, (

@@ -1,5 +1,6 @@
-"""Every `.case` file: after each step the kept tables equal the whole query, in DuckDB and by the reference evaluator
-in plain Python, and the change is the expected one."""
+"""Every `.case` file: after each step the maintained tables equal the whole query, in DuckDB and by the reference
+evaluator in plain Python, and the change is the expected one.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +15,12 @@ from tests.support.memory import Memory, Table, View
 from tests.support.playing import play
 
 FOLDER = Path(__file__).parents[1] / "cases"
-# Cases that fail today, and why. What is mended leaves this list: a case that passes is an error here.
+# Known failures with their reasons. A case that passes again is an error here, so remove it from this list.
 FAULTS: dict[str, str] = {}
 
 
 def marked(case: Case, file: str, number: int) -> ParameterSet:
-    """Make a parameter of a case; `make test-fast` plays the first of each file."""
+    """Return a parameter for a case; `make test-fast` runs the first case of each file."""
     marks = [pytest.mark.xfail(reason=FAULTS[case.name], strict=True)] if case.name in FAULTS else []
     return pytest.param(case, id=f"{file}: {case.name}", marks=[*marks, pytest.mark.slow] if number else marks)
 
@@ -45,7 +46,7 @@ def test_case(case: Case) -> None:
 
 
 def test_sums_of_a_whole_table_are_merged() -> None:
-    """A table of one row that adds up reads changes alone, its hidden table too."""
+    """An additive aggregate of a whole table reads changes alone, and so does its hidden table."""
     t = Table("t", (("k", "int"), ("b", "int")), ("k",))
     stages = Memory([t], [View("v", "select sum(b) as s, count(*) as n from t")]).compiled[-1].stages
 

@@ -1,4 +1,4 @@
-"""The third judge's own parts, without Spark: its grammar, its reader of rows, how it makes a failing query smaller."""
+"""Parts of the third judge that work without Spark: its grammar, its reader of rows, its reduction of failures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.judge.judging import Judge, at_end, examples, plain, shrunk
 
 
 class Echo:
-    """Refuses each query that has a word in it."""
+    """Refuses each query that contains a word."""
 
     def sql(self, text: str) -> None:
         raise ValueError("refused" if "coalesce" in text else "other")
@@ -27,8 +27,8 @@ def test_queries_are_a_function_of_the_seed() -> None:
     assert len(set(texts[0])) == 6
 
 
-def test_most_queries_are_kept() -> None:
-    """A query that is refused is judged of nothing."""
+def test_most_queries_are_maintained() -> None:
+    """A refused query tests nothing."""
     kept = 0
     for _, _, batch in examples(1, 4):
         for one in batch:
@@ -41,14 +41,14 @@ def test_most_queries_are_kept() -> None:
     assert kept >= 2
 
 
-def test_rows_at_the_end_are_those_that_came_and_stayed() -> None:
+def test_final_rows_are_inserts_minus_deletes() -> None:
     ((made, steps, _),) = list(examples(2, 1))
     came = sum(weight for step in steps for name, rows in step.changes if name == "t0" for weight, _ in rows)
 
     assert len(at_end(made, steps)["t0"]) == came
 
 
-def test_a_query_gets_smaller_and_is_put_back() -> None:
+def test_reducing_a_query_is_reversible() -> None:
     query = Grammar(random.Random(4)).query()
     before = query.text()
     shorter = [query.text() for _ in smaller(query)]
@@ -57,7 +57,7 @@ def test_a_query_gets_smaller_and_is_put_back() -> None:
     assert any(len(text) < len(before) for text in shorter)
 
 
-def test_a_failing_example_is_made_as_small_as_it_still_fails() -> None:
+def test_a_failing_example_is_reduced_while_it_still_fails() -> None:
     value = Piece("int", ["coalesce(", Piece("int", ["1 + ", Piece("int", ["2"])]), ", 3)"])
     ((made, steps, _),) = list(examples(2, 1))
     example = judging.Example(made, steps, Piece("", ["select ", value, " as c1 from <t0> as q1"]), [("c1", "int")])
@@ -75,13 +75,13 @@ def test_digits_are_compared() -> None:
 
 
 @pytest.mark.slow
-def test_no_example_ends_in_an_error_of_duckdbs_own() -> None:
-    """A tick is refused, or stopped by a value, or kept. `--alone` tries more."""
+def test_no_example_ends_in_a_raw_duckdb_error() -> None:
+    """A tick is refused, stopped by a value, or maintained. `--alone` tries more."""
     assert alone.run(random.SystemRandom().randrange(10**6), 20)["broken"] == 0
 
 
-def test_an_error_of_duckdbs_own_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With what stops the tick of a value apart from it."""
+def test_a_raw_duckdb_error_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tick that a value stops is reported separately."""
     ((_, _, (example,)),) = list(examples(2, 1))
     said = iter(["INTERNAL Error: inequal types", "Conversion Error: out of range"])
 

@@ -1,4 +1,4 @@
-"""Landing on DuckDB asks a line that looks plain less: what it says of the line is the same."""
+"""Landing on DuckDB takes shortcuts for lines that look plain: the results are the same."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sqlrun.transpile import writer as sql
 from tests.support import nested_lines, projects, rescue_lines
 from tests.support.landing_lines import LINES
 
-# Where a line is taken for usual, where for plain, and where its values are taken for whole.
+# Where a line is classified as usual or plain, and where its values are classified as complete.
 SHORT_CUTS = (
     " as _usual from lines",
     " as _plain from",
@@ -48,7 +48,7 @@ def rows(text: str) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_a_plain_line_is_judged_as_any_other() -> None:
+def test_a_plain_line_is_validated_like_any_other() -> None:
     prepared = projects.prepared(projects.ROOT)
     model = next(m for m in prepared.workspace.tables if m.source is not None)
     assert model.source is not None
@@ -66,8 +66,8 @@ def test_a_plain_line_is_judged_as_any_other() -> None:
 
 
 @pytest.mark.slow
-def test_a_plain_line_rescues_what_any_other_does() -> None:
-    """Fields of fields, too: a struct in a struct, one in an array."""
+def test_a_plain_line_rescues_fields_like_any_other() -> None:
+    """Also fields of fields: a struct in a struct, one in an array."""
     found = {name: line for name, (line, _) in rescue_lines.HOSTILE.items()} | {
         "in another order": '{"items": [], "size": {"h": {"cm": 2}, "w": 1}, "id": "1"}',
         "a key twice, all of them declared": '{"id": "1", "id": "2", "size": null, "items": []}',
@@ -89,7 +89,7 @@ def test_a_plain_line_rescues_what_any_other_does() -> None:
 
 
 @pytest.mark.parametrize("way", [str, lambda text: long_way(text, SHORT_CUTS)], ids=["asked where it must be", "asked"])
-def test_what_is_wrong_inside_of_arrays_and_structs_is_told(way: Any) -> None:
+def test_faults_inside_arrays_and_structs_are_reported(way: Any) -> None:
     found = {name: row[landing_query.REASON] for name, row in rows(way(nested_lines.judged("duckdb"))).items()}
 
     assert found == {name: reason for name, (_, reason) in nested_lines.LINES.items()}
@@ -133,8 +133,8 @@ FORMS = (
 
 
 @pytest.mark.slow
-def test_a_line_of_the_usual_form_is_read_as_any_other() -> None:
-    """What one look says of it is what all questions say: valid, an object, its keys, its shape."""
+def test_a_line_of_the_usual_form_is_read_like_any_other() -> None:
+    """The shortcut agrees with all tests: valid, an object, its keys, its shape."""
     form = sql.string(str(line_pattern.usual(rescue_lines.SOURCE, "duckdb")), "duckdb")
     found = lines({str(number): line for number, (line, _) in enumerate(FORMS)})
     matched = DuckDBEngine().query(f"select file, regexp_full_match(value, {form}) as yes from ({found})", ())
@@ -152,8 +152,8 @@ def test_a_line_of_the_usual_form_is_read_as_any_other() -> None:
 
 
 @pytest.mark.slow
-def test_random_lines_of_the_usual_form_are_read_as_any_other() -> None:
-    """Pieces of lines put together at random; some are whole, many nearly."""
+def test_random_lines_of_the_usual_form_are_read_like_any_other() -> None:
+    """Pieces of lines in random order; some lines are valid, many almost."""
     chance = random.Random(8)
     scalars = [
         '"a"',
@@ -192,7 +192,7 @@ def test_random_lines_of_the_usual_form_are_read_as_any_other() -> None:
 
 
 @pytest.mark.slow
-def test_a_source_without_a_usual_form_is_read_too() -> None:
+def test_a_source_without_a_usual_form_is_read() -> None:
     here = rescue_lines.HERE
     odd = Column("é", "string", "It.", here)
     many = tuple(Column(f"c{number}", "string", "It.", here) for number in range(line_pattern.MOST_FIELDS + 1))
@@ -208,7 +208,7 @@ def test_a_source_without_a_usual_form_is_read_too() -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"a", b"a\n", b"\n\n", b"a\r\nb\rc\n\n", b"\xe2\x82\nb\xff\xe2\x82", "ü\n🍕".encode()]
 )
-def test_a_file_is_parted_into_its_lines(data: bytes) -> None:
+def test_a_file_is_split_into_its_lines(data: bytes) -> None:
     parts = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
     expected = [part.decode("utf-8", "replace") for part in (parts if parts[-1] else parts[:-1])]
     found = source_folder.table_of([source_folder.lines_of(data, "f")])
@@ -224,7 +224,7 @@ def test_the_threads_of_duckdb_share_lines() -> None:
     assert [len(piece) for piece in found.to_batches()] == [source_folder.PIECE, source_folder.PIECE, 1]
 
 
-def test_lines_of_files_stand_beside_their_names() -> None:
+def test_lines_have_the_name_of_their_file() -> None:
     parts = [source_folder.lines_of(data, name) for data, name in ((b"a\nb\n", "x"), (b"", "y"), (b"c", "z"))]
     found = source_folder.table_of(parts)
     assert found.to_pylist() == [{"value": v, "file": f} for v, f in (("a", "x"), ("b", "x"), ("c", "z"))]

@@ -1,6 +1,6 @@
-"""Random lines: what lands, what is set aside and why are the same on DuckDB as for a strict reader in plain Python.
+"""Random lines: DuckDB and a strict reader in plain Python agree on rows, quarantine and reasons.
 
-`make lines N=1000000` tries more; `spark/test_line_fuzz_spark.py` asks Spark.
+`make lines N=1000000` tries more; `spark/test_line_fuzz_spark.py` tests Spark.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LINES = int(os.environ.get("SQLRUN_LINES", "600"))
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["orders", "nested", "each_type"])
-def test_duckdb_judges_lines_as_a_strict_reader_does(name: str) -> None:
+def test_duckdb_validates_lines_like_a_strict_reader(name: str) -> None:
     source, counts = sources()[name], judges.Counts()
     data = Lines([(c.name, c.type) for c in source.columns], random.Random(name)).file(LINES)
     expected = judges.by_python(source, data)
@@ -33,7 +33,7 @@ def test_duckdb_judges_lines_as_a_strict_reader_does(name: str) -> None:
 
 
 @pytest.mark.slow
-def test_lines_that_are_long_or_deep_are_judged_alike() -> None:
+def test_long_and_deep_lines_are_validated_alike() -> None:
     source = replace(sources()["each_type"], columns=sources()["each_type"].columns[:2])
     room = line_grammar.MOST_BYTES - len('{"text":""}')
     deep = ["[" * depth + "]" * depth for depth in (62, 63, 64, 65, 1200)]
@@ -56,7 +56,7 @@ def test_lines_that_are_long_or_deep_are_judged_alike() -> None:
 
 
 def test_the_usual_form_is_part_of_the_definition() -> None:
-    """Each line that the short cut takes, the strict reader takes for whole, of that shape and with those texts."""
+    """The strict reader accepts every line that the shortcut accepts, with the same shape and texts."""
     for name, source in sources().items():
         form = sql.string(str(line_pattern.usual(source, "duckdb")), "duckdb")
         lines = strict_reader.lines_of(Lines([(c.name, c.type) for c in source.columns], random.Random(name)).file(150))

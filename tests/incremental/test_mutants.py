@@ -1,4 +1,4 @@
-"""The list of mutations holds: each still applies, and each rule has some. `make mutants` tries them."""
+"""The list of mutations is valid: each still applies, and each rule has some. `make mutants` runs them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def fault(mutant: Mutant) -> str:
 
 @pytest.mark.slow
 def test_each_still_applies() -> None:
-    """The old text stands there exactly once, and what comes out of it is Python, and another one."""
+    """The old text occurs exactly once, and the result is valid and different Python code."""
     assert {m.title: said for m in MUTANTS if (said := fault(m))} == {}
     assert len(MUTANTS) > 200
 
@@ -48,7 +48,7 @@ def test_each_rule_is_broken_in_some_way() -> None:
 
 
 @pytest.mark.slow
-def test_a_text_that_is_gone_or_stands_there_twice_is_told() -> None:
+def test_a_missing_or_repeated_text_is_reported() -> None:
     mutant = Mutant("sqlrun/incremental/operators/scan.py", "x", "aa", "b", ())
 
     for text in ("none", "aa and aa"):
@@ -59,7 +59,7 @@ def test_a_text_that_is_gone_or_stands_there_twice_is_told() -> None:
 
 @pytest.mark.slow
 def test_a_broken_rule_is_noticed_and_a_broken_module_is_an_error() -> None:
-    """The mutated copy is what runs: a sign that is lost fails a case, a module that can't be read fails none."""
+    """The mutated copy is what runs: a lost sign fails a case, a module that can't be parsed fails none."""
     file, text = "sqlrun/incremental/operators/scan.py", "{WEIGHT} from {source}"
 
     caught = judged(Mutant(file, "x", text, "1 as {WEIGHT} from {source}", ("scan",)))

@@ -1,4 +1,4 @@
-"""Every operator answers every question of the compiler, and one that leaves an answer out can't be made."""
+"""Every operator answers every question of the compiler; one that lacks an answer can't be instantiated."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ QUESTIONS = sorted(Node.__abstractmethods__)
 
 
 def test_no_question_has_a_default() -> None:
-    """A default would be the silent answer of an operator that forgot its own; the shape of a tree is no question."""
+    """A default would be the silent answer of an operator without its own; the shape of a tree isn't a question."""
     assert {name for name in vars(Node) if not name.startswith("_")} == set(QUESTIONS)
     assert {name for name in vars(Unary) if not name.startswith("_")} == {"child", "children", "with_children"}
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_an_operator_that_leaves_an_answer_out_cannot_be_made(question: str) -> None:
+def test_an_operator_without_an_answer_cannot_be_instantiated(question: str) -> None:
     answers = {name: getattr(Filter, name) for name in QUESTIONS}
     whole = type(Node)("Planted", (Node,), answers)
     lacking = type(Node)("Planted", (Node,), {name: answers[name] for name in QUESTIONS if name != question})
@@ -38,8 +38,8 @@ def test_an_operator_that_leaves_an_answer_out_cannot_be_made(question: str) -> 
 
 
 @pytest.mark.slow
-def test_mypy_reports_an_answer_that_is_left_out(tmp_path: Path) -> None:
-    """In the registry's line, whether or not anything makes the operator."""
+def test_mypy_reports_a_missing_answer(tmp_path: Path) -> None:
+    """On the registry's line, whether or not anything instantiates the operator."""
     file = ROOT / "sqlrun" / "incremental" / "operators" / "filter.py"
     lines = file.read_text().splitlines(keepends=True)
     (left_out,) = (
@@ -57,7 +57,7 @@ def test_mypy_reports_an_answer_that_is_left_out(tmp_path: Path) -> None:
 
 
 def found() -> dict[str, list[type[Node]]]:
-    """Give the operators that the modules of the folder define, by the module's name."""
+    """Return the operators that the folder's modules define, by the module's name."""
     made: dict[str, list[type[Node]]] = {}
     for info in pkgutil.iter_modules(operators.__path__):
         module = importlib.import_module(f"{operators.__name__}.{info.name}")
@@ -74,7 +74,7 @@ def test_the_registry_lists_every_operator_once() -> None:
     )
 
 
-def test_an_operator_is_a_file_a_case_and_a_paragraph_of_one_name() -> None:
+def test_each_operator_has_a_file_a_case_and_a_paragraph() -> None:
     page = (ROOT / "docs" / "concepts" / "incremental.md").read_text()
     wrong = {
         name: several

@@ -20,7 +20,7 @@ def item(dish_id: str = "d001", quantity: Any = 1, unit_price: Any = "10.00") ->
 
 
 def line(**changes: Any) -> str:
-    """Give a good line with some keys changed; `...` takes a key away."""
+    """Return a valid line with some keys changed; `...` removes a key."""
     event = {
         "event_id": "e1-1",
         "order_id": "o1",
@@ -60,7 +60,7 @@ def test_one_order_counts_in_every_window():
         ("2026-11-21T11:30:00-02:00", []),
     ],
 )
-def test_a_window_leaves_its_start_out_and_takes_its_end_in(ordered_at, windows):
+def test_a_window_excludes_its_start_and_includes_its_end(ordered_at, windows):
     assert hours_of(line(ordered_at=ordered_at)) == windows
 
 
@@ -83,11 +83,11 @@ def test_a_repeated_line_counts_once():
     assert oracle.mart([line(), line()], AS_OF)[1, "r0001"]["n_orders"] == 1
 
 
-def test_a_cancelled_order_counts_for_nothing():
+def test_a_cancelled_order_is_ignored():
     assert oracle.mart([line(), line(event_id="e1-2", version=2, status="cancelled")], AS_OF) == {}
 
 
-def test_a_broken_correction_leaves_the_version_before_it():
+def test_an_invalid_correction_leaves_the_previous_version():
     broken = line(event_id="e1-2", version=2, status="cancelled", items=[item(quantity="two")])
 
     assert oracle.mart([line(), broken], AS_OF)[1, "r0001"]["n_orders"] == 1

@@ -1,4 +1,4 @@
-"""Parts of a statement: how long it is written out, and which parts are computed before it."""
+"""Parts of a statement: its expanded length, and the parts that are computed before it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.incremental.test_incremental import CASES
 from tests.support.case_files import Case
 from tests.support.memory import START, Memory
 
-# Each reads the one before three times: 3 ** 20 parts.
+# Each part reads the previous one three times: 3 ** 20 parts.
 CHAIN = (
     ("_changes_0", "select 1 as x"),
     *((f"_changes_{n}", " join ".join(["select x from"] + [f"_changes_{n - 1}"] * 3)) for n in range(1, 21)),
@@ -23,7 +23,7 @@ KEPT = [pytest.param(c.values[0], id=c.id) for c in CASES if not c.values[0].ref
 
 
 def lengths(every: parts.Parts, final: str, chosen: tuple[str, ...]) -> list[int]:
-    """Count what each statement is written out: those of the chosen parts, and the last one."""
+    """Return the expanded size of each statement: those of the chosen parts, and the last one."""
     known: list[str] = []
     found = []
     for name, last in [*((name, f"select * from {name}") for name in chosen), ("", final)]:
@@ -33,7 +33,7 @@ def lengths(every: parts.Parts, final: str, chosen: tuple[str, ...]) -> list[int
     return found
 
 
-def test_a_chain_is_cut_into_short_pieces() -> None:
+def test_a_chain_is_split_into_short_statements() -> None:
     final = "select x from _changes_20"
     assert parts.written_out(CHAIN, final) > 3**20
 
@@ -49,8 +49,8 @@ def test_a_short_statement_stays_whole() -> None:
     assert parts.first(CHAIN[:4], "select x from _changes_3", 40) != ()
 
 
-def test_what_is_long_as_it_stands_stays_so() -> None:
-    """Nothing is read twice, or there is nothing below it to be computed: no choice makes it shorter."""
+def test_a_statement_that_no_split_shortens_stays_whole() -> None:
+    """No part is read twice, or nothing below it can be computed first: no choice shortens it."""
     final = " union all ".join("select x from _old_1" for _ in range(300))
 
     assert parts.first((("_old_1", "select 1 as x"),), final, 200) == ()
@@ -63,7 +63,7 @@ def test_changes_are_computed_rather_than_whole_tables() -> None:
     assert parts.first(every, final, 20) == ("_changes_3",)
 
 
-def test_only_what_is_read_is_kept() -> None:
+def test_only_parts_that_are_read_remain() -> None:
     every = (("a", "select 1"), ("b", "from a"), ("c", "from a"), ("d", "from c"))
 
     assert [name for name, _ in parts.needed(every, "from d")] == ["a", "c", "d"]
@@ -71,8 +71,8 @@ def test_only_what_is_read_is_kept() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", KEPT)
-def test_statements_are_split_where_they_are_joined(case: Case) -> None:
-    """Literals, comments and names of a model may hold anything."""
+def test_splitting_a_statement_reverses_joining(case: Case) -> None:
+    """A model's literals, comments and names may contain anything."""
     for text in statements(case):
         every, final = parts.split(text)
 
@@ -85,7 +85,7 @@ def test_statements_are_split_where_they_are_joined(case: Case) -> None:
 
 
 def statements(case: Case) -> list[str]:
-    """Write each statement of a case for Spark: the first tick, one in which all changed, one that starts anew."""
+    """Return the statements of a case for Spark: the first tick, one in which everything changed, a rebuild."""
     memory, found = Memory(case.tables, case.views), []
     for model in memory.compiled:
         for stage in model.stages:

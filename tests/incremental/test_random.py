@@ -1,4 +1,4 @@
-"""Random changes over every operator: after each tick the kept tables equal the whole query."""
+"""Random changes over every operator: after each tick the maintained tables equal the whole query."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ QUERIES = {
 
 
 class World:
-    """Random rows that come, leave and change, NULLs and future dates included."""
+    """Random inserts, deletes and updates, NULLs and future dates included."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -203,7 +203,7 @@ class World:
         self.versions[key] = self.versions.get(key, 0) + 1
         version = self.versions[key]
         if self.random.random() < 0.2:
-            self.versions[key] += 1  # this version number will come never
+            self.versions[key] += 1  # this version number will never arrive
         items = [
             f"{{'dish': '{self.random.choice('pqr')}', 'quantity': {self.random.randint(1, 3)}}}"
             for _ in range(self.random.randint(0, 3))
@@ -222,7 +222,7 @@ class World:
     def changes(
         self, rows: list[tuple[str | None, ...]], fresh: list[tuple[str | None, ...]]
     ) -> list[tuple[int, tuple[str | None, ...]]]:
-        """Some rows come, some leave."""
+        """Return some inserted and some deleted rows."""
         leaving = [r for r in rows if self.random.random() < 0.2]
         for r in leaving:
             rows.remove(r)
@@ -246,15 +246,15 @@ class World:
             memory.change("log", [(1, self.logged()) for _ in range(self.random.randint(0, 4))])
 
 
-# More seeds and the whole list of queries: SQLRUN_SEEDS=12 (two minutes).
+# More seeds and all queries: SQLRUN_SEEDS=12 (two minutes).
 SEEDS = int(os.environ.get("SQLRUN_SEEDS", "1"))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(SEEDS))
 @pytest.mark.parametrize("name", QUERIES)
-def test_kept_equals_whole_query(name: str, seed: int) -> None:
-    """Late, corrected, deleted and future rows, skipped and repeated ticks change nothing about that."""
+def test_maintained_tables_equal_the_whole_query(name: str, seed: int) -> None:
+    """Late, corrected, deleted and future rows, and skipped and repeated ticks, don't change that."""
     memory = Memory([EVENTS, LOG, SHOPS], [QUERIES[name]])
     world = World(seed)
     now = START
@@ -271,8 +271,8 @@ def test_kept_equals_whole_query(name: str, seed: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", QUERIES)
-def test_a_tick_may_compute_tables_whole(name: str) -> None:
-    """Ticks by changes and ticks computed whole may follow each other in any order."""
+def test_ticks_may_recompute_tables(name: str) -> None:
+    """Ticks from changes and recomputed ticks may follow each other in any order."""
     memory = Memory([EVENTS, LOG, SHOPS], [QUERIES[name]])
     world = World(7)
     now = START

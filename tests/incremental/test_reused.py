@@ -1,4 +1,4 @@
-"""A statement that is written once for all ticks of its kind is what it would be if it were written anew."""
+"""A cached statement equals the statement that would be written again."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("stage", STAGES, ids=[stage.name for stage in STAGES])
 @pytest.mark.parametrize("dialect", ["duckdb", "spark"])
 @pytest.mark.slow
-def test_it_is_the_statement_of_its_own_tick(stage: Stage, dialect: Dialect) -> None:
-    """Whatever tick it was written in first."""
+def test_a_cached_statement_is_that_of_its_tick(stage: Stage, dialect: Dialect) -> None:
+    """Regardless of the tick that it was first written in."""
     some = frozenset(stage.inputs)
     kinds = [(some, False, False), (frozenset(stage.inputs[:1]), False, False), (frozenset(), False, False)]
     kinds += [(some, True, False), (some, False, True)]
@@ -47,7 +47,7 @@ def test_it_is_the_statement_of_its_own_tick(stage: Stage, dialect: Dialect) -> 
             assert statement_cache.prepared(stage, tick, dialect) == prepare(stage, tick, dialect, "")
 
 
-def test_it_is_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_statement_is_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Tick] = []
 
     def counted(stage: Stage, tick: Tick, dialect: Dialect, full: str) -> Prepared | None:
@@ -65,18 +65,18 @@ def test_it_is_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
         assert times == {f"{time:%Y-%m-%d %H:%M:%S.%f}+00" for time in moment.parameters.values()}
         texts.add(str(statement))
     assert len(texts) == len(TIMES)
-    assert len(asked) == 2  # one for a clock that went on, one for a clock that stood
+    assert len(asked) == 2  # one for a clock that advanced, one for a clock that didn't
 
 
 @pytest.mark.slow
-def test_the_oldest_statements_go(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_oldest_statements_are_evicted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(statement_cache, "_cached", Recent(1))
     for stage in STAGES:
         statement_cache.prepared(stage, Tick(TIMES[0], frozenset(stage.inputs), False), "duckdb")
     assert len(statement_cache._cached) == 1
 
 
-def test_landing_is_written_once_but_for_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_landing_query_is_written_once_except_for_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     model = next(m for m in SPACE.tables if m.source is not None)
     assert model.source is not None
     asked: list[str] = []

@@ -1,4 +1,4 @@
-"""The range of dates and times: its ends come back from Python's types, DuckDB and Parquet as they are."""
+"""The range of dates and times: its bounds survive Python's types, DuckDB and Parquet unchanged."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""TPC-H's 22 queries as models: after each tick of its refresh streams the kept tables equal the whole queries.
+"""TPC-H's 22 queries as models: after each tick of its refresh streams the tables equal the whole queries.
 
 In memory all values are compared exactly, averages and quotients too: both sides divide the same exact sums. On Delta
 tables those of type DOUBLE may differ by 1e-9 of their value.
 
-`SQLRUN_WRITE=1 python -m pytest tests/incremental/test_tpch.py` writes the table of docs/reference/tpch.md anew;
-`python -m tests.incremental.test_tpch` prints what a tick of each query takes beside the whole query.
+`SQLRUN_WRITE=1 python -m pytest tests/incremental/test_tpch.py` rewrites the table of docs/reference/tpch.md; `python
+-m tests.incremental.test_tpch` prints the time of a tick of each query beside that of the whole query.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NAMES = sorted(MODEL_GRAINS)
 
 @dataclass
 class Played:
-    """All models after all ticks: the bags of each, kept and whole, tick by tick."""
+    """All models after all ticks: the bags of each, maintained and recomputed, tick by tick."""
 
     world: World
     kept: dict[str, list[Bag]]
@@ -54,8 +54,8 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_kept_equals_whole(name: str, played: Played) -> None:
-    """After each tick, both ways; and each query had something to keep."""
+def test_maintained_equals_recomputed(name: str, played: Played) -> None:
+    """After each tick, both ways; and each query had rows to maintain."""
     for change, kept, whole in zip(STREAM, played.kept[name], played.whole[name], strict=True):
         assert kept == whole, f"{name} after {change.__name__}"
     after = played.whole[name]
@@ -64,7 +64,7 @@ def test_kept_equals_whole(name: str, played: Played) -> None:
     assert any(a != b for a, b in itertools.pairwise(after)), f"no tick changed {name}"
 
 
-def test_kept_on_delta_tables(tmp_path: Path) -> None:
+def test_maintained_on_delta_tables(tmp_path: Path) -> None:
     """All of them as one project on DuckDB and real Delta tables: the load, a tick of lookups, one of everything."""
     assert play(tmp_path, DuckDBEngine(), NAMES, (0, 3, 5)) == {}
 
@@ -75,7 +75,7 @@ def test_all_queries_are_there() -> None:
 
 
 def test_the_table_of_the_docs_is_current(played: Played) -> None:
-    """How each query is kept, and that it is true."""
+    """The strategy of each query, and that its result is correct."""
     held(ROOT / "docs" / "reference" / "tpch.md", "tpch", table(played))
 
 

@@ -1,4 +1,4 @@
-"""Tables listed by commas: which join each equality of WHERE goes to, and which it must not."""
+"""Comma-separated tables: the join that each equality of WHERE moves to, and where it must not move."""
 
 from __future__ import annotations
 
@@ -57,5 +57,5 @@ PAIRS = {
 
 @pytest.mark.parametrize(("query", "expected"), PAIRS.values(), ids=PAIRS)
 def test_equalities_find_their_joins(query: str, expected: str) -> None:
-    """Each moves to the first join at which both its tables are there."""
+    """Each moves to the first join at which both its tables are in scope."""
     assert joined(sqlglot.parse_one(query, read="databricks")).sql("databricks") == expected

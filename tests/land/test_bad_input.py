@@ -1,4 +1,4 @@
-"""Queries that nobody writes by hand, in a process with limits: a result or an error with a code, in bounded time."""
+"""Extreme queries in a process with limits: a result or an error with a code, in bounded time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def union(parts: int, word: str = "union all") -> str:
 
 
 def ctes(number: int) -> str:
-    """Each CTE reads the one before twice: written out they double and double."""
+    """Return CTEs each of which reads the previous one twice: inlined, their size doubles each time."""
     steps = [
         f"c{n} as (select x.id, y.a from c{n - 1} as x join c{n - 1} as y on x.id = y.id)" for n in range(1, number)
     ]
@@ -38,7 +38,7 @@ def nested(before: str, behind: str, times: int) -> str:
     return f"select {before * times}id{behind * times} as id from {T}"
 
 
-# The query, and the code of its one problem; nothing where it is kept.
+# The query, and the code of its one problem; "" if it is maintained.
 QUERIES = {
     "a UNION ALL of 300": (union(300), ""),
     "a UNION ALL of 1,000": (union(1000), "SR301"),
@@ -92,21 +92,21 @@ SLOW = {
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_no_query_is_too_much() -> None:
-    """All of them in one child: kept, or one problem with its code; no traceback and no minutes."""
+def test_extreme_queries_end_with_a_result_or_a_code() -> None:
+    """All of them in one child: maintained, or one problem with its code; no traceback and no minutes."""
     told = hostile.run({name: {"models/m.sql": sql} for name, (sql, _) in QUERIES.items()})
 
     codes = {name: " ".join(dict.fromkeys(problem[:5] for problem in answer.problems)) for name, answer in told.items()}
     assert codes == {name: code for name, (_, code) in QUERIES.items()}
     assert all(answer.seconds < hostile.SECONDS for answer in told.values())
-    # A line of a megabyte is not printed.
+    # A line of a megabyte isn't printed.
     assert all(len(answer.text) < 5_000 for answer in told.values() if answer.problems)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SLOW)
 @pytest.mark.long
-def test_a_wide_query_is_kept(name: str) -> None:
+def test_a_wide_query_is_maintained(name: str) -> None:
     """Thousands of columns, each in the contract."""
     items = ["id", *SLOW[name]]
     columns = ["id", *(f"{item.rpartition(' ')[2]} bigint" for item in items[1:])]
@@ -140,7 +140,7 @@ YAML = {
 
 
 @pytest.mark.slow
-def test_no_yaml_is_too_much() -> None:
+def test_extreme_yaml_is_read_or_refused() -> None:
     """Neither long nor deep."""
     told = hostile.run({name: {"models/m.yml": text} for name, (text, _) in YAML.items()})
 

@@ -1,4 +1,4 @@
-"""Lines of one key and version whose content differs: what counts depends on the set of lines, not on their order."""
+"""Lines of one key and version with different content: the winner depends on the set of lines, not on their order."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ CONFLICTS = (
 )
 
 
-def told(result: TickResult) -> list[tuple[str, int, tuple[str, ...]]]:
+def notes(result: TickResult) -> list[tuple[str, int, tuple[str, ...]]]:
     return [(c.status, c.unexpected, c.samples) for c in result.checks if c.type == "repeats"]
 
 
-def test_users_are_told_in_the_tick_in_which_they_come(tmp_path: Path) -> None:
-    """Whether both lines come in one tick or the second much later; copies are nothing to tell."""
+def test_users_are_warned_in_the_tick_of_the_conflict(tmp_path: Path) -> None:
+    """Whether both lines land in one tick or the second much later; copies aren't reported."""
     site = Site(copy_project(tmp_path), DuckDBEngine())
     plays = (
         ([CONFLICTS[0], CONFLICTS[0], order("2", START)], 0),
@@ -39,7 +39,7 @@ def test_users_are_told_in_the_tick_in_which_they_come(tmp_path: Path) -> None:
     )
     for number, (lines, conflicts) in enumerate(plays):
         site.write(f"{number}.jsonl", lines)
-        found = told(site.tick(START + (number + 1) * FIVE))
+        found = notes(site.tick(START + (number + 1) * FIVE))
         assert [(status, count) for status, count, _ in found] == ([("warn", conflicts)] if conflicts else [])
         assert all("event_id=" in sample for _, _, samples in found for sample in samples)
 
@@ -56,7 +56,7 @@ sources:
 """
 
 
-def test_keys_are_told_in_their_own_order(tmp_path: Path) -> None:
+def test_keys_are_reported_in_their_own_order(tmp_path: Path) -> None:
     """Numbers as numbers, whether the other line is older or of the same tick."""
     (tmp_path / "data" / "orders").mkdir(parents=True)
     files = {
@@ -66,17 +66,17 @@ def test_keys_are_told_in_their_own_order(tmp_path: Path) -> None:
     }
     site = Site(broken.write(tmp_path, files), DuckDBEngine())
     site.write("0.jsonl", [json.dumps({"id": each, "shop": "a"}) for each in (9, 11)])
-    assert told(site.tick(START)) == []
+    assert notes(site.tick(START)) == []
     lines = [(9, "b"), (10, "a"), (10, "b"), (11, "a"), (12, "a")]
     site.write("1.jsonl", [json.dumps({"id": each, "shop": shop}) for each, shop in lines])
 
-    ((_, count, samples),) = told(site.tick(START + FIVE))
+    ((_, count, samples),) = notes(site.tick(START + FIVE))
 
     assert count == 2 and [sample.partition(",")[0] for sample in samples] == ["id=9", "id=10"]
 
 
-def kept(folder: Path, ticks: list[list[str]]) -> list[dict[str, object]]:
-    """Land the lines tick by tick and give the orders that are kept; each table equals its own query run in full."""
+def landed_orders(folder: Path, ticks: list[list[str]]) -> list[dict[str, object]]:
+    """Land the lines tick by tick and return the resulting orders; each table equals its own query run in full."""
     folder.mkdir()
     site = Site(copy_project(folder), DuckDBEngine())
     for number, lines in enumerate(ticks):
@@ -91,7 +91,7 @@ def kept(folder: Path, ticks: list[list[str]]) -> list[dict[str, object]]:
 def test_the_winner_does_not_depend_on_arrival(tmp_path: Path) -> None:
     ways = [[[line] for line in some] for some in itertools.permutations(CONFLICTS)][::2]
     ways += [[list(CONFLICTS)], [list(CONFLICTS[1:]), [CONFLICTS[0]]]]
-    found = [kept(tmp_path / str(number), way) for number, way in enumerate(ways)]
+    found = [landed_orders(tmp_path / str(number), way) for number, way in enumerate(ways)]
 
     assert len(found[0]) == 1
     assert all(each == found[0] for each in found)
@@ -101,5 +101,5 @@ def test_the_winner_does_not_depend_on_arrival(tmp_path: Path) -> None:
 
 def test_exact_copies_and_higher_versions_are_as_before(tmp_path: Path) -> None:
     higher = order("1", START, version=2, status="cancelled")
-    (row,) = kept(tmp_path / "a", [[CONFLICTS[0], CONFLICTS[0]], [higher], [CONFLICTS[1]]])
+    (row,) = landed_orders(tmp_path / "a", [[CONFLICTS[0], CONFLICTS[0]], [higher], [CONFLICTS[1]]])
     assert row["order_version"] == 2 and row["is_cancelled"]

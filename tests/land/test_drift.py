@@ -1,4 +1,4 @@
-"""Sources that change: what each setting of `on_schema_change` does, and no field of a line is ever lost."""
+"""Changing sources: what each setting of `on_schema_change` does, and no field of a line is ever lost."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def project(folder: Path, setting: str) -> Path:
 
 @pytest.fixture
 def site(tmp_path: Path, request: pytest.FixtureRequest) -> Site:
-    """A project with one good line; the setting is the test's parameter."""
+    """A project with one valid line; the setting is the test's parameter."""
     made = Site(project(tmp_path, getattr(request, "param", "ignore")), DuckDBEngine())
     send(made, "0.jsonl", SALE)
     assert made.tick(START).published
@@ -106,7 +106,7 @@ def without(*names: str) -> dict[str, Any]:
     return {name: value for name, value in SALE.items() if name not in names}
 
 
-# Each way in which a source may change: the lines that come, and what is said of them.
+# Each kind of change of a source: the lines that land, and the reports about them.
 CHANGES: dict[str, tuple[list[dict[str, Any]], str]] = {
     "a new field": ([{**SALE, "tip": 1.5}, {**SALE, "tip": None}], "new field tip decimal(2,1) (2 lines"),
     "a field inside": ([{**SALE, "lines": [{"dish": "d", "price": "1.00", "size": "L"}]}], "new fields inside lines"),
@@ -121,8 +121,8 @@ SILENT = {"ignore": {"missing"}, "sync": set[str]()}
 
 @pytest.mark.slow
 @pytest.mark.parametrize("site", ["ignore", "sync"], indirect=True)
-def test_a_change_is_told_and_published(site: Site) -> None:
-    """Each change is told in the tick in which it comes, with names and counts alone."""
+def test_drift_is_reported_and_published(site: Site) -> None:
+    """Each change is reported in its tick, with names and counts alone."""
     setting = next(s.on_schema_change for s in site.prepared.project.sources if s.name == "sales")
     for number, (change, (lines, said)) in enumerate(CHANGES.items(), 1):
         send(site, "1.jsonl", *lines)
@@ -140,8 +140,8 @@ def test_a_change_is_told_and_published(site: Site) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("site", ["fail"], indirect=True)
 @pytest.mark.parametrize("change", ["a new field", "a field inside", "missing", "a wider type"])
-def test_a_change_fails_the_tick_until_it_is_settled(site: Site, change: str) -> None:
-    """The lines have landed; the next tick fails too, without a new file, and lands them when the source allows it."""
+def test_drift_fails_the_tick_until_it_is_settled(site: Site, change: str) -> None:
+    """The lines have landed; the next tick fails too, without a new file, until the source allows them."""
     lines, said = CHANGES[change]
     send(site, "1.jsonl", *lines)
     for number in (1, 2):
@@ -163,8 +163,8 @@ def test_a_change_fails_the_tick_until_it_is_settled(site: Site, change: str) ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize("site", ["fail"], indirect=True)
-def test_what_is_no_change(site: Site) -> None:
-    """The order of fields means nothing, nor does an optional field that some lines have, NULL, or a broken line."""
+def test_differences_that_are_not_drift(site: Site) -> None:
+    """The order of fields is irrelevant, as are an optional field that some lines have, NULL, and a broken line."""
     send(
         site, "1.jsonl", dict(reversed(SALE.items())), without("note"), {**SALE, "note": None}, {**SALE, "lines": None}
     )
@@ -178,8 +178,8 @@ def test_what_is_no_change(site: Site) -> None:
 
 
 @pytest.mark.slow
-def test_an_unknown_field_is_kept(site: Site) -> None:
-    """As it was written, with file and time, whether or not the line was set aside."""
+def test_an_unknown_field_is_preserved(site: Site) -> None:
+    """As it was written, with file and time, whether or not the line was quarantined."""
     lines = ['{"id": "b", "z": 1.50, "a": {"k": [1, "\\u00e9"]}}', '{"pieces": 1, "who": "x"}']
     site.write("1.jsonl", lines)
     result = tick(site)
@@ -193,7 +193,7 @@ def test_an_unknown_field_is_kept(site: Site) -> None:
 
 @pytest.mark.slow
 def test_a_declared_field_comes_back_from_the_files(site: Site) -> None:
-    """What was rescued becomes a column as soon as the source declares it: the files are landed anew."""
+    """A rescued field becomes a column as soon as the source declares it: the files land from scratch."""
     send(site, "1.jsonl", {**SALE, "tip": 3})
     assert tick(site).published and rescued(site)
     column = "          - {name: tip, data_type: int, description: A tip.}\n"
@@ -203,21 +203,21 @@ def test_a_declared_field_comes_back_from_the_files(site: Site) -> None:
     again = Site(site.root, site.engine)
     result = tick(again, 2)
 
-    # The first file lacks it, which is no change: some lines have it.
+    # The first file lacks it, which isn't a change: some lines have it.
     assert result.published, node(result).message
     assert [row["pieces"] for row in again.rows("sums")] == [3]
     assert rescued(again) == []
 
 
-def test_a_setting_that_is_none_is_refused(tmp_path: Path) -> None:
-    """With the word that is near."""
+def test_an_unknown_setting_is_refused(tmp_path: Path) -> None:
+    """With the most similar word."""
     with pytest.raises(ProjectError, match="Did you mean `ignore`"):
         load_project(project(tmp_path, "ignored"))
 
 
 @pytest.mark.slow
 def test_hostile_lines_are_cut_exactly(site: Site) -> None:
-    """What is kept is the very text of the fields; the same lines go through Spark in spark/test_landing_spark.py."""
+    """The exact text of the fields is preserved; spark/test_landing_spark.py tests the same lines on Spark."""
     found = {row["_file"]: row["kept"] for row in site.engine.query(rescue_lines.rescued("duckdb"), ()).to_pylist()}
 
     assert found == {name: kept for name, (_, kept) in rescue_lines.HOSTILE.items()}
@@ -261,7 +261,7 @@ ADDED = """\
 @pytest.mark.slow
 @pytest.mark.parametrize("site", ["ignore", "append_new_columns", "sync"], indirect=True)
 def test_drift_is_shown_and_written(site: Site) -> None:
-    """As the setting says; the rest of the file stays as it is, comments included, and the next build takes it in."""
+    """By the setting; the rest of the file stays as it is, comments included, and the next build uses it."""
     file = site.root / "models" / "_sources.yml"
     before = file.read_text()
     setting = next(s.on_schema_change for s in site.prepared.project.sources if s.name == "sales")
@@ -297,7 +297,7 @@ def test_drift_is_shown_and_written(site: Site) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("site", ["fail"], indirect=True)
 def test_drift_of_a_tick_that_failed_is_written(site: Site) -> None:
-    """What keeps the tick from being published is shown though no reader sees it; what is missing is marked once."""
+    """A difference that blocks publishing is shown although no reader sees it; a missing field is marked once."""
     send(site, "1.jsonl", {"id": "b", "pieces": 1, "lines": [], "remark": "good"})
     assert not tick(site).published
     said = command(site, "--write")
@@ -340,7 +340,7 @@ sources:
     ],
 )  # fmt: skip
 def test_the_text_of_a_file_is_edited_in_place(text: str, old: str, new: str) -> None:
-    """Whatever its style."""
+    """In any style."""
     (source,) = sources(Reader("_sources.yml", text, []))
     kind = "widened" if "bigint" in new else "new"
     drift = (
@@ -352,8 +352,8 @@ def test_the_text_of_a_file_is_edited_in_place(text: str, old: str, new: str) ->
     assert edited(text, source, [drift]).text == text.replace(old, new)
 
 
-def test_a_list_in_one_line_is_left_alone() -> None:
-    """There a line can't be added."""
+def test_a_list_in_one_line_is_not_edited() -> None:
+    """No line can be added there."""
     column = "{name: id, data_type: int, description: I}"
     text = f"sources: [{{name: a, tables: [{{name: b, path: p, on_schema_change: sync, columns: [{column}]}}]}}]\n"
     (source,) = sources(Reader("_sources.yml", text, []))

@@ -1,4 +1,4 @@
-"""What comes between two ticks is landed before the second, where it is whole; the tick is the same as without that."""
+"""Complete files land between two ticks, before the second; the tick's result is the same."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def site(tmp_path: Path) -> Site:
 
 
 def send(site: Site, name: str, *ids: str, age: float = source_folder.SETTLES, shop: str = "ada") -> None:
-    """Let a file arrive that was written so many seconds ago."""
+    """Add a file that was written `age` seconds ago."""
     shops.send(site, name, *(shops.sale(each, shop) for each in ids))
     at = time.time() - age
     os.utime(site.orders / name, (at, at))
@@ -58,7 +58,7 @@ def ids(site: Site) -> Counter[str]:
     return Counter(row["id"] for row in site.rows(shops.NAME))
 
 
-def said(result: TickResult) -> list[tuple[str, str, int, int]]:
+def steps(result: TickResult) -> list[tuple[str, str, int, int]]:
     return [(n.name, n.status, n.rows, n.quarantined) for n in result.nodes if isinstance(n, NodeResult)]
 
 
@@ -75,13 +75,13 @@ def test_the_tick_is_the_same_and_lands_nothing_twice(site: Site, tmp_path: Path
 
     results = [each.tick(START + FIVE) for each in (site, other)]
 
-    assert said(results[0]) == said(results[1])
+    assert steps(results[0]) == steps(results[1])
     assert results[0].published
     assert ids(site) == ids(other) == Counter("abcdf")
     assert differences(site, START + FIVE) == {}
 
 
-def test_then_the_tick_has_nothing_to_land(site: Site) -> None:
+def test_after_landing_ahead_the_tick_lands_nothing(site: Site) -> None:
     send(site, "1.jsonl", "c")
     before = head(site)
     ahead(site)
@@ -96,13 +96,13 @@ def test_then_the_tick_has_nothing_to_land(site: Site) -> None:
     assert ids(site) == Counter("abc")
 
 
-def test_without_news_nothing_is_asked_of_an_engine(site: Site) -> None:
+def test_without_new_files_no_engine_is_used(site: Site) -> None:
     with mock.patch.object(DuckDBEngine, "land", side_effect=AssertionError):
         ahead(site)
 
 
 def test_a_file_that_is_being_written_is_left_for_the_tick(site: Site) -> None:
-    """Nothing lands, or Spark, which takes all files that are there, would take half of it."""
+    """Nothing lands, because Spark, which takes all existing files, would take half of it."""
     send(site, "1.jsonl", "c")
     send(site, "2.jsonl", "d", age=1)
     before = head(site)
@@ -125,7 +125,7 @@ def test_a_build_that_dies_after_it_loses_and_doubles_nothing(site: Site) -> Non
     assert differences(later, START + FIVE) == {}
 
 
-def test_who_has_lost_the_warehouse_lands_nothing(site: Site) -> None:
+def test_a_build_that_lost_the_lock_lands_nothing(site: Site) -> None:
     send(site, "1.jsonl", "c")
     progress, before = site.published[-1], head(site)
     progress.assert_lock_held = mock.Mock(side_effect=LockedError("taken over"))
@@ -136,7 +136,7 @@ def test_who_has_lost_the_warehouse_lands_nothing(site: Site) -> None:
 
 
 def every(site: Site, step: str, ticks: int, arrive: Any) -> tuple[int, str]:
-    """Run `build --every` by a clock that only waiting moves; `arrive` is called at each wait."""
+    """Run `build --every` with a clock that only waiting advances; `arrive` is called at each wait."""
     out = io.StringIO()
     clock = [START + timedelta(seconds=3)]
     names = tuple(name for name in site.prepared.graph.order if not name.startswith("source:"))
@@ -188,7 +188,7 @@ def test_short_steps_leave_all_to_the_tick(site: Site) -> None:
         assert every(site, "30s", 3, lambda at: None)[0] == 0
 
 
-def test_what_fails_ahead_is_the_ticks_to_tell(site: Site) -> None:
+def test_a_failure_ahead_is_reported_by_the_tick(site: Site) -> None:
     with mock.patch.object(land, "ahead", side_effect=EngineError("not now")):
         code, words = every(site, "5m", 2, lambda at: None)
 

@@ -1,4 +1,4 @@
-"""Files of a source that are rewritten, half-written or gone: no line is lost silently, none counts twice."""
+"""Rewritten, half-written or missing files of a source: no line is lost silently, none counts twice."""
 
 from __future__ import annotations
 
@@ -92,8 +92,8 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, work: Any) -> None:
 
 
 @pytest.mark.parametrize("same_size", [True, False])
-def test_a_file_that_is_rewritten_after_landing_is_told(site: Site, same_size: bool) -> None:
-    """In each tick, landed or not; its lines are not read again."""
+def test_a_file_rewritten_after_landing_is_reported(site: Site, same_size: bool) -> None:
+    """In each tick, whether or not anything lands; its lines aren't read again."""
     send(site, "1.jsonl", *("x" if same_size else "xyz"))
     os.utime(site.orders / "1.jsonl", ns=(1, 1))
     for number in (1, 2):
@@ -105,8 +105,8 @@ def test_a_file_that_is_rewritten_after_landing_is_told(site: Site, same_size: b
     assert ids(site) == ("abx" if same_size else "abxyz")
 
 
-def test_folded_batches_remember_the_files_state(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that a change is noticed however long ago it landed."""
+def test_folded_batches_have_the_files_state(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So a change is noticed however long ago the file landed."""
     monkeypatch.setattr(planned_batches, "KEEP", 1)
     send(site, "2.jsonl", "d")
     assert told(build(site)) == ""
@@ -115,8 +115,8 @@ def test_folded_batches_remember_the_files_state(site: Site, monkeypatch: pytest
     assert "0.jsonl" in told(build(site, 2))
 
 
-def test_batches_that_remember_no_state_are_believed(site: Site) -> None:
-    """A checkpoint of an older version names files alone."""
+def test_batches_without_file_states_are_accepted(site: Site) -> None:
+    """A checkpoint of an older version has names of files alone."""
     (plan,) = Path(site.warehouse).rglob("batches/1.json")
     plan.write_text(json.dumps({"batch": 1, "files": ["0.jsonl", "1.jsonl"]}))
     send(site, "1.jsonl", "x", "y")
@@ -125,8 +125,8 @@ def test_batches_that_remember_no_state_are_believed(site: Site) -> None:
 
 
 @pytest.mark.parametrize("how", ["refresh", "edit"])
-def test_landing_anew_without_a_file_is_refused(site: Site, how: str) -> None:
-    """Its lines would be lost; without landing anew, a file that has landed may go."""
+def test_landing_from_scratch_without_a_file_is_refused(site: Site, how: str) -> None:
+    """Its lines would be lost; a landed file may be deleted if nothing lands from scratch."""
     (site.orders / "1.jsonl").unlink()
     assert build(site).published and ids(site) == "abc"
     edited = edit(site, "select upper(id) as id from {{ source('shops', 'sales') }}\n") if how == "edit" else site
@@ -138,8 +138,8 @@ def test_landing_anew_without_a_file_is_refused(site: Site, how: str) -> None:
     assert ids(edited).lower() == "ab"
 
 
-def test_a_file_whose_lines_were_left_out_counts_too(site: Site) -> None:
-    """The checkpoint knows of it, though the table has no row of it."""
+def test_a_file_whose_lines_were_filtered_out_counts(site: Site) -> None:
+    """The checkpoint has it, although the table has no row of it."""
     narrow = edit(site, QUERY.strip() + " where id <> 'c'\n")
     assert build(narrow).published and ids(narrow) == "ab"
     (site.orders / "1.jsonl").unlink()
@@ -147,11 +147,11 @@ def test_a_file_whose_lines_were_left_out_counts_too(site: Site) -> None:
     refused = build(wide, 2)
     assert not refused.published and "1.jsonl" in told(refused)
 
-    # The table of the first query still has all its lines: nothing is landed anew.
+    # The table of the first query still has all its lines: nothing lands from scratch.
     assert build(edit(site, QUERY), 3).published and ids(site) == "abc"
 
 
-def test_what_an_unpublished_tick_has_landed_is_not_lost(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_landed_by_an_unpublished_tick_are_not_lost(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """The new table has its lines already."""
 
     def stop(*args: Any) -> None:
@@ -184,7 +184,7 @@ def test_a_half_written_file_is_left_for_the_next_tick(site: Site) -> None:
 
 
 def test_a_file_that_grows_before_it_is_read_waits(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The batch goes on without it, and the next one takes it whole."""
+    """The batch continues without it, and the next one takes all of it."""
     send(site, "2.jsonl", "d")
     send(site, "3.jsonl", "e")
     meanwhile(monkeypatch, lambda: send(site, "2.jsonl", "d", "f"))
@@ -196,7 +196,7 @@ def test_a_file_that_grows_before_it_is_read_waits(site: Site, monkeypatch: pyte
 
 
 def test_a_file_that_changes_after_a_crash_waits(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A batch that was planned and not committed doesn't take what its plan doesn't know."""
+    """A batch that was planned and not committed takes only what its plan has."""
     send(site, "2.jsonl", "d")
 
     class Stop(BaseException):
@@ -213,8 +213,8 @@ def test_a_file_that_changes_after_a_crash_waits(site: Site, monkeypatch: pytest
     assert build(site, 2).published and ids(site) == "abcde"
 
 
-def test_a_file_that_goes_before_it_is_read_is_refused(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In every tick until it is back, or the build is told to go on."""
+def test_a_file_deleted_before_it_is_read_fails_the_tick(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In every tick until it is back, or the build accepts the loss."""
     send(site, "2.jsonl", "d")
     send(site, "3.jsonl", "e")
     meanwhile(monkeypatch, (site.orders / "2.jsonl").unlink)
@@ -228,7 +228,7 @@ def test_a_file_that_goes_before_it_is_read_is_refused(site: Site, monkeypatch: 
 
 
 def test_a_file_that_is_put_back_lands(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With another time of change it waits for one tick."""
+    """With another modification time it waits for one tick."""
     send(site, "2.jsonl", "d")
     meanwhile(monkeypatch, (site.orders / "2.jsonl").unlink)
     assert not build(site).published
@@ -248,7 +248,7 @@ def test_a_file_that_changes_while_it_is_read_is_not_taken(tmp_path: Path) -> No
 
 
 def spark_landing_of(folder: Path, batch: int, *files: str, accept: bool = False) -> Landing:
-    """A Spark checkpoint with one committed batch, and files that its source's log names, as of now."""
+    """Return a landing with a Spark checkpoint that has one committed batch, and the files in its source's log."""
     for each in ("sources/0", "commits"):
         (folder / "checkpoint" / each).mkdir(parents=True, exist_ok=True)
     (folder / "checkpoint" / "commits" / "0").write_text("v1\n{}")
@@ -265,8 +265,8 @@ def spark_landing_of(folder: Path, batch: int, *files: str, accept: bool = False
     )
 
 
-def test_spark_knows_a_changed_file_by_its_time(tmp_path: Path) -> None:
-    """Its log has the time of each file."""
+def test_spark_detects_a_changed_file_by_its_time(tmp_path: Path) -> None:
+    """Its log has the modification time of each file."""
     (tmp_path / "data").mkdir()
     for name in ("a.jsonl", "b%20c.jsonl"):
         (tmp_path / "data" / name.replace("%20", " ")).write_text("{}\n")
@@ -280,8 +280,8 @@ def test_spark_knows_a_changed_file_by_its_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("batch", [0, 1])
-def test_spark_is_not_sent_after_a_file_that_is_gone(tmp_path: Path, batch: int) -> None:
-    """A batch that is not committed is begun again with the same files; a committed one needs none."""
+def test_spark_does_not_look_for_a_missing_file(tmp_path: Path, batch: int) -> None:
+    """An uncommitted batch is run again with the same files; a committed one needs none."""
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "a.jsonl").write_text("{}\n")
     landing = spark_landing_of(tmp_path, batch, "a.jsonl")

@@ -1,4 +1,4 @@
-"""The queue of lines that were set aside: what is told of each, and nothing leaves it without a record."""
+"""The queue of quarantined lines: the report of each, and no line leaves it without a record."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.usefixtures("unchecked"), pytest.mark.slow]
 
 @pytest.fixture
 def made(tmp_path: Path) -> Site:
-    """Four good sales and four lines that are set aside, in two ticks; one of them stands twice in its file."""
+    """Four valid sales and four quarantined lines, in two ticks; one of them is twice in its file."""
     found = site(tmp_path)
     send(found, "0.jsonl", sale("1"), sale("2", "bob"), sale("3", "eve"), "{cut off")
     assert found.tick(START).published
@@ -29,7 +29,7 @@ def made(tmp_path: Path) -> Site:
 
 
 def test_a_list_counts_by_reason(made: Site) -> None:
-    """How many wait, since when, in which ticks, and which check set them aside."""
+    """The number of pending lines, since when, in which ticks, and which check quarantined them."""
     rows = {row["reason"]: row for row in told(made, "list")}
 
     assert {reason: row["waiting"] for reason, row in rows.items()} == {UNKNOWN: 3, NEGATIVE: 1, "not a JSON object": 1}
@@ -43,7 +43,7 @@ def test_a_list_counts_by_reason(made: Site) -> None:
 
 
 def test_lines_are_shown_with_their_place(made: Site) -> None:
-    """File, number of the line, tick, reason, text, and an id that says nothing of when it was asked."""
+    """File, number of the line, tick, reason, text, and an id that is independent of the time of the request."""
     rows = told(made, "show", NAME)
     places = {(row["file"], row["line"], row["tick"], row["reason"], row["lines"]) for row in rows}
 
@@ -65,7 +65,7 @@ def test_lines_are_shown_with_their_place(made: Site) -> None:
 
 
 def test_text_that_may_hold_pii_is_hidden(tmp_path: Path) -> None:
-    """The tagged column shows ***, the text nothing, unless both are asked for."""
+    """The tagged column shows ***, the text nothing, unless both are requested."""
     made = site(tmp_path, pii=True)
     send(made, "0.jsonl", sale("1", "eve", guest="Mallory"), '{"guest": "Mallory', sale("2"))
     assert made.tick(START).published
@@ -78,8 +78,8 @@ def test_text_that_may_hold_pii_is_hidden(tmp_path: Path) -> None:
     assert all("Mallory" in row["raw"] for row in told(made, "show", NAME, "--raw"))
 
 
-def test_a_queue_of_a_tick_that_failed_is_there(made: Site) -> None:
-    """Lines lie in the landing table whether their tick was published or not."""
+def test_a_failed_tick_has_its_queue(made: Site) -> None:
+    """Lines are in the landing table whether or not their tick was published."""
     send(made, "2.jsonl", sale("8", "eve"))
 
     def failing(*_: object) -> None:
@@ -91,8 +91,8 @@ def test_a_queue_of_a_tick_that_failed_is_there(made: Site) -> None:
     assert waiting(made)[UNKNOWN] == 4
 
 
-def test_what_has_no_queue_says_so(made: Site, tmp_path: Path) -> None:
-    """A model that lands nothing, one that isn't there, an empty warehouse."""
+def test_models_without_a_queue_are_reported(made: Site, tmp_path: Path) -> None:
+    """A model that lands nothing, an unknown model, an empty warehouse."""
     assert "reads a source" in run(made, "quarantine", "show", "by_shop", code=2)
     assert "stg_sales" in run(made, "quarantine", "show", "stg_sale", code=2)
     empty = site(tmp_path / "empty")
@@ -100,8 +100,8 @@ def test_what_has_no_queue_says_so(made: Site, tmp_path: Path) -> None:
     assert "nothing has landed" not in run(made, "quarantine", "list", "--select", NAME)
 
 
-def test_a_discarded_line_waits_no_longer_and_stays_on_record(made: Site) -> None:
-    """Who, when, why and how many; the line lies where it lay, and no tick changes that."""
+def test_a_discarded_line_is_not_pending_but_recorded(made: Site) -> None:
+    """Who, when, why and how many; the line stays in its table, and no tick changes that."""
     one = next(row for row in told(made, "show", NAME) if row["reason"] == NEGATIVE)
     run(made, "quarantine", "discard", NAME, "--id", one["id"], "--because", "the till was tested")
     run(made, "quarantine", "discard", NAME, "--reason", UNKNOWN, "--because", "eve has closed")
@@ -122,8 +122,8 @@ def test_a_discarded_line_waits_no_longer_and_stays_on_record(made: Site) -> Non
     assert len(discards(made)) == 2
 
 
-def test_a_discarded_line_stays_so_when_it_lands_anew(made: Site) -> None:
-    """Its id is its text and its file: a new table changes nothing of what was decided."""
+def test_a_discarded_line_stays_discarded_when_it_lands_from_scratch(made: Site) -> None:
+    """Its id depends on its text and its file: a new table doesn't change a decision."""
     run(made, "quarantine", "discard", NAME, "--all", "--because", "none of it matters")
     edited = edit(made, "where id <> 'test'", "where id <> 'tests'", "models/stg_sales.sql")
     assert "lands its source anew" in run(edited, "quarantine", "list")
@@ -133,8 +133,8 @@ def test_a_discarded_line_stays_so_when_it_lands_anew(made: Site) -> None:
     assert sum(row["lines"] for row in discards(edited)) == 5
 
 
-def test_discards_are_asked_for_rightly(made: Site) -> None:
-    """Which lines, and why: a command that leaves out one of them, or names a line that isn't there, does nothing."""
+def test_invalid_discards_are_refused(made: Site) -> None:
+    """Which lines, and why: a command that lacks one of them, or names an unknown line, does nothing."""
     because = ("--because", "so")
     assert "--because" in run(made, "quarantine", "discard", NAME, "--all", code=2)
     assert "is empty" in run(made, "quarantine", "discard", NAME, "--all", "--because", " ", code=2)
@@ -146,8 +146,8 @@ def test_discards_are_asked_for_rightly(made: Site) -> None:
     assert sum(waiting(made).values()) == 5 and discards(made) == []
 
 
-def test_of_two_commands_at_once_one_is_told(made: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What one has read was no longer so when it wrote: nothing is written twice."""
+def test_one_of_two_concurrent_commands_is_refused(made: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one has read was outdated when it wrote: nothing is written twice."""
     real = quarantine_queue.lines
     raced: list[bool] = []
 

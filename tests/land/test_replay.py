@@ -1,4 +1,4 @@
-"""Lines that were set aside come in after a fix: once, whatever happens, and the marts say what they would have."""
+"""Quarantined lines land after a fix: once, with any failure, and the marts are as if they had always been valid."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Stop(Exception):
 
 
 def two_ticks(folder: Path, engine: Engine | None = None) -> Site:
-    """Three good sales, three of an unknown shop (two of them the same line), a negative one and a line cut off."""
+    """Three valid sales, three of an unknown shop (two of them the same line), a negative one and a truncated line."""
     made = site(folder, engine)
     send(made, "0.jsonl", GOOD[0], GOOD[1], EVES[0], "{cut off")
     assert made.tick(START).published
@@ -62,7 +62,7 @@ def two_ticks(folder: Path, engine: Engine | None = None) -> Site:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory, unchecked: None) -> Path:
-    """Made once; each test has a copy of its own."""
+    """Made once; each test has its own copy."""
     return two_ticks(tmp_path_factory.mktemp("built") / "shops").root
 
 
@@ -84,15 +84,15 @@ def path(made: Site) -> str:
 
 
 def is_true(made: Site) -> None:
-    """Each table is its query over what has landed, and adds up to what was written."""
+    """Check that each table equals its query over the landed rows, and its checksum."""
     published = tick_of(made.ledger)
     names = ("by_shop", NAME)
     assert all(verdict.ok for verdict in verify(made.prepared.workspace, made.warehouse, published, names, 5))
     assert all(found.ok for found in checksums.compare(made.warehouse, published, names))
 
 
-def test_lines_come_in_after_a_fix_as_late_ones(made: Site) -> None:
-    """The rule is mended, the lines are replayed: the same table, and the marts as if it had always been so."""
+def test_replayed_lines_land_like_late_lines(made: Site) -> None:
+    """After the rule is fixed and the lines are replayed, the table and the marts are as if it had always been so."""
     before = path(made)
     fixed = edit(made, *MILDER)
     result = tick(fixed)
@@ -114,8 +114,8 @@ def test_lines_come_in_after_a_fix_as_late_ones(made: Site) -> None:
     is_true(fixed)
 
 
-def test_what_has_come_in_comes_in_once(made: Site) -> None:
-    """Asked twice before the build, asked again after it, and a build more: nothing is there twice."""
+def test_a_replayed_line_lands_once(made: Site) -> None:
+    """With two requests before the build, another after it, and another build: nothing is there twice."""
     fixed = edit(made, *MILDER)
     run(fixed, "quarantine", "replay", NAME, "--all")
     assert "judges 0 lines" in run(fixed, "quarantine", "replay", NAME, "--all")
@@ -131,11 +131,11 @@ def test_what_has_come_in_comes_in_once(made: Site) -> None:
     is_true(fixed)
 
 
-def test_those_that_still_break_go_back_with_the_reason_of_now(made: Site) -> None:
-    """They are told, wait on, and may be replayed again; one that the query leaves out leaves the table."""
+def test_lines_that_are_still_invalid_get_the_current_reason(made: Site) -> None:
+    """They are reported, stay pending, and may be replayed again; one that the query filters out leaves the table."""
     send(made, "2.jsonl", sale("test", "zoe", "1.00"))
     edited = edit(made, "There are two shops.", "Nobody knows this shop.")
-    assert tick(edited).published  # the source's line of a test is left out by the query
+    assert tick(edited).published  # the query filters out the source's test line
     run(edited, "quarantine", "replay", NAME, "--all")
     result = tick(edited, 3)
 
@@ -150,8 +150,8 @@ def test_those_that_still_break_go_back_with_the_reason_of_now(made: Site) -> No
     is_true(fixed)
 
 
-def test_a_rule_that_is_gone_and_one_that_landed_rows_break(made: Site) -> None:
-    """Without its rule a line comes in by a replay; a stricter rule lands everything anew, as an edited query does."""
+def test_removed_rules_and_stricter_rules(made: Site) -> None:
+    """Without its rule a line lands by a replay; a stricter rule lands everything from scratch."""
     free = edit(made, "min_value: 0}", "min_value: -5}")
     run(free, "quarantine", "replay", NAME, "--reason", NEGATIVE)
     assert tick(free).published
@@ -168,12 +168,12 @@ def test_a_rule_that_is_gone_and_one_that_landed_rows_break(made: Site) -> None:
     is_true(strict)
 
 
-def test_a_plan_tells_rules_that_keep_the_table(made: Site) -> None:
+def test_a_plan_reports_rules_that_do_not_rebuild_the_table(made: Site) -> None:
     assert "new rules  stg_sales" in run(edit(made, *MILDER), "plan")
 
 
-def test_an_edited_query_judges_all_lines_anew(made: Site) -> None:
-    """Its table is made anew from the files, so a replay that was asked for is done by that, and told so."""
+def test_an_edited_query_validates_all_lines_again(made: Site) -> None:
+    """Its table is rebuilt from the files, which completes a requested replay and is reported so."""
     run(made, "quarantine", "replay", NAME, "--all")
     edited = edit(edit(made, *MILDER), "where id <> 'test'", "where id <> 'tests'", "models/stg_sales.sql")
     result = tick(edited)
@@ -185,8 +185,8 @@ def test_an_edited_query_judges_all_lines_anew(made: Site) -> None:
     is_true(edited)
 
 
-def test_lines_that_land_anew_leave_the_queue_on_record(made: Site) -> None:
-    """Nobody asked for it: the book says which the new table has as rows, and which were lost with their file."""
+def test_lines_that_land_from_scratch_leave_the_queue_on_record(made: Site) -> None:
+    """Without a request: the log has lines that the new table accepts, and lines that were lost with their file."""
     (made.orders / "1.jsonl").unlink()
     edited = edit(edit(made, *MILDER), "where id <> 'test'", "where id <> 'tests'", "models/stg_sales.sql")
     run(edited, "quarantine", "replay", NAME, "--reason", NEGATIVE)
@@ -201,8 +201,8 @@ def test_lines_that_land_anew_leave_the_queue_on_record(made: Site) -> None:
     assert waiting(edited) == {"not a JSON object": 1}
 
 
-def test_lines_whose_file_is_gone_come_in_too(made: Site) -> None:
-    """The text lies in the table: a rule may be mended, and its lines replayed, long after the files were deleted."""
+def test_lines_of_deleted_files_can_be_replayed(made: Site) -> None:
+    """The text is in the table: a rule may be fixed, and its lines replayed, long after the files were deleted."""
     for file in made.orders.iterdir():
         file.unlink()
     fixed = edit(made, *MILDER)
@@ -214,7 +214,7 @@ def test_lines_whose_file_is_gone_come_in_too(made: Site) -> None:
 
 
 def points() -> dict[str, Any]:
-    """Where a tick that replays is cut short."""
+    """Return the points at which a replaying tick is interrupted."""
 
     def after_the_merge(patched: pytest.MonkeyPatch, made: Site) -> None:
         real = made.engine.write
@@ -255,10 +255,8 @@ def points() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("point", points())
-def test_a_replay_that_was_cut_short_is_carried_out_once(
-    made: Site, monkeypatch: pytest.MonkeyPatch, point: str
-) -> None:
-    """No line is lost or doubled, readers see the old tick until all is there, the record says what came of it."""
+def test_an_interrupted_replay_is_completed_once(made: Site, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
+    """No line is lost or doubled, readers see the previous tick until all is there, and the log has the outcome."""
     fixed = edit(made, *MILDER)
     run(fixed, "quarantine", "replay", NAME, "--all")
     send(fixed, "2.jsonl", sale("8"))
@@ -277,8 +275,8 @@ def test_a_replay_that_was_cut_short_is_carried_out_once(
     is_true(fixed)
 
 
-def test_a_rule_that_was_tried_by_a_failed_tick_leaves_nothing(made: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lines that a tick which was never published took in by milder rules are judged by those that are there again."""
+def test_a_rule_of_a_failed_tick_has_no_effect(made: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines that an unpublished tick accepted by relaxed rules are validated by the restored rules."""
     fixed = edit(made, *MILDER)
     run(fixed, "quarantine", "replay", NAME, "--all")
     with monkeypatch.context() as patched:
@@ -293,8 +291,8 @@ def test_a_rule_that_was_tried_by_a_failed_tick_leaves_nothing(made: Site, monke
     is_true(back)
 
 
-def test_rules_are_held_before_anything_is_published(tmp_path: Path) -> None:
-    """Rows of a first tick that failed were judged by the rules of then: stricter ones land them anew."""
+def test_rules_apply_before_anything_is_published(tmp_path: Path) -> None:
+    """Rows of a failed first tick were validated by its rules: stricter ones land them from scratch."""
     made = site(tmp_path)
     send(made, "0.jsonl", *GOOD, OWING)
     with pytest.MonkeyPatch.context() as patched:
@@ -308,15 +306,15 @@ def test_rules_are_held_before_anything_is_published(tmp_path: Path) -> None:
     assert waiting(strict) == {NEGATIVE: 3}
 
 
-def test_a_tick_that_set_too_much_aside_goes_on_after_a_replay(made: Site) -> None:
-    """A fault is planted, nothing is published, the rule is mended, the lines are replayed, and all is right."""
+def test_ticks_resume_after_a_replay_of_too_many_lines(made: Site) -> None:
+    """A fault is planted, nothing is published, the rule is fixed, the lines are replayed, and all is correct."""
     limited = edit(made, "expectations:\n", "max_quarantined: 10%\nexpectations:\n")
     send(limited, "2.jsonl", sale("8"), *(sale(f"e{n}", "eve", "3.00") for n in range(4)))
     assert not tick(limited).published
     assert by_shop(limited) == sums(*GOOD)
 
     fixed = edit(limited, *MILDER)
-    assert not tick(fixed, 3).published  # the lines are judged when somebody asks for it
+    assert not tick(fixed, 3).published  # the lines are validated on request
     run(fixed, "quarantine", "replay", NAME, "--all")
     assert tick(fixed, 4).published
     assert by_shop(fixed) == sums(*GOOD, *EVES, sale("8"), *(sale(f"e{n}", "eve", "3.00") for n in range(4)))
@@ -333,14 +331,14 @@ def test_discarded_lines_are_not_replayed(made: Site) -> None:
 
 
 def test_lines_that_are_to_be_replayed_are_not_discarded(made: Site) -> None:
-    """One command decides about a line, and the one after it is told so."""
+    """One command decides about a line, and a later one is rejected."""
     run(made, "quarantine", "replay", NAME, "--reason", UNKNOWN)
     said = run(made, "quarantine", "discard", NAME, "--all", "--because", "so")
     assert "Discarded 2 lines" in said and "3 lines are to be replayed by the next build" in said
 
 
 def test_an_environment_has_its_own_queue(made: Site) -> None:
-    """A rule is tried in an environment: its landing table and its queue are its own, production's stay as they are."""
+    """A rule is tried in an environment, which has its own landing table and queue; production's stay as they are."""
     fixed = edit(made, *MILDER)
     dev = Site(fixed.root, fixed.engine, "dev")
     assert tick(dev).published
@@ -350,8 +348,8 @@ def test_an_environment_has_its_own_queue(made: Site) -> None:
     assert by_shop(fixed) == sums(*GOOD)
 
 
-def test_a_promoted_table_leaves_a_record_of_what_no_longer_waits(made: Site) -> None:
-    """A query and a rule are mended in an environment; production takes the table over, and its queue with it."""
+def test_promotion_records_lines_that_left_the_queue(made: Site) -> None:
+    """A query and a rule are fixed in an environment; production takes the table over, and its queue with it."""
     edited = edit(edit(made, *MILDER), "where id <> 'test'", "where id <> 'tests'", "models/stg_sales.sql")
     assert tick(Site(edited.root, edited.engine, "dev")).published
     assert tick(edited, 3).published
@@ -363,7 +361,7 @@ def test_a_promoted_table_leaves_a_record_of_what_no_longer_waits(made: Site) ->
     is_true(edited)
 
 
-def test_what_an_environment_shares_waits_in_production(made: Site) -> None:
+def test_lines_of_a_shared_table_are_pending_in_production(made: Site) -> None:
     """Nothing of production's can be discarded or replayed through an environment."""
     dev = Site(made.root, made.engine, "dev")
     assert tick(dev).published
@@ -371,8 +369,8 @@ def test_what_an_environment_shares_waits_in_production(made: Site) -> None:
         assert "Leave out --env" in run(made, "quarantine", *words, "--env", "dev", code=2)
 
 
-def test_a_rollback_takes_replayed_lines_in_anew(made: Site) -> None:
-    """Landing tables aren't restored: the next build finds the lines among what has landed since the old tick."""
+def test_replayed_lines_land_again_after_a_rollback(made: Site) -> None:
+    """Landing tables aren't restored: the next build finds the lines among those that landed since the old tick."""
     fixed = edit(made, *MILDER)
     run(fixed, "quarantine", "replay", NAME, "--all")
     assert tick(fixed).published

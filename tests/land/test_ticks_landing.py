@@ -1,4 +1,4 @@
-"""Landing on DuckDB: every line once, whatever happens between a batch's plan and its commit."""
+"""Landing on DuckDB: every line once, with a failure anywhere between a batch's plan and its commit."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def crash(site: Site, monkeypatch: pytest.MonkeyPatch, number: int = 1, *, after
 
 
 def refusal(site: Site) -> str:
-    """The message of a landing that was refused, with the rows as they were."""
+    """Return the message of a refused landing; the rows are unchanged."""
     result = land(site, 1)
     assert not result.published, f"it was published, with {dict(landed(site))}"
     assert landed(site) == {"x1": 1, "x2": 1}
@@ -70,8 +70,8 @@ def refusal(site: Site) -> str:
 
 
 @pytest.mark.parametrize("after_commit", [False, True], ids=["planned", "committed"])
-def test_a_batch_is_carried_out_once(site: Site, monkeypatch: pytest.MonkeyPatch, after_commit: bool) -> None:
-    """A crash right before or right after a batch's commit; files that came since go into the next one."""
+def test_a_batch_is_run_once(site: Site, monkeypatch: pytest.MonkeyPatch, after_commit: bool) -> None:
+    """After a crash right before or right after a batch's commit; later files are part of the next one."""
     land(site)
     site.write("1.jsonl", [order("3", START)])
     crash(site, monkeypatch, after_commit=after_commit)
@@ -83,8 +83,8 @@ def test_a_batch_is_carried_out_once(site: Site, monkeypatch: pytest.MonkeyPatch
     assert landed(site).total() == 4
 
 
-def test_the_very_first_batch_is_carried_out_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A crash before anything was ever landed."""
+def test_the_very_first_batch_is_run_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a crash before anything ever landed."""
     crash(site, monkeypatch)
     crash(site, monkeypatch)
 
@@ -92,8 +92,8 @@ def test_the_very_first_batch_is_carried_out_once(site: Site, monkeypatch: pytes
     assert landed(site) == {"x1": 1, "x2": 1}
 
 
-def test_a_plan_that_was_cut_off_is_set_aside(site: Site) -> None:
-    """A plan is synced before it is carried out, so a torn one stands for nothing that has landed."""
+def test_a_truncated_plan_is_ignored(site: Site) -> None:
+    """A plan is synced before it is run, so nothing of a corrupt plan has landed."""
     land(site)
     site.write("1.jsonl", [order("3", START)])
     (batches(site) / "2.json").write_text('{"batch": 2, "fil')
@@ -103,8 +103,8 @@ def test_a_plan_that_was_cut_off_is_set_aside(site: Site) -> None:
 
 
 @pytest.mark.slow
-def test_folded_plans_remember_every_file(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Old plans become one file; a crash after that replays the newest batch alone."""
+def test_folded_plans_have_every_file(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Old plans become one file; a crash after that replays the latest batch alone."""
     monkeypatch.setattr(planned_batches, "KEEP", 2)
     for number in range(1, 6):
         assert land(site, number).published
@@ -133,7 +133,7 @@ def test_a_lost_list_of_batches_is_refused(site: Site) -> None:
 
 
 def test_a_foreign_checkpoint_is_refused(site: Site) -> None:
-    """Batches of another table say nothing of this one."""
+    """Batches of another table say nothing about this one."""
     land(site)
     (batches(site).parent / "id").write_text("another")
 
@@ -141,7 +141,7 @@ def test_a_foreign_checkpoint_is_refused(site: Site) -> None:
 
 
 def test_a_new_checkpoint_beside_a_full_table_is_refused(site: Site) -> None:
-    """A foreign checkpoint that has planned nothing yet would land everything again."""
+    """A foreign checkpoint without a plan would land everything again."""
     land(site)
     folder = batches(site)
     shutil.rmtree(folder)
@@ -152,7 +152,7 @@ def test_a_new_checkpoint_beside_a_full_table_is_refused(site: Site) -> None:
 
 
 def test_a_full_refresh_lands_from_the_beginning(site: Site) -> None:
-    """The way out that the refusal names: a new table with a checkpoint of its own, and each row once."""
+    """The way out in the message: a new table with its own checkpoint, and each row once."""
     land(site)
     shutil.rmtree(batches(site).parent)
 
@@ -160,8 +160,8 @@ def test_a_full_refresh_lands_from_the_beginning(site: Site) -> None:
     assert landed(site) == {"x1": 1, "x2": 1}
 
 
-def test_lines_that_are_set_aside_are_counted(site: Site) -> None:
-    """Raw text, file and reason are kept, the tick's result counts them, and the good lines of the file land."""
+def test_quarantined_lines_are_counted(site: Site) -> None:
+    """Raw text, file and reason are stored, the tick's result counts them, and the valid lines of the file land."""
     bad = ['{"event_id": "cut', "[1]", order("8", START, items=(("d001", 0, "1.00"),))]
     nobody = json.loads(order("9", START))
     del nobody["restaurant_id"]
@@ -192,7 +192,7 @@ def test_lines_that_are_set_aside_are_counted(site: Site) -> None:
     ],
 )
 def test_a_value_that_fails_in_landing_is_null(tmp_path: Path, value: str, kind: str, wanted: list[object]) -> None:
-    """A landing goes on where Spark's other statements would stop: what fails is NULL, on both engines."""
+    """A landing continues after errors that stop other statements: the value is NULL, on both engines."""
     made = shops.site(tmp_path / "p", suite="expectations: []\n")
     folder = made.root / "models"
     (folder / "stg_sales.sql").write_text(

@@ -1,4 +1,4 @@
-"""The reference project with its files cut, swapped and scrambled: a list of problems at most, never a traceback."""
+"""The reference project with its files cut, swapped and scrambled: problems at most, never a traceback."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SPLINTERS = [
 
 
 def mutated(text: str, dice: random.Random) -> str:
-    """Cut, repeat, swap, delete or splinter a text."""
+    """Return a text with a piece cut, repeated, swapped, deleted or replaced."""
     a, b = sorted(dice.randrange(len(text) + 1) for _ in range(2))
     b = min(b, a + 60)
     lines = text.split("\n")
@@ -60,7 +60,7 @@ def copied(folder: Path) -> list[Path]:
 
 
 def shake(folder: Path, seed: int) -> str:
-    """Break one to three files, read the project, mend the files again; what was printed."""
+    """Break one to three files, read the project and restore the files. Return what was printed."""
     dice = random.Random(seed)
     files = sorted([*folder.rglob("*.sql"), *folder.rglob("*.yml"), *folder.rglob("*.csv"), folder / "pyproject.toml"])
     broken = dice.sample(files, dice.choice((1, 1, 1, 2, 3)))
@@ -80,7 +80,7 @@ def shake(folder: Path, seed: int) -> str:
 
 @pytest.mark.slow
 def test_no_broken_query_ends_in_a_traceback() -> None:
-    """Each problem stands within its file, and its caret within its line."""
+    """Each problem is within its file, and its caret within its line."""
     loaded = projects.project()
     for seed in range(60):
         dice = random.Random(seed)
@@ -106,8 +106,8 @@ def test_no_mistake_ends_in_a_traceback(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_build_tells_of_models_sources_and_profile_at_once(tmp_path: Path) -> None:
-    """An analyst mends all of it in one go."""
+def test_a_build_reports_models_sources_and_profile_at_once(tmp_path: Path) -> None:
+    """An analyst can fix all of it at once."""
     root = copy_project(tmp_path)
     (root / "data" / "orders").rmdir()
     model = root / "models" / "facts" / "fct_restaurant_slots.sql"

@@ -1,4 +1,4 @@
-"""What `_exposures.yml` says, and every way in which it can be wrong."""
+"""`_exposures.yml`, and every way in which it can be wrong."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_an_exposure_is_read(tmp_path: Path) -> None:
     assert one.serve == Serve("owner", ("id", "dish"))
 
 
-def test_one_that_serves_nothing_is_read_too(tmp_path: Path) -> None:
+def test_an_exposure_that_serves_nothing_is_read(tmp_path: Path) -> None:
     (one,) = project(tmp_path, exposure()).project.exposures
 
     assert one.serve is None
@@ -70,12 +70,12 @@ def test_one_that_serves_nothing_is_read_too(tmp_path: Path) -> None:
         (exposure() + exposure(), "SR111 8: two exposures are called `page`"),
     ],
 )
-def test_a_mistake_is_told_where_it_stands(tmp_path: Path, text: str, told: str) -> None:
+def test_a_mistake_is_reported_at_its_place(tmp_path: Path, text: str, told: str) -> None:
     assert problems(tmp_path, text) == [told]
 
 
 def test_exposures_make_no_model_and_no_query(tmp_path: Path) -> None:
-    """The file beside models isn't taken for the contract of a model `_exposures`."""
+    """The file beside models isn't read as the contract of a model `_exposures`."""
     found = project(tmp_path, exposure())
 
     assert sorted(model.name for model in found.project.models) == ["menu", "orders"]
@@ -100,6 +100,6 @@ def test_a_project_without_exposures_serves_nothing(tmp_path: Path) -> None:
         offer(project_files.project(broken.write(tmp_path, MODELS)))
 
 
-def test_a_torn_file_is_a_problem_and_no_traceback(tmp_path: Path) -> None:
+def test_a_corrupt_file_is_a_problem_without_a_traceback(tmp_path: Path) -> None:
     with pytest.raises(ProjectError):
         project_files.project(broken.write(tmp_path, {**MODELS, "models/_exposures.yml": "exposures: [{"}))

@@ -1,4 +1,4 @@
-"""The project folder to nouns; the problems are in tests/cases/errors."""
+"""Reading a project's folder; its problems are in tests/cases/errors."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ at_worst = "merge"
     assert (project.name, project.profile, project.vars) == ("small", "duckdb", {"hours": [1, 24]})
     assert configs["a"] == Config("table", ("id",), "merge", ("all", "raw", "own"))
     assert configs["b"] == Config("view", (), "full", ("all", "raw"))
-    # A folder's settings are for that folder of models/, not for every folder of its name.
+    # A folder's settings apply to that folder of models/, not to every folder of its name.
     assert configs["c"] == configs["d"] == Config("table", (), "full", ("all",))
 
 
@@ -87,7 +87,7 @@ models:
     assert model.columns[1] == Column("a", "int", "A.", Place("models/orders.yml", 14, 9), "cents", False, ("pii",))
 
 
-def test_a_unit_test_keeps_values_as_they_are_written(tmp_path):
+def test_a_unit_test_preserves_values_as_written(tmp_path):
     tests = """
 unit_tests:
   - name: exact
@@ -175,7 +175,7 @@ def test_a_wrong_field_after_a_quoted_line_break_has_its_place():
     assert [problem.place for problem in problems] == [Place("seeds/a.csv", 4, 8)]
 
 
-def test_a_hopeless_seed_is_told_in_a_few_lines():
+def test_a_hopeless_seed_is_reported_in_a_few_lines():
     _, problems = rows("a\n" + "x\n" * 5000, column("a", "int"))
 
     assert len(problems) == seeds.ENOUGH + 1
@@ -214,8 +214,8 @@ def test_a_spreadsheets_csv_is_read(tmp_path):
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-def test_a_line_end_in_quotes_is_kept_as_it_is(tmp_path, end):
-    """Whatever ends the lines of the file."""
+def test_a_line_end_in_quotes_is_preserved(tmp_path, end):
+    """Regardless of the line ends of the file."""
     columns = "".join(f"      - {{name: {name}, data_type: string, description: It.}}\n" for name in "ab")
     write(tmp_path, {"seeds/a.yml": SEED.format("a") + columns})
     lines = ["a,b", '"x\ry","p\nq"', '"\r\n",z', '"\r",', ""]
@@ -231,7 +231,7 @@ def test_lines_of_a_csv_are_counted_by_any_line_end(end):
     assert [(problem.place, problem.excerpt) for problem in problems] == [(Place("seeds/a.csv", 4, 8), '"p, q",z')]
 
 
-def test_what_hides_behind_a_dot_is_no_model(tmp_path):
+def test_a_hidden_file_is_not_a_model(tmp_path):
     files = models({".ipynb_checkpoints/a": "select 1", "a": "select 1"})
 
     assert [model.file for model in project_files.project(write(tmp_path, files)).models] == ["models/a.sql"]
@@ -269,7 +269,7 @@ def test_a_model_without_contract_is_known_to_refs(tmp_path):
         ("seeds/a.csv", "", "SR106"),
     ],
 )
-def test_odd_files_are_problems_and_no_crash(tmp_path, name, text, code):
+def test_odd_files_are_problems_without_a_crash(tmp_path, name, text, code):
     root = write(tmp_path, {**models({"a": "select 1"}), name: text})
     try:
         found = codes(root)

@@ -1,6 +1,6 @@
-"""Names of anything in a project: it builds and is right, or is refused with a code before anything is written.
+"""Names of anything in a project: it builds correctly, or is refused with a code before anything is written.
 
-`SQLRUN_NAMES=200` draws so many random names besides those that are known to be awkward.
+`SQLRUN_NAMES=200` tries 200 random names in addition to the known awkward ones.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ SALES = [shops.sale("1"), shops.sale("2", "bob"), shops.sale("3")]
 
 
 def run(root: Path, *words: str) -> tuple[int, str]:
-    """Run a command; whatever it is called, it ends with a code."""
+    """Run a command; with any name, it ends with an exit code."""
     done = CliRunner().invoke(main, ["--project-dir", str(root), *words])
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     return done.exit_code, done.output
 
 
 def require_true(root: Path, name: str, column: str) -> None:
-    """Build twice, look after the tables, and compare what is shown with what was sent."""
+    """Build twice, maintain the tables' files, and compare what is shown with what was sent."""
     for number in range(2):
         code, told = run(root, "build")
         assert code == 0, told
@@ -78,7 +78,7 @@ def in_folder(root: Path) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FOLDERS)
-def test_a_project_in_an_odd_folder_is_right(tmp_path: Path, name: str) -> None:
+def test_a_project_in_an_odd_folder_builds_correctly(tmp_path: Path, name: str) -> None:
     require_true(in_folder(tmp_path / name), "by_shop", "shop")
 
 
@@ -103,7 +103,7 @@ def test_a_warehouse_that_is_no_path_is_refused(tmp_path: Path, name: str) -> No
 
 
 def with_column(folder: Path, name: str) -> Path:
-    """Make a project whose source, landing and mart have a column of a name."""
+    """Return a project whose source, landing and mart have a column of that name."""
     quoted, text = "`" + name.replace("`", "``") + "`", json.dumps(name, ensure_ascii=False)
     text = text if name.isprintable() else json.dumps(name)
     columns = f"{{name: {text}, data_type: string, description: It., nulls: false}}"
@@ -129,12 +129,12 @@ def with_column(folder: Path, name: str) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", COLUMNS)
-def test_a_column_of_an_odd_name_is_right(tmp_path: Path, name: str) -> None:
+def test_a_column_with_an_odd_name_builds_correctly(tmp_path: Path, name: str) -> None:
     require_true(with_column(tmp_path / "p", name), "m", name)
 
 
 @pytest.mark.parametrize("name", REFUSED_COLUMNS)
-def test_a_column_that_can_not_be_named_is_refused_by_one_code(tmp_path: Path, name: str) -> None:
+def test_an_invalid_column_name_is_refused_with_one_code(tmp_path: Path, name: str) -> None:
     root = with_column(tmp_path / "p", name)
 
     code, told = run(root, "build")
@@ -161,10 +161,10 @@ SAMPLE = ("a b", "a'b", "größe 日😀", "shop=r9")
 
 
 def named(root: Path, slot: str, name: str) -> None:
-    """Give one thing a name: the project builds twice and is right, or it is refused, and nothing was written."""
+    """Give one thing a name: the project builds twice correctly, or it is refused and nothing is written."""
     names = named_projects.Names({slot: name})
     if not named_projects.write(root, names) or (name == "" and slot in ("model", "macro")):
-        return  # the file system doesn't take it, or takes it for a hidden file
+        return  # the file system rejects it, or treats it as a hidden file
     env = ("--env", names.of("env", "")) if slot == "env" else ()
     code, told = run(root, "build", *env)
     if code != 0:
@@ -177,7 +177,7 @@ def named(root: Path, slot: str, name: str) -> None:
         assert code == 0, told
     model = names.of("model", "by_region")
     rows = json.loads(run(root, "show", model, "--output", "json", *env)[1])
-    hidden = names.of("source file", "f")[:1] in (".", "_")  # others may still be writing it
+    hidden = names.of("source file", "f")[:1] in (".", "_")  # other programs may still be writing it
     region = names.of("seed value", "north")
     assert rows == ([] if hidden else [{"region": region, "city": "rome", "n": 4}]), rows
 
@@ -185,7 +185,7 @@ def named(root: Path, slot: str, name: str) -> None:
 @pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("slot", named_projects.SLOTS)
-def test_anything_of_an_odd_name_is_right_or_refused(tmp_path: Path, slot: str) -> None:
+def test_anything_with_an_odd_name_builds_correctly_or_is_refused(tmp_path: Path, slot: str) -> None:
     for number, name in enumerate(SAMPLE):
         named(tmp_path / str(number), slot, name)
 
@@ -193,6 +193,6 @@ def test_anything_of_an_odd_name_is_right_or_refused(tmp_path: Path, slot: str) 
 @pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.parametrize("slot", named_projects.SLOTS)
-def test_anything_of_any_name_is_right_or_refused(tmp_path: Path, slot: str) -> None:
+def test_anything_with_any_name_builds_correctly_or_is_refused(tmp_path: Path, slot: str) -> None:
     for number, name in enumerate([*AWKWARD, *RANDOM]):
         named(tmp_path / str(number), slot, name)

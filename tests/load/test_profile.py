@@ -38,7 +38,7 @@ def test_the_environment_fills_values_in(tmp_path, monkeypatch):
     assert found.settings == {"a.b": "lake-${LAKE}", "c": "true", "d": "4"}
 
 
-def test_what_is_left_out_is_what_profiles_have_by_default(tmp_path):
+def test_missing_settings_have_the_defaults(tmp_path):
     found = profile.load(write(tmp_path, "engine: duckdb\nwarehouse: lake\n"), "own")
 
     given = {"name": found.name, "engine": found.engine, "warehouse": found.warehouse}
@@ -89,7 +89,7 @@ def test_odd_profiles_are_one_problem(tmp_path, text, code):
 @pytest.mark.parametrize("value", ["${NOT_SET}", "[a]", "{a: b}"])
 @pytest.mark.parametrize("key", ["engine", "landing", "delta_writer"])
 def test_a_choice_that_cannot_be_read_is_one_problem(tmp_path, key, value):
-    """The variable that isn't set, or the list, is told; not that what it stands for is no choice."""
+    """The unset variable, or the list, is reported; not that its value is an invalid choice."""
     text = {"engine": "auto", "warehouse": "w", key: value}
     with pytest.raises(ProjectError) as caught:
         profile.load(write(tmp_path, "".join(f"{name}: {given}\n" for name, given in text.items())), "own")
@@ -98,7 +98,7 @@ def test_a_choice_that_cannot_be_read_is_one_problem(tmp_path, key, value):
     assert len(set(caught.value.problems)) == 1
 
 
-def test_a_name_is_no_path(tmp_path):
+def test_a_profile_name_is_not_a_path(tmp_path):
     (tmp_path / "secret.yml").write_text("engine: spark\nwarehouse: a\n")
 
     with pytest.raises(ProjectError, match="SR130"):
@@ -106,14 +106,14 @@ def test_a_name_is_no_path(tmp_path):
 
 
 @pytest.mark.parametrize(("name", "engine"), [("local", "spark"), ("duckdb", "duckdb")])
-def test_the_profiles_of_the_project_work_untouched(name, engine):
+def test_the_profiles_of_the_project_work_unchanged(name, engine):
     found = profile.load(ROOT, name)
 
     assert (found.engine, found.warehouse) == (engine, str(ROOT.resolve() / "warehouse" / name))
 
 
-def test_what_duckdb_refuses_is_told_at_its_line_before_a_build(tmp_path, monkeypatch):
-    """Not by each seed and landing of a tick that has begun; a value from the environment is not shown."""
+def test_settings_that_duckdb_rejects_are_reported_before_a_build(tmp_path, monkeypatch):
+    """Not by each seed and landing of a running tick; a value from the environment isn't shown."""
     monkeypatch.setenv("LIMIT", "hunter2")
     text = "engine: auto\nwarehouse: lake\nsettings:\n  threads: 2\n  memory_limit: ${LIMIT}\n  memory_limits: 1GB\n"
     root = write(tmp_path, text + "  spark.driver.memory: 4g\n")
@@ -126,7 +126,7 @@ def test_what_duckdb_refuses_is_told_at_its_line_before_a_build(tmp_path, monkey
     assert "`memory_limits: 1GB`: " in str(error) and "${LIMIT}" in str(error) and "hunter2" not in str(error)
 
 
-def test_a_setting_of_spark_s_is_refused_where_only_duckdb_works(tmp_path):
+def test_a_spark_setting_is_refused_with_duckdb_alone(tmp_path):
     root = write(tmp_path, "engine: duckdb\nwarehouse: lake\nsettings: {spark.driver.memory: 4g}\n")
 
     error = profile.refusal(root, "own", engine_factory.refused(profile.load(root, "own")))
@@ -135,13 +135,13 @@ def test_a_setting_of_spark_s_is_refused_where_only_duckdb_works(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["settings: {memory_limit: 2GB, threads: 2}", "settings: {}", ""])
-def test_what_duckdb_takes_is_not_refused(tmp_path, text):
+def test_settings_that_duckdb_accepts_are_accepted(tmp_path, text):
     root = write(tmp_path, f"engine: duckdb\nwarehouse: lake\n{text}\n")
 
     assert engine_factory.refused(profile.load(root, "own")) == {}
 
 
-def test_a_build_with_settings_that_duckdb_refuses_writes_nothing(tmp_path):
+def test_a_build_with_rejected_settings_writes_nothing(tmp_path):
     made = shops.project(tmp_path / "shops")
     (made / "profiles" / "local.yml").write_text("engine: duckdb\nwarehouse: lake\nsettings: {memory_limit: abc}\n")
 

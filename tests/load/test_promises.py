@@ -1,4 +1,4 @@
-"""What contracts promise in dbt's words: accepted values and other tables' keys, held in each tick."""
+"""Promises of contracts in dbt's words: accepted values and other tables' keys, checked in each tick."""
 
 from __future__ import annotations
 
@@ -65,13 +65,13 @@ def of_type(result: TickResult, kind: str = "relationships") -> CheckResult:
 
 
 def again(site: Site) -> Site:
-    """The same warehouse with the project as it is now."""
+    """Return the same warehouse with the project as it is now."""
     return Site(site.root, site.engine)
 
 
 @pytest.mark.slow
-def test_an_unknown_key_keeps_the_tick_from_being_published(root: Path) -> None:
-    """Nothing below is built, readers keep what they have, and the key's arrival mends it."""
+def test_an_unknown_key_blocks_publishing(root: Path) -> None:
+    """Nothing below is built, readers see the previous tick, and the key's arrival fixes it."""
     promising(root, "stg_sales", "shop", TO_SHOPS)
     site = Site(root, DuckDBEngine())
     site.write("1.jsonl", [sale("a", "x"), sale("b", "y")])
@@ -95,7 +95,7 @@ def test_an_unknown_key_keeps_the_tick_from_being_published(root: Path) -> None:
 
 @pytest.mark.slow
 def test_a_key_that_leaves_is_noticed_although_no_row_changed(root: Path) -> None:
-    """Rows that came long ago count too, each once, those that changed in the same tick as well."""
+    """Old rows count too, each once, as do those that changed in the same tick."""
     promising(root, "stg_sales", "shop", TO_SHOPS)
     site = Site(root, DuckDBEngine())
     site.write("1.jsonl", [sale("a", "x"), sale("b", "y"), sale("c", "y")])
@@ -115,7 +115,7 @@ def test_a_key_that_leaves_is_noticed_although_no_row_changed(root: Path) -> Non
 
 @pytest.mark.slow
 def test_the_other_table_may_be_neither_above_nor_below(root: Path) -> None:
-    """The check waits for it; here the clock alone takes its rows away. Its warning is told and published."""
+    """The check waits for it; here the clock alone deletes its rows. Its warning is reported and the tick published."""
     warn = "data_tests: [{relationships: {to: ref('mart_hour'), field: shop, config: {severity: warn}}}]"
     promising(root, "mart_best", "shop", warn)
     site = Site(root, DuckDBEngine())
@@ -130,7 +130,7 @@ def test_the_other_table_may_be_neither_above_nor_below(root: Path) -> None:
 
 @pytest.mark.slow
 def test_a_landing_table_and_a_table_of_its_own_keys(root: Path) -> None:
-    """NULL needs no partner; dbt's foreign_key is a relationship; a table may lead to itself."""
+    """NULL needs no partner; dbt's foreign_key is a relationship; a table may refer to itself."""
     promising(root, "stg_lines", "shop", "constraints: [{type: foreign_key, to: ref('shops'), to_columns: [shop]}]")
     promising(root, "stg_sales", "id", "data_tests: [{relationships: {arguments: {to: ref('stg_sales'), field: id}}}]")
     site = Site(root, DuckDBEngine())
@@ -213,7 +213,7 @@ def test_a_promise_that_cannot_be_held_is_a_problem_with_its_place(root: Path, s
 
 @pytest.mark.slow
 def test_a_view_promises_nothing(root: Path) -> None:
-    """Neither of itself, nor to others: it has no rows that change."""
+    """Neither about itself nor to others: it has no rows that change."""
     broken.write(root, {"pyproject.toml": (root / "pyproject.toml").read_text()})
     promising(root, "fct_slots", "shop", "data_tests: [{relationships: {to: ref('stg_sales'), field: shop}}]")
     file = root / "models" / "stg_sales.yml"
@@ -226,8 +226,8 @@ def test_a_view_promises_nothing(root: Path) -> None:
         assert [(p.code, p.place.file) for p in caught.value.problems] == [("SR715", place or "models/stg_sales.yml")]
 
 
-def test_what_is_known_of_a_project_hides_no_problem(root: Path) -> None:
-    """A second run takes the contracts from the cache; the seed's column is gone since."""
+def test_the_cache_hides_no_problem(root: Path) -> None:
+    """A second run takes the contracts from the cache after the seed's column was removed."""
     promising(root, "stg_sales", "shop", TO_SHOPS)
     first = prepare(root, Cache.of(root))
     assert [e.type for e in prepare(root, Cache.of(root)).project.models[-1].columns[2].promises] == [
@@ -258,8 +258,8 @@ def test_what_is_known_of_a_project_hides_no_problem(root: Path) -> None:
         ("data_tests: [{my_own_test: {}}]", "SR110"),
     ],
 )
-def test_an_argument_that_means_nothing_here_is_refused(tmp_path: Path, promise: str, code: str) -> None:
-    """Of words that take no arguments, too: a condition or a limit that is dropped would promise more than is meant."""
+def test_an_unsupported_argument_is_refused(tmp_path: Path, promise: str, code: str) -> None:
+    """Also of words without arguments: a dropped condition or limit would promise more than was meant."""
     written = broken.contract("a", extra="    grain: [id]").replace("name: id, ", f"name: id, {promise}, ")
     broken.write(tmp_path, {"models/a.sql": "select 1 as id", "models/a.yml": written})
 
@@ -269,7 +269,7 @@ def test_an_argument_that_means_nothing_here_is_refused(tmp_path: Path, promise:
 
 
 def test_not_null_may_be_a_warning(tmp_path: Path) -> None:
-    """Then NULL is no error of the tick, and the column may hold it."""
+    """Then NULL doesn't fail the tick, and the column may contain it."""
     promise = "data_tests: [{not_null: {config: {severity: warn}}}]"
     written = broken.contract("a").replace("name: id, ", f"name: id, {promise}, ")
     broken.write(tmp_path, {"models/a.sql": "select 1 as id", "models/a.yml": written})

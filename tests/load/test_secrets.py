@@ -14,7 +14,7 @@ from tests.support.projects import copy_project
 
 CANARY = "canary-7f31aa"
 PROFILE = "engine: duckdb\nwarehouse: warehouse/secret\nsettings:\n  custom_user_agent: ${CANARY}\n"
-# The same, in settings that DuckDB refuses: its own message names them.
+# The same, in settings that DuckDB rejects: its own message names them.
 REFUSED = "engine: duckdb\nwarehouse: warehouse/refused\nsettings:\n  max_memory: ${CANARY}\n"
 
 
@@ -28,7 +28,7 @@ def sqlrun(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.slow
 def test_no_secret_is_printed_or_written(tmp_path: Path) -> None:
-    """By compile, explain, debug, a build, a build that fails, or into any file of the project and the warehouse."""
+    """By compile, explain, debug, a build, a failing build, or into any file of the project and the warehouse."""
     root = copy_project(tmp_path)
     (root / "profiles" / "secret.yml").write_text(PROFILE)
     (root / "profiles" / "refused.yml").write_text(REFUSED)
@@ -67,7 +67,7 @@ def test_no_secret_is_printed_or_written(tmp_path: Path) -> None:
     ],
 )
 def test_duckdb_of_unit_tests_finds_nothing_outside(sql: str, tmp_path: Path) -> None:
-    """A query that got past the checks of models would still be refused."""
+    """A query that passed the checks of models would still be refused."""
     import duckdb
 
     secret_rows = [(CANARY,)]

@@ -1,4 +1,4 @@
-"""Each file in a folder where files count is read, or named with what to do; documents and leftovers are neither."""
+"""Each file in a project's folders is read, or reported with what to do; documents and leftovers are neither."""
 
 from __future__ import annotations
 
@@ -58,18 +58,18 @@ def found(root: Path, *files: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("file", NAMED)
-def test_a_file_that_is_not_read_is_named(tmp_path: Path, file: str) -> None:
+def test_an_unread_file_is_reported(tmp_path: Path, file: str) -> None:
     """One at a time, with what to do about it."""
     said = found(tmp_path / "p", file)
     assert list(said) == [file] and NAMED[file] in said[file]
 
 
-def test_what_needs_no_word_gets_none(tmp_path: Path) -> None:
+def test_documents_and_leftovers_are_not_reported(tmp_path: Path) -> None:
     assert found(tmp_path / "p", *SILENT) == {}
 
 
-def test_every_folder_that_is_read_is_looked_through(tmp_path: Path) -> None:
-    """A folder that load reads and this list doesn't know would be silent again."""
+def test_every_folder_that_is_read_is_searched(tmp_path: Path) -> None:
+    """A folder that load reads and this list lacks would be silent again."""
     read = project_files.read(broken.write(tmp_path, {}))
     assert not read.problems
     rooms = {"models", "macros", "seeds", "expectations"}
@@ -85,8 +85,8 @@ def test_a_description_is_no_template(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.slow
-def test_what_does_not_land_is_told_once(tmp_path: Path) -> None:
-    """Compressed files, CSV, folders: named when they come, and the tick goes on."""
+def test_files_that_do_not_land_are_reported_once(tmp_path: Path) -> None:
+    """Compressed files, CSV, folders: reported when they arrive, and the tick continues."""
     root = broken.write(project(tmp_path / "p"), {"profiles/local.yml": DUCKDB})
     folder = root / "data" / "orders"
     (folder / "deep").mkdir()
@@ -109,7 +109,7 @@ def test_what_does_not_land_is_told_once(tmp_path: Path) -> None:
     ("key", "said"),
     [("unique_key", "grain"), ("pre-hook", "No statement"), ("alias", "rename the file"), ("enabled", "move it")],
 )
-def test_a_key_of_dbt_is_refused_with_what_stands_for_it(tmp_path: Path, key: str, said: str) -> None:
+def test_a_dbt_key_is_refused_with_its_replacement(tmp_path: Path, key: str, said: str) -> None:
     """In the contract, and in the SQL, which has no hyphens."""
     written = broken.contract("a", extra=f"    {key}: x")
     broken.write(tmp_path, {"models/a.sql": "select 1 as id", "models/a.yml": written})
@@ -124,7 +124,7 @@ def test_a_key_of_dbt_is_refused_with_what_stands_for_it(tmp_path: Path, key: st
 
 
 def test_no_odd_file_of_a_source_stops_a_tick(tmp_path: Path) -> None:
-    """A name that is no UTF-8, links that lead nowhere or to themselves, a folder and a pipe with a file's name."""
+    """A name that isn't UTF-8, broken and circular links, a folder and a pipe with a file's name."""
     root = broken.write(project(tmp_path / "p"), {"profiles/local.yml": DUCKDB})
     folder = root / "data" / "orders"
     (folder / os.fsdecode(b"\xff\xfe.jsonl")).write_text("{}\n")

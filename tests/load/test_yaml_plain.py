@@ -1,4 +1,4 @@
-"""libyaml's quick way with plain YAML against ruamel.yaml's: the same values at the same places, or no answer."""
+"""libyaml's fast path for plain YAML against ruamel.yaml: the same values at the same places, or no answer."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ PIECES = [": ", " :", "''", "\n\n", "  ", ">\n", ">+\n", "|2\n", "? ", "- - ", "
 
 
 class Slow(Reader):
-    """The same text, read by ruamel.yaml whatever it holds."""
+    """The same text, always read by ruamel.yaml."""
 
     def _parse(self, text: str) -> Any:
         return self._composed(text)
 
 
 def shape(value: Any) -> Any:
-    """A value with its types and all its places."""
+    """Return a value with its types and all its places."""
     match value:
         case Mapped():
             inner = [(key, shape(item)) for key, item in value.items()]
@@ -59,8 +59,8 @@ def slow(text: str) -> tuple[Any, list[Problem]]:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 @pytest.mark.slow
-def test_a_project_is_read_the_quick_way(file: Path) -> None:
-    """The files of the reference project are plain, but for those that use anchors or the like on purpose."""
+def test_a_project_is_read_by_the_fast_path(file: Path) -> None:
+    """The files of the reference project are plain, except those that use anchors and the like on purpose."""
     text = file.read_text()
     found = quick(text)
 
@@ -72,7 +72,7 @@ def test_a_project_is_read_the_quick_way(file: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_scrambled_files_mean_the_same(seed: int) -> None:
-    """Whatever the quick way takes, ruamel.yaml finds nothing wrong with and reads the same."""
+    """ruamel.yaml finds no problem in a text that the fast path accepts, and reads the same."""
     dice = random.Random(seed)
     texts = [*SMALL, *(file.read_text() for file in FILES)]
     taken = 0
@@ -100,6 +100,6 @@ def splintered(text: str, dice: random.Random) -> str:
 @pytest.mark.parametrize("text", ["a: &x 1", "a: *x", "a: !!int 1", "a:", "a: 1\na: 2", "<<: {a: 1}", "? a", "a: 0x1f",
                                   "a: \t1", "a: [", "a: \u20281", "---\na: 1", "", "a: >#\n", '"\\u0041": 1',
                                   "[" * 25 + "]" * 25])  # fmt: skip
-def test_what_is_not_plain_is_left_alone(text: str) -> None:
-    """Anchors, tags, repeated keys, what YAML 1.1 and 1.2 read differently, and all that is wrong."""
+def test_text_that_is_not_plain_is_left_to_ruamel(text: str) -> None:
+    """Anchors, tags, repeated keys, what YAML 1.1 and 1.2 read differently, and all invalid text."""
     assert quick(text) is Unusual

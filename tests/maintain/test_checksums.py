@@ -1,4 +1,4 @@
-"""What a table's rows add up to: the same however it came about, another when a write is torn, doubled or changed."""
+"""Checksums of tables: independent of how the rows came about, different after a corrupt, doubled or changed write."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ENGINE = DuckDBEngine()
 
 
 def numbers() -> list[int]:
-    """Number the rows on DuckDB."""
+    """Return the numbers of the rows on DuckDB."""
 
     def cast(text: str, kind: str) -> str:
         zone = " at time zone 'UTC'" if kind == "timestamp" else ""
@@ -39,8 +39,8 @@ def numbers() -> list[int]:
 
 
 @pytest.mark.slow
-def test_each_value_counts_but_inexact_ones() -> None:
-    """Rows that differ in one value have other numbers; spark/test_checksums_spark.py has the same ones."""
+def test_every_value_counts_except_inexact_ones() -> None:
+    """Rows that differ in one value have different numbers; spark/test_checksums_spark.py has the same ones."""
     found = numbers()
 
     assert len(set(found[:-1])) == len(found) - 1
@@ -49,14 +49,14 @@ def test_each_value_counts_but_inexact_ones() -> None:
 
 
 @pytest.mark.slow
-def test_numbers_are_those_of_ledgers_already_written() -> None:
-    """A checksum that a ledger has must be come to again, whatever is done to write the texts sooner."""
+def test_row_numbers_match_existing_ledgers() -> None:
+    """Faster code must still compute the checksums that ledgers have."""
     assert numbers()[:3] == [283297979502278800, 391728499445127486, 426544143608442522]
     assert hashlib.md5(repr(numbers()).encode()).hexdigest() == "d20f706e1c53c4a6cbc84d706e72e16c"
 
 
 @pytest.mark.slow
-def test_texts_of_nested_values_are_those_of_ledgers_already_written() -> None:
+def test_texts_of_nested_values_match_existing_ledgers() -> None:
     columns = [
         StoredColumn("lines", "array<struct<id:string,price:decimal(9,2),tags:array<string>>>"),
         StoredColumn("of", "struct<inner:struct<a:string>,n:int>"),
@@ -75,7 +75,7 @@ def test_texts_of_nested_values_are_those_of_ledgers_already_written() -> None:
     assert row["t"] == "salt:[~,(~|1.00|[1:x,~]),(0:|~|~)]|(~|~)|[(1:a|[1,~]),(1:b|~)]|"
 
 
-def test_texts_can_not_run_into_each_other() -> None:
+def test_adjacent_texts_stay_distinct() -> None:
     columns = [StoredColumn("a", "string"), StoredColumn("b", "string")]
     text = row_hash.row(columns, "duckdb")
     shown = [
@@ -86,7 +86,7 @@ def test_texts_can_not_run_into_each_other() -> None:
     assert len(set(shown)) == len(shown)
 
 
-def test_a_sample_takes_about_its_share_and_others_for_another_seed() -> None:
+def test_a_sample_has_about_its_share_and_depends_on_the_seed() -> None:
     key = [StoredColumn("n", "bigint")]
 
     def taken(percent: float, seed: int) -> set[int]:
@@ -110,7 +110,7 @@ def test_a_checksum_is_written_and_read() -> None:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
-    """Two ticks; in the second an order is corrected, one comes with an unknown field, and lines are set aside."""
+    """Two ticks; in the second an order is corrected, one has an unknown field, and lines are quarantined."""
     made = site_of_orders(tmp_path_factory.mktemp("sums"), 19)
     made.tick(START)
     new = order("30", START).replace("{", '{"tip": 1, ', 1)
@@ -132,7 +132,7 @@ def compared(site: Site, given: Published) -> dict[str, checksums.Found]:
 
 @pytest.mark.slow
 def test_every_table_adds_up_after_each_tick(site: Site) -> None:
-    """Hidden tables, seeds and landing tables too; added to by a tick, they are what is there."""
+    """Also hidden tables, seeds and landing tables; incremental checksums equal those of all rows."""
     now = published(site)
     found = compared(site, now)
 
@@ -147,7 +147,7 @@ def test_every_table_adds_up_after_each_tick(site: Site) -> None:
 
 
 @pytest.mark.slow
-def test_a_change_read_at_once_is_what_each_question_finds(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_read_at_once_equals_separate_queries(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     progress, changes = site.published[-1], dict[str, Change]()
     for model in progress.plan.models:
         state = progress.plan.tables[model.name].state
@@ -172,7 +172,7 @@ def test_a_change_read_at_once_is_what_each_question_finds(site: Site, monkeypat
     assert orders.added is not None and (orders.count, orders.added.rows) == (2, 1)
 
 
-def test_halves_of_numbers_do_not_run_over() -> None:
+def test_sums_of_halves_do_not_overflow() -> None:
     most = 16**15 - 1
     found = pa.table({"_weight": [1] * 20 + [-1] * 3, "_sqlrun.number": [most] * 20 + [most, 1, 0]})
 
@@ -181,8 +181,8 @@ def test_halves_of_numbers_do_not_run_over() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["doubled", "torn", "changed"])
-def test_what_was_done_behind_its_back_is_found(site: Site, how: str) -> None:
-    """A write that came twice, one that lost a file, and one of a value: each table is then another."""
+def test_foreign_changes_are_found(site: Site, how: str) -> None:
+    """A repeated write, one that lost a file, and one with a changed value: each table then differs."""
     now = published(site)
     state = now.tables["stg_orders"]
     path = f"{site.warehouse}/{state.path}"
@@ -207,7 +207,7 @@ def test_what_was_done_behind_its_back_is_found(site: Site, how: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_file_that_is_gone_is_told(site: Site) -> None:
+def test_a_missing_file_is_reported(site: Site) -> None:
     now = published(site)
     state = now.tables["stg_orders"]
     file = next(Path(file) for file in DeltaTable(f"{site.warehouse}/{state.path}", version=state.version).file_uris())
@@ -222,8 +222,8 @@ def test_a_file_that_is_gone_is_told(site: Site) -> None:
 
 
 @pytest.mark.slow
-def test_a_sample_of_keys_finds_what_is_wrong_with_them(site: Site) -> None:
-    """A hundred of 100 keys is all; of a few, each that is wrong is found by some seed, and none by another."""
+def test_a_sample_of_keys_finds_wrong_keys(site: Site) -> None:
+    """A 100 % sample of keys finds every error; in a smaller one some seed finds each wrong key, and no other."""
     now = published(site)
     names = ("stg_orders", "restaurant_windows")
     whole = list(verify(site.prepared.workspace, site.warehouse, now, names, 5, Sample(100, 0)))

@@ -1,6 +1,6 @@
-"""Whose turn it is with `engine: auto`: what goes to Spark, what is told of it, and that nothing else needs it.
+"""The engine of each table with `engine: auto`: what Spark runs, what is reported, and what needs no Spark.
 
-Here Spark is a second DuckDB that goes by its name; `spark/test_turns_spark.py` has the real one.
+Here Spark is a second DuckDB with its name; `spark/test_turns_spark.py` uses the real one.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ WHY = "hash() runs on Spark alone"
 
 
 class Stand(DuckDBEngine):
-    """An engine by Spark's name, which writes what delta-rs says it can't."""
+    """An engine with Spark's name, which writes tables that delta-rs can't."""
 
     name = "spark"
     is_up = False
@@ -45,7 +45,7 @@ class Stand(DuckDBEngine):
         self.is_up = True
 
     def _require_written(self, table: Any, name: str) -> None:
-        """Spark writes them all."""
+        """Accept all features, as Spark does."""
 
 
 def auto(**given: Any) -> AutoEngine:
@@ -64,7 +64,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 @pytest.fixture
 def large() -> Iterator[None]:
-    """Every change counts as a large one."""
+    """Treat every change as a large one."""
     with mock.patch.object(engine_selection, "FEW", 0):
         yield
 
@@ -79,12 +79,12 @@ def stages(result: TickResult) -> dict[str, StageReceipt]:
 
 
 def by(result: TickResult, engine: str) -> set[str]:
-    """Name the tables that an engine has committed."""
+    """Return the names of the tables that an engine has committed."""
     return {name for name, stage in stages(result).items() if stage.engine == engine and stage.receipt.commits}
 
 
-def test_a_project_without_need_of_spark_starts_no_jvm(tmp_path: Path) -> None:
-    """It lands, builds, takes in changes, finds nothing new and goes back, and Spark is never asked for."""
+def test_a_project_that_does_not_need_spark_starts_no_jvm(tmp_path: Path) -> None:
+    """It lands, builds, updates, idles and rolls back, and Spark is never used."""
     site = Site(project(tmp_path / "shops"), AutoEngine())
     site.write("0.jsonl", [LINE % "a"])
     with mock.patch.object(spark_session, "session_of", side_effect=AssertionError("Spark was started")):
@@ -96,15 +96,15 @@ def test_a_project_without_need_of_spark_starts_no_jvm(tmp_path: Path) -> None:
         table = site.ledger.read().published
         assert table is not None
         path = f"{site.warehouse}/{table.tables['mart_best'].path}"
-        delta_table.delete_rows(path, "true")  # as a tick that never was
+        delta_table.delete_rows(path, "true")  # as if the tick had never been
         assert site.tick(START + 3 * FIVE).published
     assert differences(site, START + 3 * FIVE) == {}
     assert not engine_of(site).spark.is_up
     site.engine.close()
 
 
-def test_a_model_for_spark_alone_goes_there_and_says_why(site: Site) -> None:
-    """Only its tables do; a tick without news for it starts nothing."""
+def test_a_spark_only_model_runs_on_spark_with_a_reason(site: Site) -> None:
+    """Only its tables do; a tick without changes for it starts nothing."""
     engine_of(site).spark_only_models = {"fct_slots": WHY}
 
     result = site.tick(START)
@@ -116,7 +116,7 @@ def test_a_model_for_spark_alone_goes_there_and_says_why(site: Site) -> None:
     assert not any(stage.note for name, stage in stages(result).items() if not name.startswith("fct_slots"))
 
 
-def test_an_idle_tick_does_not_start_spark_for_a_model_of_its_own(site: Site) -> None:
+def test_an_idle_tick_does_not_start_spark(site: Site) -> None:
     engine_of(site).spark_only_models = {"mart_best": WHY}
     assert site.tick(START).published
     engine_of(site).spark = again = Stand()  # type: ignore[assignment]
@@ -128,7 +128,7 @@ def test_an_idle_tick_does_not_start_spark_for_a_model_of_its_own(site: Site) ->
 
 
 @pytest.mark.usefixtures("large")
-def test_what_does_not_fit_the_memory_goes_to_spark(site: Site) -> None:
+def test_a_change_that_exceeds_the_memory_runs_on_spark(site: Site) -> None:
     with mock.patch.object(AutoEngine, "memory", 1):
         result = site.tick(START)
 
@@ -139,8 +139,8 @@ def test_what_does_not_fit_the_memory_goes_to_spark(site: Site) -> None:
     )
 
 
-def test_a_table_is_sized_without_what_was_just_committed(site: Site, large: None) -> None:
-    """As long as that is little: what its input's files were before the tick needn't be read back."""
+def test_a_table_is_sized_without_the_latest_commit(site: Site, large: None) -> None:
+    """While that is small: the input's files before the tick suffice, and nothing is read back."""
     site.write("more.jsonl", [LINE % f"m{n}" for n in range(9)])
     site.tick(START)
     progress = site.published[-1]
@@ -165,7 +165,7 @@ def test_a_table_is_sized_without_what_was_just_committed(site: Site, large: Non
     assert asked[-1] == before + 2
 
 
-def test_receipts_keep_the_engine_of_each_table(site: Site) -> None:
+def test_run_stats_have_the_engine_of_each_table(site: Site) -> None:
     engine_of(site).spark_only_models = {"mart_best": WHY}
     receipts.write(site.warehouse, site.tick(START), "duckdb", now())
 
@@ -175,7 +175,7 @@ def test_receipts_keep_the_engine_of_each_table(site: Site) -> None:
     assert found["mart_best"] == "spark" and found["stg_lines"] == found["stg_sales"] == "duckdb"
 
 
-def test_receipts_that_cannot_be_read_are_no_receipts(tmp_path: Path) -> None:
+def test_unreadable_run_stats_are_ignored(tmp_path: Path) -> None:
     folder = Path(receipts.path_of(str(tmp_path))) / "_delta_log"
     folder.mkdir(parents=True)
     (folder / f"{0:020}.json").write_text("torn")
@@ -184,7 +184,7 @@ def test_receipts_that_cannot_be_read_are_no_receipts(tmp_path: Path) -> None:
 
 
 def running_out(name: str, *, after: bool = False) -> Any:
-    """Have DuckDB run out of memory at a table, before or after its commit."""
+    """Make DuckDB run out of memory at a table, before or after its commit."""
     real = DuckDBEngine.write
 
     def write(self: DuckDBEngine, write: Write) -> Written:
@@ -197,7 +197,7 @@ def running_out(name: str, *, after: bool = False) -> Any:
     return mock.patch.object(DuckDBEngine, "write", write)
 
 
-def test_what_runs_out_of_memory_is_done_again_by_spark_and_told(site: Site) -> None:
+def test_spark_repeats_what_runs_out_of_memory(site: Site) -> None:
     with running_out("stg_sales"):
         result = site.tick(START)
 
@@ -208,8 +208,8 @@ def test_what_runs_out_of_memory_is_done_again_by_spark_and_told(site: Site) -> 
     )
 
 
-def test_nothing_is_done_twice_where_a_commit_is_there(site: Site) -> None:
-    """The tick fails; the next build takes the commit back."""
+def test_nothing_is_repeated_after_a_commit(site: Site) -> None:
+    """The tick fails; the next build rolls the commit back."""
     with running_out("stg_sales", after=True):
         result = site.tick(START)
 
@@ -218,8 +218,8 @@ def test_nothing_is_done_twice_where_a_commit_is_there(site: Site) -> None:
     assert site.tick(START).published and differences(site, START) == {}
 
 
-def test_duckdb_alone_says_that_memory_ran_out(tmp_path: Path) -> None:
-    """There is no other engine: the tick fails with what DuckDB says."""
+def test_duckdb_alone_reports_that_memory_ran_out(tmp_path: Path) -> None:
+    """There is no other engine: the tick fails with DuckDB's message."""
     site = Site(project(tmp_path / "shops"), DuckDBEngine())
     site.write("0.jsonl", [LINE % "a"])
 
@@ -230,8 +230,8 @@ def test_duckdb_alone_says_that_memory_ran_out(tmp_path: Path) -> None:
     assert "OutOfMemoryException" in next(node.message for node in result.nodes if node.message)
 
 
-def test_a_table_with_features_that_only_spark_writes_is_spark_s(site: Site) -> None:
-    """Its restore, too: the feature came by a commit that no tick made."""
+def test_a_table_with_spark_only_features_runs_on_spark(site: Site) -> None:
+    """So is its restore: the feature was added by a commit outside any tick."""
     assert site.tick(START).published
     published = site.ledger.read().published
     assert published is not None
@@ -253,7 +253,7 @@ def test_a_table_with_features_that_only_spark_writes_is_spark_s(site: Site) -> 
     )
 
 
-def test_java_that_is_missing_is_told_before_anything_is_written(site: Site) -> None:
+def test_missing_java_is_reported_before_anything_is_written(site: Site) -> None:
     engine_of(site).spark_only_models = {"mart_best": WHY}
     with (
         mock.patch.object(spark_session, "java_problem", return_value="Spark needs Java 17 or newer"),
@@ -264,7 +264,7 @@ def test_java_that_is_missing_is_told_before_anything_is_written(site: Site) -> 
     assert not list(Path(site.warehouse).glob("*/*/_delta_log"))
 
 
-def test_spark_starts_beside_the_rest_where_it_is_sure_to_be_needed(site: Site) -> None:
+def test_spark_starts_in_the_background_if_it_is_needed(site: Site) -> None:
     engine_of(site).spark_only_models = {"mart_best": WHY}
     with mock.patch.object(AutoEngine, "warm", autospec=True) as warm:
         site.tick(START)
@@ -273,8 +273,8 @@ def test_spark_starts_beside_the_rest_where_it_is_sure_to_be_needed(site: Site) 
     assert warm.call_count == 1
 
 
-def test_what_landed_ahead_is_foreseen(site: Site) -> None:
-    """Spark begins to start when files land between ticks, and in a later process at the tick's own beginning."""
+def test_rows_that_landed_ahead_start_spark_early(site: Site) -> None:
+    """Spark starts when files land between ticks, and in a later process at the beginning of the tick."""
     engine_of(site).spark_only_models = {"mart_best": WHY}
     assert site.tick(START).published
     engine_of(site).spark = Stand()  # type: ignore[assignment]
@@ -293,8 +293,8 @@ def test_what_landed_ahead_is_foreseen(site: Site) -> None:
     assert differences(site, START + FIVE) == {}
 
 
-def test_sizes_and_settings_are_parted_between_the_engines() -> None:
-    """The memory that DuckDB may use is asked of DuckDB."""
+def test_sizes_and_settings_are_split_between_the_engines() -> None:
+    """DuckDB reports the memory that it may use."""
     made = AutoEngine({"memory_limit": "1GiB", "spark.driver.memory": "2g"})
 
     assert made.memory == 1 << 30
@@ -303,8 +303,8 @@ def test_sizes_and_settings_are_parted_between_the_engines() -> None:
     made.close()
 
 
-def test_features_are_read_off_the_protocol() -> None:
-    """What this project's tables have is written; what is unknown, or column mapping, is not."""
+def test_features_are_read_from_the_protocol() -> None:
+    """Features of this project's tables are supported; unknown ones and column mapping aren't."""
 
     def table(version: int, features: list[str] | None = None) -> Any:
         protocol = mock.Mock(min_writer_version=version, writer_features=features)

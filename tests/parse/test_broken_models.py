@@ -1,4 +1,4 @@
-"""Each model of the reference project broken on purpose: one of its own unit tests has to fail, and not by an error."""
+"""Break each model of the reference project on purpose: a unit test of the model must fail, and not by an error."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from sqlrun.unit_tests.run import run as unit_tests
 from sqlrun.unit_tests.run.results import TestResult
 from tests.support import projects
 
-FEWEST = 3  # ways in which each model is broken
+FEWEST = 3  # minimum number of ways in which each model is broken
 
 
 @dataclass(frozen=True)
 class Mistake:
-    """`old` stands once in a model's SQL, or in the macro that is named; `new` is what a tired analyst writes."""
+    """A mistake: `old` occurs once in a model's SQL or in the named macro, `new` is what a tired analyst writes."""
 
     model: str
     old: str
@@ -116,13 +116,13 @@ MISTAKES = (
 
 @cache
 def right() -> tuple[Project, Mapping[str, Query]]:
-    """The project as it is, read and parsed once."""
+    """Return the project as it is, read and parsed once."""
     project = projects.project()
     return project, {query.name: query for query in parse.project(render.project(project), project)}
 
 
 def edited(text: str, mistake: Mistake) -> str:
-    """Make the mistake where it can be made; a macro's comment shows its code, so the last place is meant there."""
+    """Return a text with the mistake; a macro's comment repeats its code, so the last occurrence is replaced."""
     places = text.count(mistake.old)
     assert places == 1 or (mistake.macro and places), f"{mistake}: stands {places} times in it"
     before, _, after = text.rpartition(mistake.old)
@@ -130,7 +130,7 @@ def edited(text: str, mistake: Mistake) -> str:
 
 
 def broken(mistake: Mistake) -> tuple[Project, Query]:
-    """The project with the mistake in it, and the query of the model."""
+    """Return the project with the mistake, and the query of the model."""
     project, _ = right()
     model = next(model for model in project.models if model.name == mistake.model)
     if mistake.macro:
@@ -146,7 +146,7 @@ def broken(mistake: Mistake) -> tuple[Project, Query]:
 
 
 def results(project: Project, query: Query) -> Iterator[TestResult]:
-    """Run the model's unit tests, up to the first that doesn't pass."""
+    """Yield the results of the model's unit tests, up to the first failure."""
     tests = [(test, query) for test in query.rendered.model.unit_tests]
     for result in unit_tests.run(project, {**right()[1], query.name: query}, tests):
         yield result
@@ -163,7 +163,7 @@ FIRST = {mistake.model: mistake for mistake in reversed(MISTAKES)}.values()
     [pytest.param(m, id=str(m), marks=[] if m in FIRST else [pytest.mark.slow]) for m in MISTAKES],
 )
 def test_a_mistake_in_a_model_fails_one_of_its_unit_tests(mistake: Mistake) -> None:
-    """It fails by the rows: a query that can't be run would be caught by anything."""
+    """It fails by its rows; a query that can't run would prove nothing."""
     *_, last = results(*broken(mistake))
 
     assert last.status == "fail", f"no unit test of {mistake.model} sees that {mistake.what} {last.message}"

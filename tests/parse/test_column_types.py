@@ -1,4 +1,4 @@
-"""Types of columns, and contracts that are enforced. Spark itself is asked in spark/test_types_spark.py."""
+"""Types of columns, and enforced contracts. spark/test_types_spark.py compares the types with Spark."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.broken import contract, write
 from tests.support.typed_expressions import COLUMNS, TABLES, Typed, read
 
 EXPRESSIONS = read()
-# Of 350 expressions; lower it when more becomes known, never raise it.
+# Maximum number of unknown types among 350 expressions; lower it when more become known, never raise it.
 MOST_UNKNOWN = 20
 
 
@@ -30,7 +30,7 @@ def named(one: Typed) -> str:
 
 
 @pytest.mark.slow
-def test_an_expression_has_sparks_type_or_none() -> None:
+def test_expressions_have_sparks_type_or_none() -> None:
     """Each line of cases/types.sql, whose types Spark wrote."""
     wrong = {
         one.text: f"{found}, not {wanted}"
@@ -41,14 +41,14 @@ def test_an_expression_has_sparks_type_or_none() -> None:
     assert wrong == {}
 
 
-def test_little_is_unknown() -> None:
+def test_few_types_are_unknown() -> None:
     assert sum(one.unknown for one in EXPRESSIONS) <= MOST_UNKNOWN
     assert len(EXPRESSIONS) >= 240
 
 
 @pytest.mark.slow
 def test_every_rule_has_an_expression() -> None:
-    """What a table says of a function is asked of Spark too."""
+    """Spark is also asked about every function in a table of types."""
     nodes = [node for one in EXPRESSIONS for node in one.tree().walk()]
     kinds = {type(node) for node in nodes}
     names = {node.name.lower() for node in nodes if isinstance(node, exp.Anonymous)}
@@ -70,13 +70,13 @@ def test_every_rule_has_an_expression() -> None:
         ("array<varchar(10)>", "None"),
     ],
 )
-def test_one_type_has_one_text(written: str, type_text: str) -> None:
-    """Contracts may use any of Spark's words for it."""
+def test_each_type_has_one_normal_form(written: str, type_text: str) -> None:
+    """Contracts may use any of Spark's names for a type."""
     assert str(read_type(written)) == type_text
 
 
-def test_long_queries_end() -> None:
-    """A union of 300 has a type; a sum of 3,000 terms is too deep to be known, and no crash."""
+def test_long_queries_are_typed_in_bounded_time() -> None:
+    """A union of 300 has a type; a sum of 3,000 terms is nested too deeply and has none, without a crash."""
     union = sqlglot.parse_one(" union all ".join(["select 1 as x"] * 299 + ["select 1.5 as x"]), read="databricks")
     total: exp.Expr = exp.Literal.number(1)
     for _ in range(3000):
@@ -138,7 +138,7 @@ def test_a_contract_is_enforced_in_four_ways(file: str, text: str, line: int, tm
 
 
 def test_a_model_may_say_that_its_contract_is_not_enforced(tmp_path: Path) -> None:
-    """The contract wins over the folder."""
+    """The contract overrides the folder."""
     toml = f"{TOML}]\ncontract = {{ enforced = true }}\n"
     free = FILES["models/marts/sums.yml"].replace("grain:", "config: {contract: {enforced: false}}\n    grain:")
     prepared = prepare(write(tmp_path, {**FILES, "pyproject.toml": toml, "models/marts/sums.yml": free}))
@@ -157,8 +157,8 @@ def test_a_model_may_say_that_its_contract_is_not_enforced(tmp_path: Path) -> No
         ("pyproject.toml", "contract = { enforced = 1 }", "SR103"),
     ],
 )
-def test_another_form_is_told(file: str, text: str, code: str, tmp_path: Path) -> None:
-    """None of them passes as `not enforced`."""
+def test_a_malformed_contract_setting_is_reported(file: str, text: str, code: str, tmp_path: Path) -> None:
+    """None of them counts as "not enforced"."""
     before = FILES.get(file, "")
     whole = {
         "models/marts/sums.yml": contract("sums", "id", "price decimal(10,2)", extra=text),
@@ -175,7 +175,7 @@ def test_another_form_is_told(file: str, text: str, code: str, tmp_path: Path) -
     ("item", "kind"),
     [("null", "string"), ("array()", "array<int>"), ("percentile(price, 0.5)", "int"), ("price", "varchar(9)")],
 )
-def test_what_is_unknown_is_no_mistake(item: str, kind: str, tmp_path: Path) -> None:
+def test_an_unknown_type_is_not_an_error(item: str, kind: str, tmp_path: Path) -> None:
     """A bare NULL, an empty array, a function without a rule, a type without one."""
     sql = f"{{{{ config(contract={{'enforced': true}}) }}}} select id, {item} as x from {{{{ ref('numbers') }}}}"
     if item.startswith("percentile"):
@@ -186,7 +186,7 @@ def test_what_is_unknown_is_no_mistake(item: str, kind: str, tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_the_columns_of_the_list_are_all_used() -> None:
+def test_every_column_of_the_list_is_used() -> None:
     """A column that no expression reads proves nothing."""
     read_names = {c.name for one in EXPRESSIONS for c in one.tree().find_all(exp.Column)}
 

@@ -1,4 +1,4 @@
-"""The list of functions: its examples on DuckDB against what Spark says of them, and that it holds all that is used."""
+"""The list of functions: its examples on DuckDB compared with Spark's results, and its completeness."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def on_duckdb(connection: duckdb.DuckDBPyConnection, example: Example) -> tuple[str, str]:
-    """Tell what DuckDB does of an example: `refused`, `error`, or `value` and the value."""
+    """Return what DuckDB does with an example: `refused`, `error`, or `value` with the value."""
     query = compiled([example])
     if problems([query]):
         return "refused", ""
@@ -59,7 +59,7 @@ def on_duckdb(connection: duckdb.DuckDBPyConnection, example: Example) -> tuple[
 
 
 def arrow_of(connection: duckdb.DuckDBPyConnection, example: Example) -> str:
-    """Say by an arrow how DuckDB's answer stands to Spark's."""
+    """Return the arrow that compares DuckDB's result with Spark's."""
     done, value = on_duckdb(connection, example)
     if done == "refused":
         return "*>"
@@ -69,8 +69,8 @@ def arrow_of(connection: duckdb.DuckDBPyConnection, example: Example) -> str:
 
 
 @each_subject
-def test_duckdb_does_what_its_arrow_says(connection: duckdb.DuckDBPyConnection, subject: tuple[str, str]) -> None:
-    """The same value, an error, or a refusal; never another value that nobody knows of."""
+def test_duckdb_behaves_as_the_arrow_says(connection: duckdb.DuckDBPyConnection, subject: tuple[str, str]) -> None:
+    """The same value, an error, or a refusal; never another value without a note."""
     own = [example for example in EXAMPLES if (example.kind, example.subject) == subject]
     done = {example.sql: arrow_of(connection, example) for example in own}
 
@@ -78,12 +78,12 @@ def test_duckdb_does_what_its_arrow_says(connection: duckdb.DuckDBPyConnection, 
 
 
 def test_there_is_an_example_for_every_function() -> None:
-    """And none for a function that isn't listed."""
+    """There is none for a function that isn't listed."""
     assert {example.subject for example in EXAMPLES if example.kind == "function"} == LISTED
 
 
-def test_a_function_is_what_its_examples_show() -> None:
-    """Spark-only ones are refused on DuckDB, each time; the others agree in at least one example."""
+def test_the_list_agrees_with_the_examples() -> None:
+    """Spark-only functions are always refused on DuckDB; the others agree in at least one example."""
     arrows: dict[str, set[str]] = {name: set() for name in LISTED}
     for example in EXAMPLES:
         if example.kind == "function":
@@ -93,15 +93,15 @@ def test_a_function_is_what_its_examples_show() -> None:
     assert {name for name, shown in arrows.items() if name not in SPARK_ONLY and "=>" not in shown} == set()
 
 
-def test_other_values_have_a_note() -> None:
-    """Where DuckDB gives another value, the list says so; operators are told of in docs/functions.md."""
+def test_differing_values_have_a_note() -> None:
+    """The list has a note where DuckDB returns another value; docs/functions.md covers operators."""
     other = {example.subject for example in EXAMPLES if ARROWS[example.arrow] == "other" and example.kind == "function"}
 
     assert other <= NOTES.keys()
 
 
-def test_the_parts_of_the_list_name_what_is_in_it() -> None:
-    """No reason, note or flag stands for a function that is gone; nothing dangerous is listed."""
+def test_reasons_and_notes_belong_to_listed_functions() -> None:
+    """Every reason, note and flag belongs to a listed function; nothing dangerous is listed."""
     assert {*SPARK_ONLY, *NOTES, *ORDER_DEPENDENT} <= LISTED
     assert not LISTED & {*VOLATILE, *CLOCKS, *FORBIDDEN}
     assert not NOTES.keys() & SPARK_ONLY.keys()
@@ -112,7 +112,7 @@ def used(tree: exp.Expr) -> set[str]:
 
 
 def test_the_reference_project_uses_listed_functions() -> None:
-    """Models with their macros, and every predicate that its expectations become."""
+    """Models with their macros, and every predicate of an expectation."""
     prepared = projects.prepared(projects.ROOT)
     names = {name for query in prepared.queries for name in used(query.tree)}
     for suite in prepared.project.suites:
@@ -125,7 +125,7 @@ def test_the_reference_project_uses_listed_functions() -> None:
 
 
 def test_the_cases_use_listed_functions() -> None:
-    """What is shown to be kept true is what may be called."""
+    """A function in a passing case may be called."""
     names: set[str] = set()
     for file in (ROOT / "tests" / "cases" / "incremental").glob("*.case"):
         for case in case_files.read(file):
@@ -142,7 +142,7 @@ def found(sql: str, admitted: tuple[str, ...] = ()) -> list[Problem]:
 
 
 def test_a_refusal_points_at_the_call() -> None:
-    """With what DuckDB does otherwise and what to write instead."""
+    """The refusal has what DuckDB does differently and what to write instead."""
     (problem,) = found("concat('a', cast(hash('b') as string))")
 
     assert str(problem.place) == "example.sql:1:25"
@@ -151,7 +151,7 @@ def test_a_refusal_points_at_the_call() -> None:
     assert problem.hint == "sha2(x, 256) is the same on both. Use the Spark engine."
 
 
-def test_a_form_of_a_call_may_be_refused_alone() -> None:
+def test_single_forms_of_a_call_can_be_refused() -> None:
     """The same function agrees in its other forms."""
     assert not found("date_format(date '2026-01-02', 'yyyy')")
     assert [problem.message for problem in found("date_format(date '2026-01-02', 'G')")] == [
@@ -160,8 +160,8 @@ def test_a_form_of_a_call_may_be_refused_alone() -> None:
 
 
 @pytest.mark.parametrize("sql", [e.sql for e in EXAMPLES if not e.sql.startswith("select ")][::5])
-def test_a_query_is_whole_after_it_was_judged(sql: str) -> None:
-    """What looks for types goes up from a node to its query."""
+def test_checking_a_query_leaves_it_intact(sql: str) -> None:
+    """Type inference walks from a node up to its query."""
     query = compiled([Example("rows", "function", "x", sql, "", "")])
 
     problems([query])
@@ -179,7 +179,7 @@ def project(functions_line: str) -> settings.Settings:
 
 
 def test_settings_admit_functions_to_spark_alone() -> None:
-    """Names that sqlrun doesn't know, in any case; on DuckDB they are refused."""
+    """The settings admit unknown names in any case; on DuckDB they are refused."""
     assert project('functions = ["My_UDF", "kll_sketch_agg_bigint"]').functions == ("my_udf", "kll_sketch_agg_bigint")
     tree = sqlglot.parse_one("select my_udf(1)", read=DIALECT)
     (call,) = tree.find_all(exp.Anonymous)
@@ -193,14 +193,14 @@ def test_settings_admit_functions_to_spark_alone() -> None:
 
 @pytest.mark.parametrize("name", ["java_method", "REFLECT", "read_files", "rand", "utc_timestamp"])
 def test_settings_admit_nothing_dangerous(name: str) -> None:
-    """Whatever else is in the list."""
+    """Regardless of what else is in the list."""
     with pytest.raises(ProjectError, match=rf"SR110 .*can't admit `{name}`"):
         project(f'functions = ["fine", "{name}"]')
 
 
 @pytest.mark.parametrize("line", ["functions = 'x'", "functions = [1]", "functions = ['a b']", "functions = ['']"])
-def test_settings_hold_names(line: str) -> None:
-    """Anything else is told at its place."""
+def test_settings_accept_names_alone(line: str) -> None:
+    """Anything else is reported at its place."""
     with pytest.raises(ProjectError, match=r"SR103 pyproject\.toml:3:1"):
         project(line)
 
@@ -216,28 +216,28 @@ def test_settings_hold_names(line: str) -> None:
         "select json_extract('{}', '$.a')",
     ],
 )
-def test_other_dialects_functions_are_none(sql: str) -> None:
-    """sqlglot reads them too, but Spark has none of them."""
+def test_functions_of_other_dialects_are_unknown(sql: str) -> None:
+    """sqlglot parses them, but Spark doesn't have them."""
     tree = sqlglot.parse_one(sql, read=DIALECT)
 
     assert any(functions.refusal(function) for function in tree.find_all(exp.Func))
 
 
-def test_conditions_and_checks_refuse_what_is_sparks_alone() -> None:
-    """They run on DuckDB whatever the engine is."""
+def test_conditions_and_checks_refuse_spark_only_functions() -> None:
+    """They run on DuckDB with any engine."""
     with pytest.raises(UsageError, match=r"--where: hash\(\) runs on Spark alone"):
         condition("hash(a) = 1", ["a"])
 
 
 def test_landing_rules_are_read_in_the_same_dialect() -> None:
-    """A rule's text reaches DuckDB with the same mends."""
+    """A rule's text reaches DuckDB with the same translations."""
     assert "cardinality" in landing_query._dialect("size(a) > 0", "duckdb").lower()
     assert re.search(r"size\(a\)", landing_query._dialect("size(a) > 0", "spark"))
 
 
 @pytest.mark.parametrize(("key", "value"), [("cast(b as string)", 1e-9), ("cast(s as int)", "x")])
 def test_a_key_of_a_window_may_be_an_error(connection: duckdb.DuckDBPyConnection, key: str, value: object) -> None:
-    """DuckDB takes no `error()` there; what raises elsewhere raises there too, and nothing else does."""
+    """DuckDB allows no `error()` there; what fails elsewhere fails there too, and nothing else does."""
     sql = expression(
         sqlglot.parse_one(f"select row_number() over (order by {key}, a) as n from t", read=DIALECT), "duckdb"
     )

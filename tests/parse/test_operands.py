@@ -1,4 +1,4 @@
-"""Operators over every two types: what Spark refuses is refused before a tick (SR555), and nothing else is."""
+"""Operators over every pair of types: what Spark refuses is refused before a tick (SR555), and nothing else."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def tree(sql: str) -> exp.Query:
 
 @pytest.mark.parametrize("part", range(8))
 def test_what_spark_refuses_is_refused(part: int) -> None:
-    """Each operator with each pair of types, as Spark's analyzer has judged it."""
+    """Each operator with each pair of types, by the verdict of Spark's analyzer."""
     wrong = {
         one.text: [message for _, message, _ in told]
         for one in ALL[part::8]
@@ -38,7 +38,7 @@ def test_what_spark_refuses_is_refused(part: int) -> None:
     assert wrong == {}
 
 
-def test_the_file_holds_every_pair() -> None:
+def test_the_file_has_every_pair() -> None:
     assert len(ALL) > 4000
     assert sum(one.taken for one in ALL) > 900
 
@@ -52,8 +52,8 @@ def test_the_file_holds_every_pair() -> None:
         ("coalesce(st, named_struct('z', 1, 'q', 'x'))", "`struct<p:int,q:string>` and `struct<z:int,q:string>` in"),
     ],
 )
-def test_it_says_what_is_wrong(text: str, why: str) -> None:
-    """With the types and the piece of SQL."""
+def test_the_message_has_types_and_sql(text: str, why: str) -> None:
+    """The message has the types and the SQL."""
     (told,) = operand_types.found(Walk(tree(f"select {text} as r from ref.t"), TABLES))
 
     assert told[1].startswith(why)
@@ -68,7 +68,7 @@ def test_it_says_what_is_wrong(text: str, why: str) -> None:
         "greatest(null, s)", "if(o, null, k)", "s in ('a', null)", "interval 1 day > interval 2 day",
     ],
 )  # fmt: skip
-def test_what_spark_takes_is_taken(text: str) -> None:
+def test_what_spark_accepts_is_accepted(text: str) -> None:
     assert list(operand_types.found(Walk(tree(f"select {text} as r from ref.t"), TABLES))) == []
 
 
@@ -86,5 +86,5 @@ def test_what_spark_takes_is_taken(text: str) -> None:
         ("k between 1 and 2 and o", False), ("k & 1 = 1", False), ("k | (1 & 2)", False),
     ],
 )  # fmt: skip
-def test_operators_that_spark_reads_otherwise_need_brackets(text: str, bare: bool) -> None:
+def test_operators_with_another_precedence_in_spark_need_brackets(text: str, bare: bool) -> None:
     assert bool(list(precedence.found(sqlglot.parse_one(f"select {text}", read=DIALECT)))) == bare

@@ -1,4 +1,4 @@
-"""The gate: what a model may read and call, and where its mistakes are shown."""
+"""The checks of a query: what a model may read and call, and where its mistakes are reported."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SOURCE = Source("shop", "events", "json", "data", columns("id int", "raw string"
 
 
 def query(sql: str, *gives: str) -> parse.Query:
-    """Parse a model that refs orders and dishes and reads the source; `o`, `d` and `s` in braces stand for them."""
+    """Return a parsed model over orders, dishes and the source, which `o`, `d` and `s` in braces name."""
     for short, long in {"{o}": "`ref`.`orders`", "{d}": "`ref`.`dishes`", "{s}": "`source`.`shop__events`"}.items():
         sql = sql.replace(short, long)
     own = model("m", *(gives or ("a int",)), sql=sql)
@@ -76,7 +76,7 @@ def refused(sql: str, *gives: str) -> list[str]:
     ],
 )
 def test_plain_queries_pass(sql: str) -> None:
-    """Aliases, CTEs, subqueries, structs and lambdas are no unknown columns."""
+    """Aliases, CTEs, subqueries, structs and lambdas are not unknown columns."""
     gives = ("a int", "b int") if " as b" in sql else ("a int",)
 
     assert query(sql, *gives).columns == tuple(text.partition(" ")[0] for text in gives)
@@ -159,13 +159,13 @@ def test_plain_queries_pass(sql: str) -> None:
         ("(" * 3000, "SR301"),
     ],
 )
-def test_the_gate_is_closed(sql: str, code: str) -> None:
+def test_forbidden_constructs_are_refused(sql: str, code: str) -> None:
     """Files, other tables, code, clocks, statements."""
     assert {found.partition(" ")[0] for found in refused(sql)} == set(code.split())
 
 
 def test_a_cte_is_known_in_its_own_query_alone() -> None:
-    """A CTE of a subquery does not vouch for a real table of its name outside."""
+    """A CTE of a subquery doesn't hide a real table of its name outside."""
     inner = "(with secrets as (select * from {o}) select * from secrets)"
 
     assert query(f"select order_id as a from {inner} as x").columns == ("a",)
@@ -196,12 +196,12 @@ def test_a_cte_is_known_in_its_own_query_alone() -> None:
     ],
 )
 def test_unresolved_columns_have_their_place(sql: str, found: list[str]) -> None:
-    """All of them, each under its own word."""
+    """Every one of them, each at its own word."""
     assert refused(sql) == found
 
 
-def test_a_query_over_an_unreadable_contract_is_judged_as_far_as_it_goes() -> None:
-    """The missing contract was told; what depends on it is not."""
+def test_a_query_over_an_unreadable_contract_is_checked_as_far_as_possible() -> None:
+    """The missing contract is reported; what depends on it isn't."""
     sql = "select nothing from `ref`.`bare`"
     bare, own = model("bare"), model("m", "a int", sql=sql)
     project = Project("", "", "", {}, (bare, own), (), (), (), ())
@@ -210,8 +210,8 @@ def test_a_query_over_an_unreadable_contract_is_judged_as_far_as_it_goes() -> No
     assert parse.attempt([rendered], project) == ((), ())
 
 
-def test_a_place_is_found_behind_what_jinja_wrote() -> None:
-    """Columns before and behind a call are exact, those within it point at the word or at the line's start."""
+def test_places_are_mapped_through_jinja() -> None:
+    """Columns before and behind a call are exact; those within it point at the word or at the line's start."""
     source = "select {{ ref('a') }}.x, y\n  {{ many(\n    'z'\n  ) }}"
     rendered = Rendered(model("m", sql=source), "select `ref`.`a`.x, y\n  z + zz", (), (), (1, 2), Config())
 
@@ -232,7 +232,7 @@ def test_a_place_is_found_behind_what_jinja_wrote() -> None:
     ],
 )
 def test_a_condition_passes(text: str) -> None:
-    """As one bracket, so that what is put behind it stays outside."""
+    """In brackets, so that text that is appended stays outside."""
     done = condition(text, ["n_orders", "name"])
 
     assert done.startswith("(") and done.endswith(")")
@@ -275,7 +275,7 @@ def test_a_condition_passes(text: str) -> None:
         "(" * 3000,
     ],
 )
-def test_a_condition_takes_no_more_than_a_condition(text: str) -> None:
+def test_anything_but_a_condition_is_refused(text: str) -> None:
     """Injection, subqueries, files, aggregates: each ends in a message."""
     with pytest.raises(UsageError, match=r"^--where"):
         condition(text, ["n_orders", "name"])

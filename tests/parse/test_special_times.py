@@ -1,4 +1,4 @@
-"""Texts that Spark reads by its own clock are refused where they are written out, and no time where they are data."""
+"""Texts that Spark reads by its own clock are refused as literals, and aren't times as data."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = Table("t0", (("k", "int"), ("s", "string"), ("at", "timestamp"), ("day", "da
     ],
 )  # fmt: skip
 def test_a_special_time_is_refused(word: str, text: str) -> None:
-    """By SR501, whatever makes a time of it."""
+    """With SR501, for any conversion to a time."""
     with pytest.raises(ProjectError) as caught:
         Memory([T], [View("v1", f"select k, {text.format(repr(word))} as x from t0")])
 
@@ -41,14 +41,14 @@ def test_a_computed_constant_is_refused() -> None:
 @pytest.mark.parametrize(
     "text", ["s = 'now'", "concat('now', s)", "s in ('today', 'epoch')", "case s when 'now' then 1 end"]
 )
-def test_a_text_that_stays_one_is_let_be(text: str) -> None:
+def test_a_special_text_that_stays_text_is_accepted(text: str) -> None:
     Memory([T], [View("v1", f"select k, {text} as x from t0")])
 
 
 @pytest.mark.parametrize("word", ["now", "today", "epoch", "infinity", "-infinity", " Epoch"])
 @pytest.mark.parametrize("kind", ["timestamp", "date"])
-def test_such_a_value_is_no_time(word: str, kind: str) -> None:
-    """Spark calls it malformed, and try_cast gives NULL; DuckDB would read some."""
+def test_a_special_value_in_data_is_not_a_time(word: str, kind: str) -> None:
+    """Spark calls it malformed, and try_cast returns NULL; DuckDB would read some."""
     tried = Memory([T], [View("v1", f"select k, try_cast(s as {kind}) as x from t0")])
     tried.change("t0", [(1, ("1", word, None, None))])
     tried.step(memory.START)

@@ -1,4 +1,4 @@
-"""Which way a table is kept in a tick, what that is told by, and the limit on what may be read."""
+"""The way to update a table in a tick, the sizes that decide it, and the limit on rows read."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def stage(method: Method) -> Stage:
     return Stage("v", "v", "merge", method, Reason("SR541", ""), (), None, ())
 
 
-def test_few_rows_are_never_weighed() -> None:
-    """Below the rows that a second can read, the fixed cost decides, and it is the same."""
+def test_few_rows_are_never_compared() -> None:
+    """Below the rows that one second can read, the fixed cost dominates, and it is the same for both ways."""
     facts = strategy_cost.Facts(changed=strategy_cost.FEW // 10, inputs=1, own=1)
 
     assert strategy_cost.choose(stage("additive"), facts).way == "change"
@@ -38,14 +38,14 @@ def test_the_whole_query_wins_where_most_rows_changed() -> None:
     assert strategy_cost.choose(stage("keys"), most) == strategy_cost.Choice("whole", 5_400_000, 1_000_010)
 
 
-def test_receipts_say_what_a_change_reads() -> None:
-    """What past ticks read is better known than what is usual."""
+def test_run_stats_predict_what_a_change_reads() -> None:
+    """The measured reads of past ticks override the default."""
     cheap = strategy_cost.Facts(900_000, 1_000_000, 10, amplification=1.1)
 
     assert strategy_cost.choose(stage("keys"), cheap).way == "change"
 
 
-def test_a_table_that_only_grows_has_no_choice() -> None:
+def test_an_append_only_table_has_no_choice() -> None:
     assert [strategy_cost.has_choice(stage(m)) for m in ("land", "append", "full", "newest")] == [
         False,
         False,
@@ -56,7 +56,7 @@ def test_a_table_that_only_grows_has_no_choice() -> None:
 
 @pytest.mark.slow
 def test_inputs_are_counted_only_where_they_can_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a tick has committed would have to be read back for that, and the table would wait."""
+    """Counting would read back what the tick has just committed, and delay the table."""
     monkeypatch.setattr(strategy_cost, "FEW", 1)
     site = site_of_orders(tmp_path)
     site.write("more.jsonl", [order(f"m{n}", START - FIVE) for n in range(20)])
@@ -78,7 +78,7 @@ def test_inputs_are_counted_only_where_they_can_matter(tmp_path: Path, monkeypat
 
 @pytest.mark.slow
 def test_commits_count_their_rows(tmp_path: Path) -> None:
-    """Appends by added rows, merges by what they inserted, updated and deleted."""
+    """Appends by added rows, merges by inserted, updated and deleted rows."""
     site = site_of_orders(tmp_path)
     site.tick(START)
     site.write("1.jsonl", [order("1", START - FIVE, version=2, status="cancelled", restaurant="r9001")])
@@ -89,10 +89,10 @@ def test_commits_count_their_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_tick_that_changes_most_rows_computes_tables_whole(
+def test_a_tick_that_changes_most_rows_recomputes_tables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The choice is made table by table, told in the run and in the receipt, and changes no answer."""
+    """The choice is made for each table, reported in the run and in its stats, and changes no result."""
     monkeypatch.setattr(strategy_cost, "FEW", 1)
     site = site_of_orders(tmp_path)
     site.tick(START)
@@ -110,7 +110,7 @@ def test_a_tick_that_changes_most_rows_computes_tables_whole(
     console = Console()
     for event in site.events:
         console.emit(event)
-    console.close()  # else a thread prints what waits, after the test
+    console.close()  # otherwise a thread prints pending output after the test
     assert "stg_orders is computed whole in this tick (SR548)" in capsys.readouterr().out
 
     quiet = site.tick(START + 2 * FIVE)
@@ -120,7 +120,7 @@ def test_a_tick_that_changes_most_rows_computes_tables_whole(
 
 @pytest.mark.slow
 def test_a_table_that_reads_too_much_fails_the_tick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`max_read_amplification` is held in each tick; what was published stays."""
+    """`max_read_amplification` is enforced in each tick; what was published stays."""
     monkeypatch.setattr(strategy_cost, "FEW", 100)
     root = copy_project(tmp_path)
     contract = root / "models" / "marts" / "restaurant_windows.yml"

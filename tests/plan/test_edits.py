@@ -1,4 +1,4 @@
-"""`sqlrun plan` says what the next build does, and the build does that: edited, new and removed models."""
+"""`sqlrun plan` predicts what the next build does: edited, new and removed models."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def edit(site: Site, *changes: tuple[str, str, str]) -> None:
 
 
 def largest(site: Site) -> None:
-    """Give a fact another column, in the middle, and for that a dearer strategy."""
+    """Give a fact another column, in between, which needs a more expensive strategy."""
     column = '      - {name: largest, data_type: "decimal(18,2)", description: "Of them.", unit: "EUR", nulls: false}\n'
     edit(
         site,
@@ -92,7 +92,7 @@ def test_nothing_edited_is_nothing_rebuilt(site: Site) -> None:
         (f"{SLOTS}.sql", "with orders as (", "-- Orders that count.\nwith   orders as ("),
     ],
 )
-def test_words_and_layout_of_the_text_rebuild_nothing(site: Site, name: str, old: str, new: str) -> None:
+def test_comments_and_formatting_rebuild_nothing(site: Site, name: str, old: str, new: str) -> None:
     edit(site, (name, old, new))
 
     assert fates(planned(site)) == {}
@@ -128,7 +128,7 @@ def test_an_edited_seed_has_new_rows(site: Site) -> None:
     assert fates(planned(site)) == {"restaurants": "new rows"}
 
 
-def test_a_full_refresh_is_told(site: Site) -> None:
+def test_a_full_refresh_is_reported(site: Site) -> None:
     found = planned(site, "fct_restaurant_hours", refresh=True)
 
     assert found["fct_restaurant_hours"].why == "--full-refresh"
@@ -152,7 +152,7 @@ def test_a_removed_model_leaves_what_is_published(site: Site) -> None:
 
 
 def test_a_selection_without_an_edited_input_is_refused(site: Site) -> None:
-    """What was built of the input says something else than the project."""
+    """The input's table no longer matches the project."""
     largest(site)
 
     found = planned(site, "stg_orders")
@@ -168,7 +168,7 @@ def test_a_selection_without_an_edited_input_is_refused(site: Site) -> None:
     assert site.ledger.read().last_tick == 1
 
 
-def test_text_and_json_tell_what_is_read(site: Site) -> None:
+def test_text_and_json_have_the_tables_read(site: Site) -> None:
     largest(site)
     found, published = planned(site), site.ledger.read().published
     rows = {"stg_orders": 2, "fct_restaurant_slots": 2}
@@ -202,8 +202,8 @@ def verified(site: Site, *names: str) -> dict[str, bool]:
     return {v.model: v.ok for v in verify(site.prepared.workspace, site.warehouse, published, wanted, 3)}
 
 
-def test_a_table_built_anew_is_no_edit_of_its_readers(site: Site) -> None:
-    """Each is true of what it read, whose files upkeep keeps; the next build that includes them makes them anew."""
+def test_a_rebuilt_table_is_not_an_edit_of_its_readers(site: Site) -> None:
+    """Each is correct for the files that it read, which are retained; the next build that includes it rebuilds it."""
     name = SLOTS.rpartition("/")[2]
     assert site.tick(START + FIVE, (name,), refresh=True).published
 
@@ -221,8 +221,8 @@ def test_a_table_built_anew_is_no_edit_of_its_readers(site: Site) -> None:
     assert all(verified(site).values())
 
 
-def test_what_is_no_edit_is_told_as_none(site: Site) -> None:
-    """A folder that moves, a comment, a rollback, another environment: no table is rebuilt for it."""
+def test_changes_that_are_not_edits_rebuild_nothing(site: Site) -> None:
+    """A moved folder, a comment, a rollback, another environment: none rebuilds a table."""
     before = site.everything()
     assert site.tick(START + FIVE).published
     (site.root / "models" / "other").mkdir()
@@ -237,7 +237,7 @@ def test_what_is_no_edit_is_told_as_none(site: Site) -> None:
     assert all(verified(site).values()) and before.keys() == site.everything().keys()
 
 
-def test_a_reader_of_what_was_edited_was_not_edited_itself(site: Site) -> None:
+def test_a_reader_of_an_edited_model_is_not_edited_itself(site: Site) -> None:
     largest(site)
     name = SLOTS.rpartition("/")[2]
     with pytest.raises(UsageError, match=f"{name} was edited since tick 1"):

@@ -12,11 +12,11 @@ GIB = 1 << 30
 
 
 @pytest.mark.parametrize("memory", [None, 0, -1])
-def test_memory_that_is_not_known_sends_nothing_to_spark(memory: int | None) -> None:
+def test_unknown_memory_sends_nothing_to_spark(memory: int | None) -> None:
     assert too_large(1 << 60, memory) == ""
 
 
-def test_duckdb_may_put_on_the_disk_what_does_not_fit() -> None:
+def test_duckdb_may_spill_to_disk() -> None:
     most = int(GIB * MOST_SPILLED / UNPACKED)
 
     assert too_large(most, GIB) == ""

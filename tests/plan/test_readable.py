@@ -1,4 +1,4 @@
-"""Which tables readers without deletion vectors open, and that a table goes over from one kind to the other truly."""
+"""Tables that readers without deletion vectors can open, and the conversion of a table from one kind to the other."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.foreign_writers import KINDS, arrive, build, command, path_of
 from tests.support.projects import Site
 
 pytestmark = pytest.mark.slow
-# No MERGE of a tick's changes these.
+# No MERGE changes these in a tick.
 PLAIN = {"stg_lines", "all_lines", "shops"}
 
 
@@ -27,7 +27,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 
 def opens(site: Site, name: str) -> bool:
-    """Tell whether pandas can have a table by delta-rs, with the rows that others see."""
+    """Return whether pandas can read a table by delta-rs, with the rows that other readers see."""
     path = path_of(site, name)
     table = DeltaTable(path)
     try:
@@ -39,7 +39,7 @@ def opens(site: Site, name: str) -> bool:
     return True
 
 
-def test_tables_that_no_merge_changes_are_read_by_everybody(site: Site) -> None:
+def test_tables_without_merges_are_readable_by_every_reader(site: Site) -> None:
     for number in range(2):
         arrive(site, number)
         build(site, number)
@@ -48,8 +48,8 @@ def test_tables_that_no_merge_changes_are_read_by_everybody(site: Site) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("reader", ["any", "pandas"])
-def test_a_mart_that_says_so_is_read_by_everybody_from_its_next_build_on(site: Site, reader: str) -> None:
-    """Made anew, as with any edit of its layout, and back; true before, in between and after."""
+def test_readable_by_applies_from_the_next_build(site: Site, reader: str) -> None:
+    """It is rebuilt, as after any edit of its layout, and rebuilt back; it is correct before, between and after."""
     arrive(site, 0)
     build(site, 0)
     assert not opens(site, "fct_slots")

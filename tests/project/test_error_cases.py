@@ -1,8 +1,9 @@
 """Each folder of cases/errors is a project broken in one way; `expected.txt` is what sqlrun prints.
 
-`command.txt` names the stage that meets the mistake, if not `prepare`: `sources`, `profile NAME`, `build PROFILE` or
+`command.txt` names the stage that reports the mistake, if not `prepare`: `sources`, `profile NAME`, `build PROFILE` or
 `lineage COLUMN`.
-After a wording changed: SQLRUN_WRITE=1 pytest tests/project/test_error_cases.py, then read the diff.
+
+After a change of wording: SQLRUN_WRITE=1 pytest tests/project/test_error_cases.py, then read the diff.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ CASES = Path(__file__).parents[1] / "cases" / "errors"
 FOLDERS = sorted(path for path in CASES.iterdir() if path.is_dir())
 DOCS = Path(__file__).parents[2] / "docs" / "errors.md"
 PACKAGE = Path(__file__).parents[2] / "sqlrun"
-# These explain in `sqlrun explain` why a model is kept by a dearer strategy; they stop no project by themselves.
+# Reasons in `sqlrun explain` for a more expensive strategy; they don't fail a project.
 REASONS = re.compile("SR5(1[0-9]|2[0-9]|4[0-9])")
-# load says SR110 of these words before the suite is looked at; they guard suites that Python code makes.
+# load reports SR110 for these words before it checks the suite; the codes are for suites made by Python code.
 BEHIND_OTHERS = {"SR706", "SR707"}
-# Raised while a tick runs: tests/plan/test_costs.py, tests/land/test_drift.py, tests/engines/test_foreign_writers.py,
+# Raised during a tick: tests/plan/test_costs.py, tests/land/test_drift.py, tests/engines/test_foreign_writers.py,
 # tests/runtime/test_own_folders.py, tests/runtime/test_stopping.py, tests/run/test_values.py.
 IN_A_TICK = {"SR532", "SR601", "SR602", "SR736", "SR740", "SR741", "SR742", "SR743", "SR745", "SR746"}
 
@@ -55,8 +56,8 @@ def printed(folder: Path) -> str:
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
-def test_it_prints_what_is_expected(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The whole text, with places and carets."""
+def test_the_output_is_the_expected_text(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The complete text, with places and carets."""
     monkeypatch.delenv("LAKE", raising=False)
     text = printed(folder)
     expected = folder / "expected.txt"
@@ -68,7 +69,7 @@ def test_it_prints_what_is_expected(folder: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_a_folder_is_called_after_its_code(folder: Path) -> None:
-    """The first word of the name is the code that it shows, and nothing else is wrong beside it."""
+    """The first word of its name is the code that it shows, and it has no other mistake."""
     codes = re.findall(r"^SR\d{3}", (folder / "expected.txt").read_text(), re.MULTILINE)
 
     assert folder.name.startswith("all_") or set(codes) == {folder.name[:5]}
@@ -79,21 +80,21 @@ def codes_in_source() -> set[str]:
 
 
 def test_every_code_has_a_case() -> None:
-    """Nobody meets a message that was not read before."""
+    """Every message is read by a person before a user sees it."""
     shown = {folder.name[:5] for folder in FOLDERS} | BEHIND_OTHERS | IN_A_TICK
 
     assert sorted(code for code in codes_in_source() - shown if not REASONS.match(code)) == []
 
 
 def test_every_code_is_documented() -> None:
-    """docs/errors.md has one line a code, and no code that is gone."""
+    """docs/errors.md has one line per code, and no code that was removed."""
     listed = re.findall(r"^\| \[(SR\d{3})\]", DOCS.read_text(), re.MULTILINE)
 
     assert listed == sorted(codes_in_source())
 
 
 def test_errors_come_in_file_order() -> None:
-    """A project's mistakes are told together, file by file, line by line."""
+    """All mistakes of a project are reported at once, file by file, line by line."""
     for folder in FOLDERS:
         text = (folder / "expected.txt").read_text()
         places = [

@@ -1,4 +1,4 @@
-"""How a mistake is drawn: carets under the word, however wide its letters are, and the page behind its code."""
+"""The drawing of a mistake: carets under the word, for letters of any width, and the page of its code."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from sqlrun.errors import WIDEST_LINE, EngineError, Place, Problem, drawn, first
         ("a\x1bb c", 5, "a\\x1bb c", "       ^"),
     ],
 )
-def test_carets_stand_under_the_word(line: str, column: int, text: str, marks: str) -> None:
-    """Tabs, wide and combining letters, and letters that can't be seen."""
+def test_carets_are_under_the_word(line: str, column: int, text: str, marks: str) -> None:
+    """Tabs, wide and combining letters, and invisible characters."""
     assert drawn(line, column) == (text, marks)
 
 
 @pytest.mark.parametrize("column", [1, 500, 997, 1993])
 def test_a_long_line_is_cut_around_the_place(column: int) -> None:
-    """The word stays, the carets under it; the line is as long as a terminal is wide."""
+    """The word and its carets stay; the line is as long as a terminal is wide."""
     words = " ".join(f"w{number:02d}" for number in range(100)) + " "
     line = words * 5
     start = column - (column - 1) % 4
@@ -50,7 +50,7 @@ def test_a_long_line_is_cut_around_the_place(column: int) -> None:
 
 
 def test_no_caret_where_the_column_is_not_known() -> None:
-    """The line alone."""
+    """The line without carets."""
     text = str(Problem("SR301", Place("models/m.sql", 3, 1, exact=False), "deep", "Flatten it.", "select 1"))
 
     assert "^" not in text
@@ -58,7 +58,7 @@ def test_no_caret_where_the_column_is_not_known() -> None:
 
 
 def test_each_code_has_its_page_offline() -> None:
-    """`sqlrun error` shows what docs/errors.md says, for every code that it lists; others are refused."""
+    """`sqlrun error` shows the text of docs/errors.md for every code in it; other codes are refused."""
     listed = main.commands["error"]
     codes = re.findall(r"^\| \[(SR\d{3})\]", PAGE.read_text(), re.MULTILINE)
     for code in codes:
@@ -71,8 +71,8 @@ def test_each_code_has_its_page_offline() -> None:
     assert CliRunner().invoke(listed, ["SR999"]).exit_code == 2
 
 
-def test_what_an_error_of_delta_rs_comes_from_is_told_in_its_line() -> None:
-    """As delta-rs says it of a full disk where it is a commit's file that finds no room."""
+def test_the_cause_of_a_delta_rs_error_is_on_its_line() -> None:
+    """The error of delta-rs on a full disk, where a commit's file finds no space."""
     caused = "Generic error\n  \x1b[31m↳\x1b[0m Unable to copy data\n   \x1b[31m↳\x1b[0m No space left\n"
 
     with pytest.raises(EngineError) as told, explained("the ledger can't be written"):

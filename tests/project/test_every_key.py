@@ -1,4 +1,4 @@
-"""Every key that a contract, a source or a seed takes, on every kind of node: a violation is noticed, or it is refused.
+"""Every key of a contract, a source or a seed, on every kind of node: a violation is noticed, or the key is refused.
 
 `ROWS` has one line for each key of each kind; a key that is added anywhere without a line here fails.
 """
@@ -52,7 +52,7 @@ KEYS: Mapping[str, Iterable[str]] = {
     "seed": (*(k for k in contract.SEED_KEYS if k != "columns"), *(f"column:{key}" for key in COLUMN)),
     "source": (*(k for k in contract.SOURCE_KEYS if k != "columns"), *(f"column:{key}" for key in COLUMN)),
 }
-# Words for people; what they say of rows can't be false.
+# Texts for people, which rows can't contradict.
 WORDS = ("description", "column:description", "column:unit")
 Node = dict[str, Any]
 ENGINE = DuckDBEngine()
@@ -65,7 +65,7 @@ def column(node: Node, name: str) -> Node:
 
 @dataclass(frozen=True)
 class Case:
-    """What is written, the lines that come, and what has to be seen of it: a code, or a function of the tick."""
+    """A text, the lines that land, and the expected result: a code, or a function of the tick."""
 
     write: Callable[[Node], object]
     seen: str | Callable[[Site, Any], object]
@@ -86,7 +86,7 @@ def of_column(name: str, /, **values: object) -> Callable[[Node], object]:
 
 
 def said(key: str, word: str, name: str = "n") -> Callable[[Node], object]:
-    """Write a constraint or a data test of a column, with what it needs."""
+    """Return the edit that adds a constraint or a data test to a column, with its arguments."""
     needs: Mapping[str, Node] = {
         "foreign_key": {"to": "ref('names')", "to_columns": [name]},
         "relationships": {"to": "ref('names')", "field": name},
@@ -115,7 +115,7 @@ def fails(kind: str, *models: str) -> Callable[[Site, Any], object]:
 
 
 def warns(kind: str) -> Callable[[Site, Any], object]:
-    """A check of this kind fails and is told."""
+    """A check of this kind fails and is reported."""
     return lambda site, result: result.published and [c.status for c in result.checks if c.type == kind] == ["warn"]
 
 
@@ -150,7 +150,7 @@ def evaluator(name: str) -> Callable[[Site, Any], object]:
 
 
 def always(site: Site, result: Any) -> object:
-    """It can't be violated: such a node is kept in no other way."""
+    """It can't be violated: such a node has no other storage."""
     return result.published
 
 
@@ -166,7 +166,7 @@ def plain(name: str) -> Callable[[Site, Any], object]:
 
 
 def elsewhere(file: str) -> Callable[[Site, Any], object]:
-    """It takes more than a tick to violate it, which another file of tests does."""
+    """It takes more than a tick to violate it, which another test file does."""
     text = (Path(__file__).parents[1] / file).read_text()
     return lambda site, result: "max_read_amplification" in text or "anomalies" in text
 
@@ -176,7 +176,7 @@ OLD = {"event_time": "at", "freshness": {"error_after": "1 hour"}}
 
 
 def kept(name: str) -> dict[str, Case]:
-    """What is kept as a table, by landing or by a query."""
+    """Return the cases of a stored table, landed or queried."""
     lands = name == "landing"
     key = "id" if lands else "n"
     unique = fails("unique", name)
@@ -224,7 +224,7 @@ def kept(name: str) -> dict[str, Case]:
 
 
 def of_view() -> dict[str, Case]:
-    """A view, of which nothing is stored: what would need rows is refused."""
+    """Return the cases of a view, which stores nothing: keys that need rows are refused."""
     made = {key: Case(case.write, "SR715") for key, case in kept("table").items()}
     made |= {key: kept("table")[key] for key in ("name", "config:contract", "column:name", "column:data_type")}
     made["config:materialized"] = Case(config(materialized="view"), always)
@@ -234,7 +234,7 @@ def of_view() -> dict[str, Case]:
 
 
 def of_seed() -> dict[str, Case]:
-    """A seed, whose rows are read before anything is built."""
+    """Return the cases of a seed, whose rows are read before anything is built."""
     empty, again = "a,1,2026-01-01\nb,,2026-01-01\n", "a,1,2026-01-01\nb,01,2026-01-01\n"
     grain = setting(grain=["n"])
     keyed = {f"column:{k}": Case(both(grain, said(*k.split(":"))), "SR113", rows=again) for k in UNIQUE}
@@ -257,7 +257,7 @@ def of_seed() -> dict[str, Case]:
 
 
 def of_source() -> dict[str, Case]:
-    """A source, whose lines are judged as they land."""
+    """Return the cases of a source, whose lines are validated as they land."""
     missing = (*LINES, {"id": "c", "at": "2026-01-01T00:00:00Z"})
     refused = {f"column:{k}": Case(said(*k.split(":")), "SR110") for k in (*UNIQUE, *OTHERS)}
     judged = {f"column:{k}": Case(said(*k.split(":")), quarantined, missing) for k in NOT_NULL}
@@ -292,7 +292,7 @@ ROWS: Mapping[str, dict[str, Case]] = {
 
 
 def write(root: Path, kind: str, case: Case) -> Path:
-    """Write a project with one node of each kind, and what the case says of one of them."""
+    """Write a project with one node of each kind, and the case's text in one of them."""
     made: Node = {"name": "", "description": "A row.", "columns": []}
     made["columns"] = [{"name": n, "data_type": t, "description": "It."} for n, t in TYPES.items()]
     nodes = {name: {**deepcopy(made), "name": name} for name in (*QUERIES, "seed", "source")}
@@ -337,7 +337,7 @@ def test_a_violation_is_noticed_or_the_key_is_refused(tmp_path: Path, kind: str,
     assert case.seen(site, result), (result.nodes, result.checks)
 
 
-# What a profile says, and what becomes of it.
+# Keys of a profile, and their effects.
 PROFILE: Mapping[str, tuple[object, Callable[[Profile], object]]] = {
     "engine": ("duckdb", lambda made: made.engine == "duckdb"),
     "warehouse": ("other", lambda made: made.warehouse.endswith("other")),
@@ -356,7 +356,7 @@ PROFILE: Mapping[str, tuple[object, Callable[[Profile], object]]] = {
 
 @pytest.mark.parametrize("key", profile.KEYS)
 def test_each_key_of_a_profile_is_read_or_refused(tmp_path: Path, key: str) -> None:
-    """`landing` means something with `engine: auto` alone."""
+    """`landing` has a meaning with `engine: auto` alone."""
     value, seen = PROFILE[key]
     about = {"engine": "duckdb", "warehouse": "w", key: value}
     broken.write(tmp_path, {"profiles/p.yml": json.dumps(about)})

@@ -1,7 +1,8 @@
-"""Hostile models, macros and YAML: each is refused with a place, and reads and runs nothing, in little time and memory.
+"""Hostile models, macros and YAML: each is refused at a place, reads and runs nothing, and takes little time and
+memory.
 
-The cases are in cases/hostile/. After a place moved: SQLRUN_WRITE=1 pytest tests/project/test_hostile.py, then read
-the diff.
+The cases are in cases/hostile/. After a place moved: SQLRUN_WRITE=1 pytest tests/project/test_hostile.py, then read the
+diff.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from tests.support.broken import write
 
 CASES = Path(__file__).parents[1] / "cases" / "hostile"
 FILES = sorted(CASES.glob("*.case"))
-# What runs into its limits, and what is long, takes seconds.
+# Cases that reach a limit, and long ones, take seconds.
 SLOW = ("expectations", "files", "jinja_ways_out", "jinja_without_end", "sql_functions", "sql_statements", "sql_tables")
 EACH = [
     pytest.param(
@@ -34,7 +35,7 @@ EACH = [
     )
     for f in FILES
 ]
-# What may look dangerous and is not: comments are left out, texts stay texts.
+# Harmless text that looks dangerous: comments are dropped, texts stay texts.
 HARMLESS = {
     "MySQL's comment that runs", "a comment that holds a statement", "a long comment that holds a statement",
     "a text that holds a statement", "a text that holds a quote", "a setting in a comment",
@@ -46,7 +47,7 @@ HARMLESS = {
 
 @pytest.mark.parametrize("file", EACH)
 def test_each_is_refused_at_its_place(file: Path) -> None:
-    """Same code, same place; no byte of the canary; nothing opened or started outside of the project."""
+    """Same code, same place; no byte of the canary; nothing opened or started outside the project."""
     cases = hostile.read(file)
     told = hostile.run({case.name: case.files for case in cases})
     if os.environ.get("SQLRUN_WRITE"):
@@ -65,7 +66,7 @@ def test_each_is_refused_at_its_place(file: Path) -> None:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_no_case_is_there_twice(file: Path) -> None:
+def test_case_names_are_unique(file: Path) -> None:
     """A name is a case's key."""
     names = [case.name for case in hostile.read(file)]
 
@@ -73,8 +74,8 @@ def test_no_case_is_there_twice(file: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_watch_sees_what_it_should(tmp_path: Path) -> None:
-    """A file that is read outside of the project is found out; a link to one is not read."""
+def test_the_watch_detects_foreign_files(tmp_path: Path) -> None:
+    """A file that is read outside the project is detected; a link to one isn't read."""
     other = tmp_path / "m.sql"
     other.write_text("select id from {{ ref('t') }}")
     told = hostile.run({"first": {}, "opens": {"opens": str(other)}, "a link": {"models/m.sql": f"-> {other}"}})
@@ -97,8 +98,8 @@ def test_a_name_with_a_line_end_stays_on_its_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("dialect", ["spark", "duckdb"])
 @pytest.mark.parametrize("name", sorted(HARMLESS))
-def test_what_looks_like_a_statement_stays_what_it_is(name: str, dialect: Dialect, tmp_path: Path) -> None:
-    """The SQL that an engine gets is one query over the declared table alone."""
+def test_a_name_that_looks_like_a_statement_stays_a_name(name: str, dialect: Dialect, tmp_path: Path) -> None:
+    """The SQL for an engine is one query over the declared table alone."""
     files = next(case.files for file in FILES for case in hostile.read(file) if case.name == name)
     queries = {query.name: query for query in prepare(write(tmp_path, {**hostile.PROJECT, **files})).queries}
     moment = Moment(datetime(2026, 11, 21, tzinfo=timezone.utc), None)

@@ -41,13 +41,13 @@ def is_landing(model: Model) -> bool:
 
 
 @each_model
-def test_a_models_name_says_its_layer(model: Model) -> None:
+def test_a_models_name_has_its_layer(model: Model) -> None:
     assert model.name.startswith(LAYERS[layer(model)])
 
 
 @each_model
 def test_a_model_and_its_columns_are_described(model: Model) -> None:
-    """Descriptions are sentences; what is counted or dated has a unit."""
+    """Descriptions are sentences; counts and dates have a unit."""
     assert model.description.endswith(".")
     for column in model.columns:
         assert column.description.endswith("."), column.name
@@ -57,34 +57,34 @@ def test_a_model_and_its_columns_are_described(model: Model) -> None:
 
 
 @pytest.mark.parametrize("noun", [*PROJECT.sources, *PROJECT.seeds], ids=lambda noun: noun.name)
-def test_what_comes_from_outside_is_described(noun: object) -> None:
+def test_sources_and_seeds_are_described(noun: object) -> None:
     assert noun.description.endswith(".")  # type: ignore[attr-defined]
     assert all(column.description for column in noun.columns)  # type: ignore[attr-defined]
 
 
 @each_model
-def test_a_model_says_its_grain_and_its_worst_cost(model: Model) -> None:
+def test_a_model_declares_its_grain_and_its_worst_cost(model: Model) -> None:
     worst = {"staging": ("append", "merge"), "facts": ("merge",), "marts": ("merge", "keys")}[layer(model)]
 
-    if model.config.materialized != "view":  # which stores nothing that could be held to either
+    if model.config.materialized != "view":  # a view stores nothing that has either
         assert model.grain and model.config.at_worst in worst
 
 
 def inputs(name: str) -> set[str]:
-    """What a model reads, as tests name it; nothing of a seed or a source."""
+    """Return the inputs of a model as tests name them; () for a seed or a source."""
     sql = MODELS[name].sql if name in MODELS else ""
     sources = re.findall(r"source\('(\w+)', '(\w+)'\)", sql)
     return {f"ref('{ref}')" for ref in refs(sql)} | {f"source('{a}', '{b}')" for a, b in sources}
 
 
 def is_fed(name: str, given: set[str]) -> bool:
-    """Whether an input has rows: given ones, or those that its model makes of what is given."""
+    """Return whether an input has rows: given ones, or those that its model computes from given ones."""
     return name in given or any(is_fed(above, given) for above in inputs(name[5:-2]))
 
 
 @each_model
 def test_a_model_has_unit_tests_that_give_every_input(model: Model) -> None:
-    """An input that a test forgets would be empty without a word; a test of a CTE leaves out what that doesn't read."""
+    """An input that a test forgets would silently be empty; a test of a CTE omits inputs that the CTE doesn't read."""
     assert model.unit_tests
     for test in model.unit_tests:
         given = {given.input for given in test.given}
@@ -93,7 +93,7 @@ def test_a_model_has_unit_tests_that_give_every_input(model: Model) -> None:
 
 
 @each_model
-def test_a_model_is_tested_batch_after_batch(model: Model) -> None:
+def test_a_model_is_tested_batch_by_batch(model: Model) -> None:
     assert any(test.steps for test in model.unit_tests)
 
 
@@ -103,7 +103,7 @@ def test_a_macro_has_unit_tests(macro: Macro) -> None:
 
 
 def test_every_form_of_a_unit_test_has_an_example() -> None:
-    """The project is the manual: each way of writing rows, and each way of looking at less than a model."""
+    """The project is the manual: each way of writing rows, and each way of testing a part of a model."""
     tests = PROJECT.unit_tests
     text = "".join(file.read_text() for file in (ROOT / "models").rglob("*.yml"))
 
@@ -127,9 +127,9 @@ def test_every_unit_test_holds() -> None:
 
 
 def test_nothing_is_an_orphan() -> None:
-    """Every seed and model is read by another model, but the marts, which people read; every source is landed."""
+    """Every seed and model has a reader, except the marts, which people read; every source is landed."""
     read = set().union(*(refs(model.sql) for model in PROJECT.models))
-    # The trend chart reads its fact as it is.
+    # The trend chart reads its fact directly.
     for_people = {model.name for model in PROJECT.models if layer(model) == "marts"} | {"fct_restaurant_hours"}
     landed = "".join(model.sql for model in PROJECT.models if is_landing(model))
 
@@ -166,7 +166,7 @@ def test_a_macros_comment_shows_a_call_and_its_output(macro: Macro) -> None:
 
 
 def test_every_table_has_expectations() -> None:
-    """A view has none: its rows are checked where they are kept."""
+    """A view has none: its rows are checked where they are stored."""
     tables = {model.name for model in PROJECT.models if model.config.materialized == "table"}
 
     assert {suite.model for suite in PROJECT.suites} == tables
@@ -174,7 +174,7 @@ def test_every_table_has_expectations() -> None:
 
 @each_suite
 def test_expectations_make_sense(suite: Suite) -> None:
-    """Types, arguments and columns exist, and each says why it is there."""
+    """Types, arguments and columns exist, and each has a description."""
     model = MODELS[suite.model]
 
     assert suite.expectations
@@ -185,7 +185,7 @@ def test_expectations_make_sense(suite: Suite) -> None:
         assert stops == (expectation.severity == "critical"), expectation.type
 
 
-def test_the_windows_that_are_made_are_those_that_are_expected() -> None:
+def test_the_windows_are_the_expected_ones() -> None:
     suite = next(suite for suite in PROJECT.suites if suite.model == "restaurant_windows")
     sets = [e.kwargs["value_set"] for e in suite.expectations if e.kwargs.get("column") == "window_hours"]
 

@@ -1,4 +1,4 @@
-"""Templates: what they may ask for, what the sandbox refuses, and which line each line came from."""
+"""Templates: their functions, what the sandbox refuses, and the source line of each line."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ def refused(sql: str, macros: dict[str, str] | None = None, **values: object) ->
     return [problem.code for problem in caught.value.problems]
 
 
-def test_refs_and_sources_are_noted_once() -> None:
-    """In the order in which the template asks for them."""
+def test_refs_and_sources_are_recorded_once() -> None:
+    """In the order of the template's calls."""
     found = rendered("{{ ref('other') }} {{ source('shop', 'orders') }} {{ ref('other') }}")
 
     assert found.sql == "`ref`.`other` `source`.`shop__orders` `ref`.`other`"
     assert (found.refs, found.sources) == (("other",), ("shop__orders",))
 
 
-def test_all_unknown_names_of_a_model_are_told() -> None:
-    """Not the first one alone."""
+def test_all_unknown_names_of_a_model_are_reported() -> None:
+    """Not just the first one."""
     assert refused("{{ ref('a') }} {{ ref('b') }} {{ source('shop', 'x') }}") == ["SR202", "SR202", "SR203"]
 
 
@@ -104,20 +104,20 @@ def test_the_sandbox_has_no_way_out(sql: str) -> None:
         "{{ '%*d' % (1000000000, 1) }}",
     ],
 )
-def test_short_templates_do_not_blow_up(sql: str) -> None:
-    """A loop or a product has a limit."""
+def test_short_templates_have_bounded_results(sql: str) -> None:
+    """Loops and products have a limit."""
     assert refused(sql) == ["SR208"]
 
 
 def test_ordinary_arithmetic_works() -> None:
-    """The limits are far from what a query needs."""
+    """The limits are far beyond what a query needs."""
     text = "{{ 60 * 60 }} {{ 2 ** 10 }} {{ '%02d' % 7 }} {{ '-' * 3 }} {{ 7 % 4 }} {{ range(3)|list }}"
 
     assert rendered(text).sql == "3600 1024 07 --- 3 [0, 1, 2]"
 
 
-def test_the_environment_is_not_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether the variable is there or not."""
+def test_templates_cannot_read_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether or not the variable exists."""
     monkeypatch.setenv("SECRET", "canary")
     with pytest.raises(ProjectError) as caught:
         rendered("{{ env_var('SECRET', 'x') }}")
@@ -127,7 +127,7 @@ def test_the_environment_is_not_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_macros_call_each_other_whatever_their_order() -> None:
-    """a calls z and z is read after a; the noted refs are the model's."""
+    """a calls z and z is read after a; the recorded refs are the model's."""
     macros = {
         "a": "{% macro a(x) %}{{ z(x) }} + 1{% endmacro %}",
         "z": "{% macro z(x) %}(select {{ x }} from {{ ref('other') }}){% endmacro %}",
@@ -139,14 +139,14 @@ def test_macros_call_each_other_whatever_their_order() -> None:
 
 
 def test_macros_that_call_each_other_without_end_are_refused() -> None:
-    """With a message, not with a stack."""
+    """With a message, not a stack trace."""
     macros = {"a": "{% macro a() %}{{ b() }}{% endmacro %}", "b": "{% macro b() %}{{ a() }}{% endmacro %}"}
 
     assert refused("select {{ a() }}", macros) == ["SR201"]
 
 
-def test_a_broken_macro_is_told_once() -> None:
-    """However many models call it."""
+def test_a_broken_macro_is_reported_once() -> None:
+    """For any number of models that call it."""
     project = loaded(model("{{ a() }}"), model("{{ a() }}", "n"), macros={"a": "{% macro a() %}{{ {% endmacro %}"})
     done, problems = render.attempt(project)
 
@@ -155,7 +155,7 @@ def test_a_broken_macro_is_told_once() -> None:
 
 
 def test_a_ref_in_a_macro_names_its_caller() -> None:
-    """The place is the macro's, the hint says who called it."""
+    """The place is the macro's, the hint names the caller."""
     with pytest.raises(ProjectError) as caught:
         rendered("select 1\n\nfrom {{ a() }}", {"a": "{% macro a() %}\n  {{ ref('nothing') }}\n{% endmacro %}"})
     problem = caught.value.problems[0]
@@ -194,7 +194,7 @@ def test_vars_have_values_or_defaults() -> None:
 
 
 def test_a_macro_may_give_another_value() -> None:
-    """dbt's overrides of unit tests: the value itself, also where another macro calls it."""
+    """dbt's overrides in unit tests: the value itself, also where another macro calls it."""
     one = Macro("one", "macros/one.sql", "{% macro one(x) %}1{% endmacro %}")
     two = Macro("two", "macros/two.sql", "{% macro two() %}{{ one(3) }}{{ one(4) }}{% endmacro %}")
     project = replace(loaded(model("{{ two() }}{% if one(1) %}yes{% endif %}")), macros=(one, two))
@@ -223,7 +223,7 @@ def test_a_macro_may_give_another_value() -> None:
         ("{% call wrap() %}\na\n{% endcall %}\nb", "(1 a1 )1 b4"),
     ],
 )
-def test_each_line_knows_where_it_came_from(sql: str, lines: str) -> None:
+def test_each_line_has_its_source_line(sql: str, lines: str) -> None:
     """Through loops, blocks, comments, whitespace control and calls over several lines."""
     macros = {
         "two": "{% macro two(a) -%}\n{{ a }}\ny\n{%- endmacro %}",
@@ -240,7 +240,7 @@ def test_each_line_knows_where_it_came_from(sql: str, lines: str) -> None:
 
 
 def test_whitespace_control_is_jinjas_own() -> None:
-    """The marks that carry lines are seen by no trim, comparison or filter."""
+    """No trim, comparison or filter sees the marks of lines."""
     sql = "a {%- if 'x' == 'x' -%} b {%- endif %}{% set t %}x{% endset %}{{ 1 if t == 'x' }} {{ ' y '|trim }}"
 
     assert rendered(sql).sql == "ab1 y"

@@ -1,4 +1,4 @@
-"""A source without files: partitions of numbered lines, as a log broker has them. Shell: none."""
+"""A source without files: partitions of numbered lines, like those of a log broker. Shell: none."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class Log:
     """Partitions by name. A position is a range of offsets; an origin is `partition:offset`."""
 
     partitions: dict[str, list[str]] = field(default_factory=dict)
-    # The first offset of each partition that is still there.
+    # The first retained offset of each partition.
     begin: dict[str, int] = field(default_factory=dict)
     committed: dict[str, Position] = field(default_factory=dict)
     location: str = "log"
 
     def pending(self, landed: Positions) -> Pending:
-        """Return the range of each partition that follows what has landed."""
+        """Return the range of each partition that follows the landed one."""
         ranges = {}
         for name, lines in self.partitions.items():
             after = landed.get(name, (0, 0))[1] or 0
@@ -35,7 +35,7 @@ class Log:
         return Reading(self, parts)
 
     def commit(self, parts: Positions) -> None:
-        """Remember what was acknowledged."""
+        """Record the acknowledged parts."""
         self.committed |= parts
 
     def missing(self, parts: Collection[str]) -> list[str]:
@@ -47,7 +47,7 @@ class Log:
         return [Origin(origin.rpartition(":")[0], int(origin.rpartition(":")[2])) for origin, _ in lines]
 
     def count(self, parts: Positions) -> Count:
-        """Return how many lines the ranges have, exactly."""
+        """Return the exact number of lines in the ranges."""
         return Count(sum((until or 0) - (since or 0) for since, until in parts.values()), True)
 
     def notes(self, unfinished: Sequence[str], changed: Sequence[str]) -> tuple[str, ...]:
@@ -69,7 +69,7 @@ class Log:
 
 @dataclass
 class Reading:
-    """Ranges that are being read; one that begins before what is left of its partition is missing."""
+    """Ranges that are being read; a range that begins before its partition's first offset is missing."""
 
     log: Log
     parts: Positions

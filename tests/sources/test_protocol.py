@@ -1,4 +1,4 @@
-"""A source that has no files lands by the same protocol: each line once, whatever fails between plan and commit."""
+"""A source without files lands by the same protocol: each line once, with a failure between plan and commit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def engine() -> DuckDBEngine:
 
 
 def landing(root: Path, log: Log, *, accept_lost: bool = False) -> Landing:
-    """Return the landing of a log into a table that is there."""
+    """Return the landing of a log into an existing table."""
     table = TableSpec("stg", str(root / "stg"), COLUMNS)
     delta_table.create(table)
     return Landing(table, log, str(root / "checkpoint"), QUERY, "app", accept_lost=accept_lost)
@@ -54,7 +54,7 @@ def test_partitions_land_from_where_they_ended(tmp_path: Path, engine: DuckDBEng
 def test_a_batch_that_was_planned_and_not_committed_lands_as_it_was_planned(
     tmp_path: Path, engine: DuckDBEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What came since is another batch, so that no line is in two."""
+    """Later lines are another batch, so that no line is in two."""
     log = Log({"a": ["one"]})
     engine.land(landing(tmp_path, log))
     log.partitions["a"].append("two")
@@ -100,7 +100,7 @@ def test_many_batches_are_folded_and_remember_every_partition(
     assert engine.land(landing(tmp_path, log)).version == 8
 
 
-def test_what_people_are_told_comes_from_the_source() -> None:
+def test_notes_come_from_the_source() -> None:
     log = Log({"a": ["one", "two"]})
 
     assert [(each.part, each.number) for each in log.describe([("a:1", "two")])] == [("a", 1)]

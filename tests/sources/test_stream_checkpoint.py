@@ -1,4 +1,4 @@
-"""Spark's log of a source whose folder was moved names its files where they are now."""
+"""After a source's folder has moved, Spark's log names its files at their current place."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def entry(folder: str, name: str, batch: int) -> str:
 
 
 def log_of(checkpoint: Path, name: str, *entries: str, summed: bool = True) -> Path:
-    """Write a file of the log as Spark does, with the checksum that Hadoop keeps beside it."""
+    """Write a file of the log as Spark does, with Hadoop's checksum beside it."""
     file = checkpoint / "sources" / "0" / name
     file.parent.mkdir(parents=True, exist_ok=True)
     text = "\n".join(["v1", *entries])
@@ -28,7 +28,7 @@ def log_of(checkpoint: Path, name: str, *entries: str, summed: bool = True) -> P
 
 
 def state(checkpoint: Path) -> dict[str, tuple[bytes, int]]:
-    """What each file holds, and which one it is."""
+    """Return each file's content and identity."""
     return {f.name: (f.read_bytes(), f.stat().st_ino) for f in (checkpoint / "sources" / "0").iterdir()}
 
 
@@ -37,7 +37,7 @@ def files(checkpoint: Path) -> list[Streamed]:
 
 
 def test_every_file_of_the_log_has_the_present_folder(tmp_path: Path) -> None:
-    """Compact ones too; names, times and batches stay, and so does a checksum that fits."""
+    """Also compact ones; names, times and batches stay, and so does a matching checksum."""
     compact = log_of(tmp_path, "9.compact", *(entry(HERE, f"{n}%20b.jsonl", n) for n in range(10)))
     last = log_of(tmp_path, "10", entry(HERE, "gr%C3%BCn.jsonl", 10))
     before = files(tmp_path)
@@ -51,7 +51,7 @@ def test_every_file_of_the_log_has_the_present_folder(tmp_path: Path) -> None:
     assert len(state(tmp_path)) == 4
 
 
-def test_a_log_that_is_right_is_not_touched(tmp_path: Path) -> None:
+def test_a_correct_log_is_not_written(tmp_path: Path) -> None:
     log_of(tmp_path, "0", entry(THERE, "a.jsonl", 0))
     log_of(tmp_path, "1")
     before = state(tmp_path)
@@ -60,8 +60,8 @@ def test_a_log_that_is_right_is_not_touched(tmp_path: Path) -> None:
     assert not stream_checkpoint.relocate(str(tmp_path / "none"), lambda: THERE)
 
 
-def test_what_was_cut_short_goes_on(tmp_path: Path) -> None:
-    """One file is right, another has lost its checksum and not been written yet."""
+def test_an_interrupted_relocation_is_completed(tmp_path: Path) -> None:
+    """One file is updated, another has lost its checksum and isn't written yet."""
     right = log_of(tmp_path, "0", entry(THERE, "a.jsonl", 0))
     log_of(tmp_path, "1", entry(HERE, "b.jsonl", 1), summed=False)
     kept = right.stat().st_ino
@@ -72,7 +72,7 @@ def test_what_was_cut_short_goes_on(tmp_path: Path) -> None:
 
 
 def test_only_the_folder_changes(tmp_path: Path) -> None:
-    """Text that Spark may add to an entry, and letters beyond ASCII, stay as they are."""
+    """Text that Spark may add to an entry, and letters beyond ASCII, stay unchanged."""
     line = '{"path":"file:/ä/ö.jsonl","timestamp":1,"batchId":0,"more":"é"}'
     file = log_of(tmp_path, "0", line)
     assert stream_checkpoint.relocate(str(tmp_path), lambda: "file:/ü")

@@ -1,4 +1,4 @@
-"""Arithmetic of decimals on DuckDB: Spark's digits, by Python's own decimals; kept tables included."""
+"""Arithmetic of decimals on DuckDB: Spark's digits, computed by Python's decimals; maintained tables included."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ RULES: dict[str, tuple[Rule, Callable[[Kind, Kind], Kind | None]]] = {
 
 
 def drawn(rng: random.Random) -> tuple[Decimal, Kind]:
-    """Draw a decimal and its type, many with the digits of money."""
+    """Return a random decimal and its type, many with two digits as for money."""
     precision = rng.choice((10, 18, 20, 28, rng.randint(1, 30)))
     scale = min(rng.choice((0, 2, 4, 6, rng.randint(0, precision))), precision)
     digits = rng.choice((rng.randint(0, 10 ** min(precision, 18) - 1), rng.randint(0, 9), 10 ** min(precision, 9) - 1))
@@ -52,7 +52,7 @@ def drawn(rng: random.Random) -> tuple[Decimal, Kind]:
 
 
 def wanted(a: Decimal, b: Decimal, one: Kind, other: Kind, operator: str) -> Decimal | None:
-    """Compute as Spark does: exactly, rounded once to the type of the result; None for an error."""
+    """Return Spark's result: exact, rounded once to the type of the result; None for an error."""
     rule, typed = RULES[operator]
     kind = typed(one, other)
     assert kind is not None
@@ -65,7 +65,7 @@ def wanted(a: Decimal, b: Decimal, one: Kind, other: Kind, operator: str) -> Dec
 
 @pytest.mark.parametrize("operator", RULES)
 def test_duckdb_computes_decimals_as_spark(operator: str) -> None:
-    """Random types, values and signs; an overflow is an error, and a call that DuckDB can't make is refused."""
+    """Random types, values and signs; an overflow is an error, and a call that DuckDB can't run is refused."""
     rng, connection, refused, compared = random.Random(operator), memory.connect(), 0, 0
     for _ in range(EXAMPLES):
         (a, one), (b, other) = drawn(rng), drawn(rng)
@@ -80,7 +80,7 @@ def test_duckdb_computes_decimals_as_spark(operator: str) -> None:
         except duckdb_calls.UnlikeSparkError:
             refused += 1
         except duckdb.Error:
-            # An error is a tick that stops, never a wrong number: intermediate results may need more than 128 bits.
+            # An error stops the tick and never gives a wrong number: intermediate results may need more than 128 bits.
             assert expected is None or one.size[0] + other.size[0] > 38, text
         else:
             assert got == expected, text
@@ -138,8 +138,8 @@ def texts(value: object) -> object:
 
 
 @pytest.mark.parametrize("sql", KEPT)
-def test_kept_tables_have_sparks_digits(sql: str) -> None:
-    """Each digit behind the point, after rows came and left."""
+def test_maintained_tables_have_sparks_digits(sql: str) -> None:
+    """Every digit, after inserts and deletes."""
     kept = Memory([T], [View("v1", sql)])
     assert problems([one.query for one in kept.compiled]) == ()
     for minutes, changes in enumerate((START, THEN)):

@@ -1,4 +1,4 @@
-"""The gate of functions against Spark's own list: none that Spark lacks, none with another number of arguments."""
+"""Admitted functions against Spark's own list: none that Spark lacks, none with another number of arguments."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from sqlrun.transpile import function_arity, function_catalogue
 from sqlrun.transpile.dialect import DIALECT
 
 LISTED_BY_SPARK = Path(__file__).parents[1] / "cases" / "functions" / "spark_functions.txt"
-# Words of Spark's grammar, which SHOW FUNCTIONS leaves out.
+# Keywords of Spark's grammar, which SHOW FUNCTIONS omits.
 SYNTAX = {"timestampadd", "timestampdiff", "try_cast"}
-# Written as operators, or with words between their arguments.
+# Operators, and functions with keywords between their arguments.
 OPERATORS = {"and", "case", "cast", "div", "ilike", "in", "like", "not", "or", "regexp", "rlike", *SYNTAX}
 
 
@@ -35,13 +35,13 @@ def test_every_admitted_function_has_its_count() -> None:
 
 
 def known_to_sqlglot() -> set[str]:
-    """Every name that sqlglot's parser reads as a function of its own."""
+    """Return every name that sqlglot's parser reads as a function."""
     parser = sqlglot.Dialect.get_or_raise(DIALECT).parser_class
     return {name.lower() for name in (*parser.FUNCTIONS, *parser.FUNCTION_PARSERS, *parser.NO_PAREN_FUNCTION_PARSERS)}
 
 
 def admitted(name: str, count: int) -> bool:
-    """Tell whether a call passes the parser and the gate."""
+    """Return whether a call passes the parser and the list of functions."""
     try:
         tree = sqlglot.parse_one(f"select {name}({', '.join(['a'] * count)}) from t", read=DIALECT)
     except (ParseError, LookupError, TypeError, ValueError, AttributeError):
@@ -50,7 +50,7 @@ def admitted(name: str, count: int) -> bool:
 
 
 def test_no_name_is_admitted_that_spark_lacks() -> None:
-    """Of all that sqlglot knows from all dialects."""
+    """Of all the functions that sqlglot knows from all dialects."""
     names = known_to_sqlglot() - spark_functions() - SYNTAX
     assert len(names) > 200
 

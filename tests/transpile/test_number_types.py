@@ -1,4 +1,4 @@
-"""Whole numbers that a function gives on DuckDB: signed, and wide enough to be computed with as Spark does."""
+"""Integers that functions return on DuckDB: signed, and wide enough to compute with as Spark does."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NARROW = {"smallint": "SMALLINT", "tinyint": "TINYINT"}
 
 
 def types() -> dict[str, set[str]]:
-    """The types that DuckDB gives each function's calls over columns of every type, where it takes them."""
+    """Return the types of each function's calls over columns of every type that DuckDB accepts."""
     found: dict[str, set[str]] = defaultdict(set)
     with duckdb.connect() as connection:
         columns = ", ".join(f"{writer.cast('null', kind, 'duckdb')} as {name}" for name, kind in scalar_calls.COLUMNS)
@@ -28,15 +28,15 @@ def types() -> dict[str, set[str]]:
             try:
                 text = writer.expression(parse_one(call, dialect=DIALECT), "duckdb")
                 (kind,) = connection.execute(f"select typeof({text}) from called").fetchall()[0]
-            except Exception:  # a call that one of the parsers or DuckDB refuses, which other tests are about
+            except Exception:  # a call that one of the parsers or DuckDB refuses, which other tests cover
                 continue
             found[call.partition("(")[0]].add(kind)
     return found
 
 
 @pytest.mark.long
-def test_no_function_gives_a_number_that_is_unsigned_or_narrower_than_spark_s() -> None:
-    """An unsigned one can't be negated; a byte can't be multiplied by another."""
+def test_no_function_returns_an_unsigned_or_narrower_number() -> None:
+    """An unsigned number can't be negated; a byte can't be multiplied by another."""
     found = types()
     odd = {
         (name, kind)

@@ -1,4 +1,4 @@
-"""Every kind of query, kept on real Delta files by the `duckdb` engine, equals its whole query after each tick."""
+"""Every kind of query, maintained on real Delta files by DuckDB, equals its whole query after each tick."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tests.support.projects import Site
 from tests.support.script import START
 from tests.support.whole import differences
 
-# What a tick does to time: nothing, one step, an hour, more than the widest window.
+# Changes of the clock in a tick: none, one step, an hour, more than the widest window.
 STEPS = (0, 5, 5, 60, 0, 400)
 
 
 @pytest.mark.slow
 @pytest.mark.long
 def test_every_kind_of_query_is_true_on_delta_files(tmp_path: Path) -> None:
-    """Rows come late, twice, corrected, leave and come back; one tick is empty, one jumps over all windows."""
+    """Rows are late, repeated, corrected, deleted and inserted again; one tick is empty, one jumps past all windows."""
     site = Site(write_project(tmp_path), DuckDBEngine())
     play, now = Play(tmp_path, 3), START
     for number, minutes in enumerate(STEPS):

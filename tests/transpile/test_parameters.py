@@ -1,4 +1,4 @@
-"""A tick's times are put into a statement where it names them, and nowhere else."""
+"""A tick's times replace the parameters of a statement, and nothing else."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sqlrun.transpile.writer import expression, identifier, string
 
 NOON = datetime(2026, 1, 31, 12, 0, 0, 7, tzinfo=timezone.utc)
 TIMES = {"as_of": NOON, "previous": NOON - timedelta(hours=1)}
-# What is no parameter, though it has the text of one.
+# Texts that look like a parameter but aren't one.
 ELSEWHERE: dict[Dialect, list[str]] = {
     "duckdb": [
         "'$as_of'", "'it''s $as_of'", '"$as_of"', '"a""$as_of"', "/* $as_of */ 1", "x$as_of", "$as_of_day_2",
@@ -29,7 +29,7 @@ ELSEWHERE: dict[Dialect, list[str]] = {
 
 
 @pytest.mark.parametrize(("dialect", "text"), [(d, text) for d, texts in ELSEWHERE.items() for text in texts])
-def test_nothing_else_is_touched(dialect: Dialect, text: str) -> None:
+def test_only_parameters_are_replaced(dialect: Dialect, text: str) -> None:
     time = timestamp("previous", dialect)
     literal = filled(time, TIMES, dialect)
 
@@ -40,7 +40,7 @@ def test_nothing_else_is_touched(dialect: Dialect, text: str) -> None:
 
 @pytest.mark.parametrize("dialect", ["duckdb", "spark"])
 def test_what_the_writer_quotes_is_a_token(dialect: Dialect) -> None:
-    """Whatever a text or a name holds."""
+    """For any content of a text or a name."""
     for inside in ("'", '"', "`", "\\", "--", "/*", "*/", "$$", "''", "\\'", "e'", "\n"):
         for text in (f"{inside}{MARKS[dialect]}as_of", f"{MARKS[dialect]}as_of{inside}", inside):
             quoted = f"{string(text, dialect)}, {identifier(text, dialect)}"
@@ -57,12 +57,12 @@ def test_each_form_of_a_time() -> None:
     assert filled(":as_of, :as_of_text", TIMES, "spark") == f"timestamp '{day} {hour}Z', '{day} {hour}+00:00'"
 
 
-def test_a_time_without_a_value_is_no_literal() -> None:
+def test_a_time_without_a_value_is_an_error() -> None:
     with pytest.raises(KeyError, match="previous"):
         filled("$previous", {"as_of": NOON}, "duckdb")
 
 
-def test_all_texts_of_a_statement_are_filled_and_no_name() -> None:
+def test_parameters_are_replaced_in_texts_but_not_in_names() -> None:
     time, literal = "$as_of", filled("$as_of", TIMES, "duckdb")
     pairs = ((time, time),)
     merge = Merge(time, (time,), (time,), pairs, pairs, time, time, time)
@@ -76,7 +76,7 @@ def test_all_texts_of_a_statement_are_filled_and_no_name() -> None:
 
 
 def test_the_engine_reads_the_same_times() -> None:
-    """DuckDB takes the statement as it stands, too: the parameters are its own."""
+    """DuckDB also accepts the statement unchanged: the parameters are valid in its own syntax."""
     text = "select $as_of as a, cast($previous_text as timestamptz) as b, cast($as_of_day as date) as c, '$as_of' as d"
     values = {"as_of": NOON, "previous_text": TIMES["previous"].isoformat(), "as_of_day": "2026-01-31"}
     with duckdb.connect() as connection:
@@ -86,8 +86,8 @@ def test_the_engine_reads_the_same_times() -> None:
 
 
 @pytest.mark.parametrize(("word", "kind"), [("timestamp", "TIMESTAMPTZ"), ("date", "DATE")])
-def test_a_time_is_cast_as_a_text_that_is_written_out(word: str, kind: str) -> None:
-    """Nothing is asked of its type, so that DuckDB knows the time while it plans."""
+def test_a_time_is_cast_like_a_text_literal(word: str, kind: str) -> None:
+    """No test of its runtime type, so that DuckDB knows the time while it plans."""
     tree = clocks.at(sqlglot.parse_one(f"a > current_{word}()", read="databricks"), "as_of")
 
     assert "CAST('2026-01-31" in (text := filled(expression(tree, "duckdb"), TIMES, "duckdb"))

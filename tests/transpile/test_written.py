@@ -1,4 +1,4 @@
-"""Queries as analysts write them: kept, they are what plain Python says; the rest is refused."""
+"""Queries as analysts write them: maintained and equal to plain Python, or refused."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ REFUSED = [query for query in queries() if query.refused]
 
 
 @pytest.mark.parametrize("query", KEPT[::STEP], ids=lambda query: query.sql[:60])
-def test_a_kept_query_is_what_its_text_says(query: Written) -> None:
-    """After five ticks the table is the evaluator's answer and that of the whole query."""
+def test_a_maintained_query_has_the_result_of_its_text(query: Written) -> None:
+    """After five ticks the table equals the evaluator's result and that of the whole query."""
     memory = made(query.sql)
 
     rows = kept(memory, 7)
 
     assert stable(rows) == stable(memory.oracle("m", last()))
-    with contextlib.suppress(evaluator.Unknown):  # Spark judges it
+    with contextlib.suppress(evaluator.Unknown):  # Spark tests it
         assert stable(rows) == reference.answer(memory, "m", last())
 
 
 @pytest.mark.parametrize("query", REFUSED[::STEP], ids=lambda query: query.sql[:60])
-def test_what_is_not_kept_is_refused(query: Written) -> None:
-    """With the code that stands before it, and a place."""
+def test_unsupported_queries_are_refused(query: Written) -> None:
+    """With the code in front of it, and a place."""
     with pytest.raises(ProjectError) as told:
         made(query.sql)
 
@@ -39,8 +39,8 @@ def test_what_is_not_kept_is_refused(query: Written) -> None:
     assert told.value.problems[0].place.line
 
 
-def test_the_file_holds_all_kinds() -> None:
-    """None of the constructs is missing."""
+def test_the_file_has_all_kinds() -> None:
+    """No construct is missing."""
     text = " ".join(query.sql for query in queries())
     for word in (
         "union all",

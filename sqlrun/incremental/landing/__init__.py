@@ -1,4 +1,4 @@
-"""The query over a source's lines: what lands, with which values, and what is quarantined for which reason.
+"""The query over a source's lines: values of the rows that land, reasons of those in quarantine.
 
-Entry point: `query.query`. `line_grammar` and `line_types` define once which text each type accepts.
+Entry point: `query.query`. `line_grammar` and `line_types` define, once for both engines, which text each type accepts.
 """

@@ -1,8 +1,8 @@
-"""A source's fields, which are text at first: their typed values, and what is wrong with those that have none. Pure.
+"""A source's fields: from text to typed values, and the reasons why a text has no value. Pure.
 
 Fields are read from `_json`, a struct of the source's columns whose leaves are text; in Spark with marks
-(`line_grammar.readable`). In DuckDB `_values` has the typed ones beside it, and `_nested` lists the paths of the texts
-that are objects or lists.
+(`line_grammar.readable`). In DuckDB `_values` has the typed values, and `_nested` lists the paths of texts that are
+objects or lists.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from sqlrun.transpile import writer as sql
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
-    """What can be wrong with a field: it is missing, or its text doesn't look like its type."""
+    """A way in which a field can be invalid: missing, or a text that its type doesn't accept."""
 
     reason: str
     path: Path
-    kind: exp.DataType | None = None  # None: it is missing
+    kind: exp.DataType | None = None  # None: the field is missing
 
 
 def value(column: Column, dialect: Dialect) -> str:
-    """Write the typed value of a column, in Spark SQL; leaves whose text doesn't look like their type are NULL."""
+    """Return Spark SQL for the typed value of a column; leaves whose text isn't valid for their type are NULL."""
     return _typed(f"_json.{sql.identifier(column.name, 'spark')}", _kind(column), dialect)
 
 
 def fits(column: Column) -> str:
-    """Write a test, in DuckDB, that a column's value is whole: then nothing is wrong with it.
+    """Return DuckDB SQL that is true if a column's value is complete, so that no fault can apply to it.
 
-    A column may be NULL where it says so; the fields of a struct may not, nor those of one that is NULL.
+    A nullable column may be NULL. The fields of a struct may not, nor may those of a struct that is NULL.
     """
     whole, name = _whole(f"_values.{sql.identifier(column.name, 'duckdb')}", _kind(column)), column.name
     may_lack = column.nullable and _kind(column).this != exp.DataType.Type.STRUCT
@@ -46,7 +46,7 @@ def fits(column: Column) -> str:
 
 
 def faults(column: Column, dialect: Dialect) -> list[tuple[str, str]]:
-    """List (reason, test) for the ways in which a column's text doesn't fit its type, in the order of their weight."""
+    """Return (reason, test) for each fault that a column's text can have, in the order of precedence."""
     name = column.name
     found = [] if column.nullable else [_Fault(f"{name}: missing", (name,))]
     found += _faults(_kind(column), (name,), name)
@@ -75,7 +75,7 @@ def _typed(text: str, kind: exp.DataType, dialect: Dialect, depth: int = 0) -> s
 
 
 def _unmarked(text: str) -> str:
-    """Take the mark off what Spark read of a line that isn't of the usual form; an object or a list is no text."""
+    """Return SQL for a text of Spark's reader without the mark of an unusual line; objects and lists become NULL."""
     marked = f"left({text}, 1) in ('{TEXT_MARK}', '{NUMBER_MARK}') then substring({text}, 2)"
     return f"(case when _usual then {text} when {marked} when {text} in ('true', 'false') then {text} end)"
 
@@ -105,7 +105,7 @@ def _faults(kind: exp.DataType, path: Path, shown: str) -> Iterator[_Fault]:
 
 
 def _inside(kind: exp.DataType, path: Path, shown: str) -> Iterator[_Fault]:
-    """What may be part of another must be there; a struct that isn't lacks all its fields."""
+    """Return the faults of a nested field, which is required; a missing struct lacks all its fields."""
     if kind.this != exp.DataType.Type.STRUCT:
         yield _Fault(f"{shown}: missing", path)
     yield from _faults(kind, path, shown)
@@ -126,9 +126,10 @@ def _in_spark(fault: _Fault) -> str:
 
 
 def _in_duckdb(fault: _Fault) -> str:
-    """Compare with the typed values, which are there: writing them once more makes a text that takes long to plan.
+    """Return DuckDB's test of a fault, by comparison with the typed values.
 
-    A leaf whose text doesn't fit has no value: then more values than texts are NULL.
+    Writing the casts a second time would make a text that takes long to plan. A leaf with an invalid text has no value,
+    so more values than texts are NULL.
     """
     if fault.kind is not None and line_types.is_text(fault.kind):
         return f"coalesce(list_contains(_nested, {sql.string(json_path(fault.path), 'duckdb')}), false)"
@@ -139,7 +140,7 @@ def _in_duckdb(fault: _Fault) -> str:
 
 
 def nested(source: Source) -> str:
-    """List the paths of the texts that are objects or lists, in DuckDB, whose reader hands on their JSON for text."""
+    """Return DuckDB SQL for the paths of texts that are objects or lists: DuckDB reads these as their JSON."""
     paths = [
         json_path(fault.path)
         for column in source.columns
@@ -156,7 +157,7 @@ def nested(source: Source) -> str:
 
 
 def _nulls(value: str, path: Path, depth: int = 0) -> str:
-    """Write how many of the fields at a path are NULL, in DuckDB; of a path without arrays, whether its field is."""
+    """Return DuckDB SQL for the number of NULLs at a path, or whether the field is NULL if the path has no array."""
     while path and path[0] is not EACH:
         value, path = f"{value}.{sql.identifier(str(path[0]), 'duckdb')}", path[1:]
     if not path:

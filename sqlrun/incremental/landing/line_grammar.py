@@ -1,9 +1,9 @@
-"""What a source's line is: strict JSON (RFC 8259, without lone surrogates), of bounded length and depth. Pure.
+"""The grammar of a source's line: strict JSON (RFC 8259, no lone surrogates), bounded in length and depth. Pure.
 
-Readers of JSON are lenient, each in its own way: one takes NaN, another a comma too many, and both read a number as a
-double and write it anew. So neither is asked what a token is. The tokens are told apart here, by regular expressions
-that mean the same to Java and RE2, and a number is quoted before an engine reads the line: it stays the text it is.
-What is left to the engines is how brackets, commas and colons follow one another, on which they agree.
+JSON readers are lenient, each in its own way: one accepts NaN, another a superfluous comma, and both read a number as a
+double and rewrite it. So no engine decides what a token is. Regular expressions that mean the same to Java and RE2
+recognize the tokens, and each number is quoted before an engine reads the line, so that its text stays unchanged. The
+engines only check how brackets, commas and colons follow each other, and on that they agree.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from sqlrun.engine_api import Dialect
 from sqlrun.transpile import writer as sql
 
-MOST_BYTES = 16 * 1024 * 1024  # Spark's reader takes no text of more than 20,000,000 characters
-DEEPEST = 64  # objects and lists in one another; Spark's reader goes a thousand deep, others have no limit
+MOST_BYTES = 16 * 1024 * 1024  # Spark's reader rejects texts of more than 20,000,000 characters
+DEEPEST = 64  # Maximum nesting of objects and lists; Spark's reader allows 1,000, other readers have no limit.
 TOO_LONG = "longer than 16 MiB"
 BLANKS = " \t"
-# One step of looking how deep a line is takes so many levels away.
+# Number of levels that each step of the depth test removes.
 _LEVELS = 8
-# A value begins with its kind where Spark reads it: a text, a number. What is neither begins with t, f, { or [.
+# Marks of the kind of a value for Spark's reader: text or number. Other values begin with t, f, { or [.
 TEXT_MARK, NUMBER_MARK = "s", "n"
 
 
@@ -27,40 +27,40 @@ TEXT_MARK, NUMBER_MARK = "s", "n"
 class Tokens:
     """Regular expressions of JSON's tokens.
 
-    Java needs possessive repetitions: others recurse for each character, and a long line overflows its stack. RE2 knows
-    none and needs none. None of these ever has to give back what it took, so both match the same.
+    Java needs possessive quantifiers: others recurse for each character, and a long line overflows the stack. RE2 has
+    none and needs none. No expression here ever backtracks, so both match the same.
     """
 
-    more: str  # any number of times
+    more: str  # zero or more times
     maybe: str
 
     @property
     def space(self) -> str:
-        """What may stand between tokens."""
+        """Return the pattern of white space between tokens."""
         return rf"[ \t\r\n]{self.more}"
 
     @property
     def text(self) -> str:
-        """A text, with escapes that are whole: of surrogates, pairs alone."""
+        """Return the pattern of a text with valid escapes; surrogates must come in pairs."""
         unit = r"u(?:[0-9a-cA-CefEF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}"
         pair = r"[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
         return rf'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|{unit}|{pair}))){self.more}"'
 
     @property
     def any_text(self) -> str:
-        """Any text of a line that is known to have whole ones alone: less to match."""
+        """Return a cheaper pattern of a text, for lines whose texts are known to be valid."""
         return rf'"(?:[^"\\]|\\.){self.more}"'
 
     @property
     def number(self) -> str:
-        """A number as JSON has it."""
+        """Return the pattern of a JSON number."""
         digits = f"[0-9][0-9]{self.more}"
         whole = f"-{self.maybe}(?:0|[1-9][0-9]{self.more})"
         return f"{whole}(?:[.]{digits}){self.maybe}(?:[eE][+-]{self.maybe}{digits}){self.maybe}"
 
     @property
     def line(self) -> str:
-        """Tokens alone, each after what it may come after; whether brackets match is for an engine to say."""
+        """Return the pattern of an object's tokens in a valid order; the engine checks that brackets match."""
         other = rf"{self.number}|true|false|null|[{{\[]"
         member = f"(?:{self.space}:{self.space}(?:{self.text}|{other}))"
         comma = f"(?:,{self.space}){self.maybe}"
@@ -69,12 +69,12 @@ class Tokens:
 
 
 def tokens(dialect: Dialect) -> Tokens:
-    """Return the tokens in an engine's regular expressions."""
+    """Return the tokens as regular expressions of an engine."""
     return Tokens("*+", "?+") if dialect == "spark" else Tokens("*", "?")
 
 
 def matches(text: str, pattern: str, dialect: Dialect) -> str:
-    """Write the test that a whole text has a form."""
+    """Return SQL that tests whether a whole text matches a pattern."""
     if dialect == "spark":
         whole = rf"\A(?:{pattern})\z"
         return f"{text} rlike {sql.string(whole, dialect)}"
@@ -82,25 +82,25 @@ def matches(text: str, pattern: str, dialect: Dialect) -> str:
 
 
 def stripped(text: str, dialect: Dialect) -> str:
-    """Write a text without the blanks around it."""
+    """Return SQL for a text without leading and trailing blanks."""
     blanks = sql.string(BLANKS, dialect)
     return f"trim(both {blanks} from {text})" if dialect == "spark" else f"trim({text}, {blanks})"
 
 
 def short(text: str, dialect: Dialect) -> str:
-    """Write the test that a line isn't too long."""
+    """Return SQL that tests whether a line is at most `MOST_BYTES` long."""
     return f"{'octet_length' if dialect == 'spark' else 'strlen'}({text}) <= {MOST_BYTES}"
 
 
 def well_formed(text: str, dialect: Dialect) -> str:
-    """Write the test that a line has the tokens of a JSON object, and isn't too deep."""
+    """Return SQL that tests whether a line has the tokens of a JSON object and isn't nested too deeply."""
     return f"{matches(text, tokens(dialect).line, dialect)} and {_shallow(text, dialect)}"
 
 
 def _shallow(text: str, dialect: Dialect) -> str:
-    """Take the innermost levels of brackets away, some at a time, and see whether any are left.
+    """Return SQL that removes the innermost levels of brackets several times and tests that none is left.
 
-    A line with few brackets is spared that.
+    Lines with few brackets skip this test.
     """
     few = f"length({text}) - length(translate({text}, '[{{', '')) <= {DEEPEST}"
     known = tokens(dialect)
@@ -120,9 +120,11 @@ def _without(text: str, pattern: str, dialect: Dialect) -> str:
 
 
 def readable(text: str, dialect: Dialect) -> str:
-    """Write a well-formed line so that an engine's reader keeps each value's text: numbers become texts.
+    """Return SQL that rewrites a well-formed line so that an engine's reader keeps each value's text.
 
-    For Spark, whose reader doesn't tell a text from an object, each of them begins with a mark of what it was.
+    Numbers become texts.
+
+    Spark's reader doesn't distinguish a text from an object. For Spark, each value begins with a mark of its kind.
     """
     known = tokens(dialect)
     before = rf'(?:[^"0-9-]|{known.any_text}){known.more}'
@@ -132,7 +134,7 @@ def readable(text: str, dialect: Dialect) -> str:
         number = sql.string(rf"\G({before})({known.number})", dialect)
         marked = f"regexp_replace({text}, {value}, '$1\"{TEXT_MARK}$2\"')"
         return f"regexp_replace({marked}, {number}, '$1\"{NUMBER_MARK}$2\"')"
-    # RE2 has no \G: what follows the last number is matched too, or the search would go on inside of a text. That
-    # leaves an empty text at the end.
+    # RE2 has no \G. So the pattern also matches what follows the last number; otherwise the search would continue
+    # inside a text. That leaves an empty text at the end.
     pattern = sql.string(rf"({before})({known.number}|$)", dialect)
     return f"left(regexp_replace({text}, {pattern}, '\\1\"\\2\"', 'g'), -2)"

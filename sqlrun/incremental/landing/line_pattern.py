@@ -1,8 +1,8 @@
-"""The usual form of a source's lines, as one regular expression: a line that has it is asked nothing more. Pure.
+"""The usual form of a source's lines as one regular expression, a fast path for most lines. Pure.
 
-Most lines of a source are alike: one JSON object with just the declared fields, each once and in their order. A regular
-expression says so in one pass, where questions about keys and types read a line's JSON anew for each. What it doesn't
-match may still be a good line: it is asked the long way.
+Most lines of a source are alike: one JSON object with exactly the declared fields, each once and in their order. A
+regular expression tests that in one pass, while tests of keys and types parse the line's JSON once each. A line that
+doesn't match may still be valid: it takes the slow path.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from sqlrun.incremental.landing import line_grammar, line_types
 from sqlrun.incremental.landing.line_grammar import Tokens
 from sqlrun.project import Source
 
-# An expression of more fields needs more memory than RE2 gives it, and would be slower than the questions.
+# Maximum number of fields: a longer expression exceeds RE2's memory limit and would be slower than the tests.
 MOST_FIELDS = 64
 
 
 def usual(source: Source, dialect: Dialect) -> str | None:
-    """Write the regular expression of a whole line; None where a source's fields have no such form.
+    """Return the regular expression of a whole line; None if a source's fields have no such form.
 
-    A line that it matches is a JSON object with the declared keys alone, on all levels, each once, and each of a shape
-    that its type can have; its numbers are such as every reader hands on unchanged.
+    A line that matches is a JSON object with exactly the declared keys on all levels, each once and each of a shape
+    that its type can have. Its numbers are ones that every reader returns unchanged.
     """
     kinds = [(column.name, types.parse(column.type)) for column in source.columns]
     if not kinds or sum(_fields(kind) for _, kind in kinds) > MOST_FIELDS:
@@ -39,7 +39,7 @@ def _fields(kind: exp.DataType | None) -> int:
     assert kind is not None
     match kind.this:
         case exp.DataType.Type.ARRAY | exp.DataType.Type.LIST:
-            return 2 * _fields(kind.expressions[0])  # an element's form stands there twice
+            return 2 * _fields(kind.expressions[0])  # the pattern of an element occurs twice
         case exp.DataType.Type.STRUCT:
             return sum(_fields(f.args["kind"]) for f in kind.expressions)
         case _:
@@ -50,7 +50,7 @@ def _object(fields: list[tuple[str, exp.DataType | None]], known: Tokens, dialec
     members, space = [], known.space
     for name, kind in fields:
         value = _value(kind, known, dialect)
-        # A key is compared as it is written: other names may be written in several ways.
+        # A key is compared as it is written, so only names that can be written in one way are allowed.
         if value is None or re.fullmatch(r"\w+", name, re.ASCII) is None:
             return None
         members.append(f'"{name}"{space}:{space}{value}')
@@ -68,6 +68,6 @@ def _value(kind: exp.DataType | None, known: Tokens, dialect: Dialect) -> str | 
         case exp.DataType.Type.STRUCT:
             return _object([(f.name, f.args["kind"]) for f in kind.expressions], known, dialect)
         case _:
-            # No escapes: a text with one may be ill-formed. Control characters may not stand in a text.
+            # No escapes: a text with one may be ill-formed. JSON doesn't allow control characters in a text.
             text = rf'"[^"\\\x00-\x1f]{known.more}"'
             return rf"(?:{text}|{line_types.usual(kind, dialect)}|true|false|null)"

@@ -1,7 +1,7 @@
-"""Which text of a line each type accepts, said once for both engines; any other text is no value of the type. Pure.
+"""The texts that each type accepts, defined once for both engines. Pure.
 
-A number counts as its text in the line, as quoted ones do: 11.100 has three digits after the point, and 1e2 is no whole
-number. The form is a regular expression that means the same to Java and RE2; then the value has to fit.
+A number is its text in the line, quoted or not: 11.100 has three digits after the point, and 1e2 isn't a whole number.
+The form is a regular expression that means the same to Java and RE2. The value must also be in the type's range.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ NAMES = f"string, {', '.join(FORMS)}, decimal(p, s), array<...>, struct<...>"
 
 
 def is_text(kind: exp.DataType) -> bool:
-    """Return whether a type takes each text, number and truth value as it is written."""
+    """Return whether a type accepts every text, number and boolean as it is written."""
     return types.text(kind) in ("string", "varchar")
 
 
 def known(kind: str) -> bool:
-    """Return whether a field of a line may be of a type.
+    """Return whether a field of a line may have this type.
 
     >>> known("array<struct<a:int>>"), known("map<string,int>"), known("array<map<string,int>>"), known("nonsense")
     (True, False, False, False)
@@ -71,7 +71,7 @@ def _known(kind: exp.DataType) -> bool:
 
 @lru_cache(256)
 def form(kind: str) -> str:
-    """Return the form of a scalar type's texts."""
+    """Return the regular expression of a scalar type's texts."""
     size = types.decimal(Type(kind))
     if size is None or kind in FORMS:
         return FORMS[kind]
@@ -81,7 +81,7 @@ def form(kind: str) -> str:
 
 
 def value(text: str, kind: exp.DataType) -> str:
-    """Write the value of a text, in Spark SQL; NULL where the type doesn't accept it."""
+    """Return Spark SQL for the value of a text; NULL if the type doesn't accept the text."""
     name = types.text(kind)
     cast = f"try_cast({text} as {name})"
     whole = sql.string(rf"\A(?:{form(name)})\z", "spark")
@@ -89,17 +89,17 @@ def value(text: str, kind: exp.DataType) -> str:
     if name in LARGEST:
         tests.append(f"abs({cast}) <= cast('{LARGEST[name]}' as double)")
     if name == "timestamp":
-        # An offset may carry the first and the last day of all out of the range.
+        # An offset may move the first or the last day of the calendar out of the range.
         first, last = (sql.timestamp(end, "spark") for end in (time_range.FIRST_TIME, time_range.LAST_TIME))
         tests.append(f"(not {text} rlike '^(0001-01-01|9999-12-31)' or {cast} between {first} and {last})")
     return f"case when {' and '.join(tests)} then {cast} end"
 
 
 def usual(kind: exp.DataType, dialect: Dialect) -> str:
-    """Return the form of a number that an engine's reader of JSON hands on as it is written, as far as the type minds.
+    """Return the form of the numbers that an engine's JSON reader returns unchanged, to the precision of the type.
 
-    Both read whole numbers of 18 digits exactly. A fraction is read as a double and written anew: DuckDB keeps the
-    value of up to 15 digits, Spark writes a small one without an exponent.
+    Both readers are exact for whole numbers of 18 digits. They read a fraction as a double and rewrite it: DuckDB
+    preserves values of up to 15 digits, Spark writes small ones without an exponent.
     """
     more = "+" if dialect == "spark" else ""
     whole = f"(?:0|-?[1-9][0-9]{{0,17}}{more})"

@@ -1,7 +1,8 @@
-"""Lines of a source to typed rows or quarantined ones, as one query. Pure.
+"""Landing query: the lines of a source to typed rows and quarantined rows. Pure.
 
-A line becomes text fields first, the same on both engines; each field must look like its type before it is cast, so
-that no engine's lenient reading of JSON decides what a number is. What fails keeps its text, file and reason.
+A line becomes text fields first, the same on both engines. Each field must match the form of its type before it is
+cast, so that no engine's lenient JSON reader decides what a number is. An invalid line goes to quarantine with its
+text, file and reason.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from sqlrun.project import Source
 from sqlrun.transpile import writer as sql
 from sqlrun.transpile.dialect import DIALECT
 
-# The origin of a line is its file so far, and so the column is named.
+# The origin of a line has always been its file, hence the column's name.
 REASON, RAW, ORIGIN, LANDED_AT = "_reason", "_raw", "_file", "_landed_at"
 QUARANTINED_ROWS = f"{REASON} is not null"
 RESCUED, ABSENT = "_rescued", "_absent"
@@ -47,7 +48,7 @@ HIDDEN = (
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A row-level expectation that quarantines: `passes` is Spark SQL over the model's columns, true for good rows."""
+    """A row-level expectation that quarantines: `passes` is Spark SQL over the model's columns, true for valid rows."""
 
     reason: str
     passes: str
@@ -62,11 +63,11 @@ def query(
     *,
     with_text: bool = False,
 ) -> str:
-    """Write the landing query over `lines(value, file)`; its columns are the stage's and the hidden ones.
+    """Return the landing query over `lines(value, file)`; its columns are the stage's and the hidden ones.
 
-    `with_text`: good rows keep their line's text, too.
+    `with_text`: valid rows keep their line's text, too.
     """
-    # All but the time of landing is the same in each tick.
+    # All but the time of landing is the same in every tick.
     kind = ("landing", source, tuple(rules), dialect)
     ctes = statement_cache.cached(stage, kind, lambda: _ctes(stage, source, rules, dialect))
     return f"with\n{ctes}\n{_final(stage, dialect, landed_at, with_text)}"
@@ -83,7 +84,7 @@ def _ctes(stage: Stage, source: Source, rules: Sequence[Rule], dialect: Dialect)
 
 
 def columns_of(stage: Stage) -> tuple[StoredColumn, ...]:
-    """List the columns of the landing table: the model's, then where a row came from and why it is set aside."""
+    """Return the columns of the landing table: the model's, then a row's origin and reason for quarantine."""
     return (*stage.columns, *HIDDEN)
 
 
@@ -93,10 +94,10 @@ def _dialect(text: str, dialect: Dialect) -> str:
 
 
 def _parsed(source: Source, dialect: Dialect) -> str:
-    """Read each line as a JSON object whose leaves are text; `_json` is NULL where the line isn't one,
-    or one of another shape; `_twice` tells that a key is there twice.
+    """Return SQL that parses each line to a JSON object whose leaves are text.
 
-    A line of the usual form is asked nothing more; any other is read as it is after `line_grammar`.
+    `_json` is NULL if the line isn't an object or has another shape. `_twice` is true if a key occurs twice. A line of
+    the usual form needs no further test; `line_grammar` prepares any other line.
     """
     form = line_pattern.usual(source, dialect)
     usual = "false" if form is None else line_grammar.matches("value", form, dialect)
@@ -108,8 +109,8 @@ def _read_by_spark(source: Source, short: str, usual: str) -> str:
     fields = ", ".join(f"{sql.identifier(c.name, 'spark')} {_as_text(types.parse(c.type))}" for c in source.columns)
     options = "map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '_corrupt', 'allowSingleQuotes', 'false')"
     schema = sql.string(f"{fields}, _corrupt string", "spark")
-    # from_json stops after the first object of a line; what follows it must not vanish. No text of a line is just `z`,
-    # as each begins with a mark: if it is the second value, then the line is the first.
+    # from_json stops after the first object of a line and would drop what follows it. Every text of a line begins with
+    # a mark, so none is exactly `z`: if `z` is the second value of the list, the line is one object.
     alone = "get_json_object(concat('[', _text, ',\"z\"]'), '$[1]') = 'z'"
     twice = undeclared_fields.twice(source, "spark")
     well_formed, readable = (line_grammar.well_formed("_raw", "spark"), line_grammar.readable("_raw", "spark"))
@@ -148,13 +149,13 @@ def _read_by_duckdb(source: Source, short: str, usual: str) -> str:
         "    from (select value, file, _long, _usual, case when not _usual and not _long and "
         f"{well_formed} then {line_grammar.readable('value', 'duckdb')} end as _text\n"
         f"    from (select value, file, not {short} as _long, {short} and {usual} as _usual from lines\n"
-        # Looking for blanks goes through the whole text: most lines are spared that.
+        # Trimming scans the whole text: most lines skip it.
         f"        where starts_with(value, '{{') or {line_grammar.stripped('value', 'duckdb')} <> ''))))"
     )
 
 
 def _shaped(path: str, kind: exp.DataType | None) -> list[str]:
-    """Write the tests that arrays are arrays and objects are objects, in DuckDB, whose reader takes NULL for others."""
+    """Return DuckDB's tests that arrays are arrays and objects are objects: its reader returns NULL for others."""
     assert kind is not None
 
     def test(expected: str) -> str:
@@ -174,7 +175,7 @@ def _shaped(path: str, kind: exp.DataType | None) -> list[str]:
 
 
 def _as_text(kind: exp.DataType | None) -> str:
-    """Write a type with all its leaves as string, in Spark SQL."""
+    """Return a type with all its leaves as string, in Spark SQL."""
     assert kind is not None
     match kind.this:
         case exp.DataType.Type.ARRAY | exp.DataType.Type.LIST:
@@ -187,7 +188,7 @@ def _as_text(kind: exp.DataType | None) -> str:
 
 
 def _as_json(kind: exp.DataType | None) -> str:
-    """Write a type with all its leaves as text, as DuckDB's JSON structure."""
+    """Return a type with all its leaves as text, as DuckDB's JSON structure."""
     assert kind is not None
     match kind.this:
         case exp.DataType.Type.ARRAY | exp.DataType.Type.LIST:
@@ -199,9 +200,9 @@ def _as_json(kind: exp.DataType | None) -> str:
 
 
 def _typed_parts(source: Source, dialect: Dialect) -> list[tuple[str, str]]:
-    """Cast the text fields and say what is wrong with the first one that doesn't fit.
+    """Return the CTEs that cast the text fields and give the reason of the first invalid one.
 
-    DuckDB asks what is wrong of those lines alone of which a value is NULL: each question goes through all lists.
+    DuckDB evaluates the reasons only for lines with a missing value, since each reason scans all lists.
     """
     items = [(c.name, landing_fields.value(c, dialect)) for c in source.columns]
     items += [(name, f"case when _json is not null and not _twice then {name} end") for name in (RESCUED, ABSENT)]
@@ -224,10 +225,10 @@ def _typed_parts(source: Source, dialect: Dialect) -> list[tuple[str, str]]:
 
 
 def _reasons(source: Source, dialect: Dialect) -> str:
-    """Write what is wrong with a line; NULL where nothing is."""
+    """Return SQL for the reason why a line is invalid; NULL for a valid line."""
     reasons = [
         f"when _long then '{line_grammar.TOO_LONG}'",
-        # Readers of JSON disagree about which of the two counts, and which of them must be of a shape.
+        # JSON readers disagree about which of two equal keys counts, and whose shape must be valid.
         "when _twice then 'a key is there twice'",
         f"when _json is null then '{NO_OBJECT}'",
     ]
@@ -238,7 +239,7 @@ def _reasons(source: Source, dialect: Dialect) -> str:
 
 
 def _modelled(stage: Stage, dialect: Dialect) -> str:
-    """Apply the analyst's query to the typed rows; an expression that fails is NULL, not the end of the tick."""
+    """Return the analyst's query over the typed rows; an expression that fails is NULL, so that the tick goes on."""
     assert stage.node is not None
     top, below = collapse(stage.node)
     condition = _condition(below)
@@ -251,7 +252,7 @@ def _modelled(stage: Stage, dialect: Dialect) -> str:
 
 
 def _condition(node: Node) -> exp.Expr | None:
-    """Collect the filters between the analyst's projection and the source."""
+    """Return the conjunction of the filters between the analyst's projection and the source; None if there is none."""
     match node:
         case Scan():
             return None
@@ -265,7 +266,7 @@ def _condition(node: Node) -> exp.Expr | None:
 
 
 def _judged(stage: Stage, rules: Sequence[Rule]) -> str:
-    """Add the reasons that the contract and the quarantine expectations give."""
+    """Return SQL that adds the reasons of the contract and of the quarantining expectations."""
     reasons = [f"when {REASON} is not null then {REASON}"]
     required = [column.name for column in stage.columns if not column.nullable]
     reasons += [
@@ -279,7 +280,7 @@ def _judged(stage: Stage, rules: Sequence[Rule]) -> str:
 
 
 def breaks(stage: Stage, rules: Sequence[Rule], dialect: Dialect) -> str:
-    """Write the test that a landed row would be set aside by the contract or the rules of now; "" where none could."""
+    """Return SQL for whether the contract or the current rules would quarantine a landed row; "" if they can't."""
     tests = [f"{sql.identifier(c.name, 'spark')} is null" for c in stage.columns if not c.nullable]
     tests += [f"not ({rule.passes})" for rule in rules]
     return " or ".join(f"({_dialect(test, dialect)})" for test in tests)

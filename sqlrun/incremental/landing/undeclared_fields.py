@@ -1,7 +1,7 @@
-"""Fields of a line that its source doesn't declare, kept as they were written, and declared ones that it lacks. Pure.
+"""Undeclared fields of a line, preserved as text, and declared fields that the line lacks. Pure.
 
-Readers of JSON write numbers and escapes anew, each in its own way; so the fields are cut out of the line's text, by
-regular expressions that mean the same to both engines. A line is only cut where it has an unknown field.
+JSON readers rewrite numbers and escapes, each in its own way. So regular expressions that mean the same to both engines
+cut the fields out of the line's text. Only lines with an undeclared field are cut.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ from sqlrun.incremental.landing import line_grammar
 from sqlrun.project import Source
 from sqlrun.transpile import writer as sql
 
-# How deeply values may be nested; the first is tried first, being several times as quick. The line of a value that is
-# nested more deeply is kept whole.
+# Maximum depths of nested values. The first is tried first because it is several times as fast. A line with a deeper
+# value is preserved whole.
 DEPTHS = (2, 6)
-# A step into an array, in a path of field names.
+# A step into an array in a path of field names.
 EACH = None
 Path = tuple[str | None, ...]
 
 
 def rescued(source: Source, dialect: Dialect) -> str:
-    """Write the rescued fields of a line as one JSON object; NULL where the source declares all of them.
+    """Return SQL for the undeclared fields of a line as one JSON object; NULL if the source declares all fields.
 
-    A declared field whose value has undeclared fields inside is kept as a whole. In Spark it reads `_raw`, in DuckDB
-    `value` and its JSON `_line`.
+    A declared field whose value has undeclared fields inside is preserved as a whole. The SQL reads `_raw` in Spark,
+    and `value` and its JSON `_line` in DuckDB.
     """
     line = "_raw" if dialect == "spark" else "value"
     names = [c.name for c in source.columns]
     inner = {c.name: _inner(c.name, types.parse(c.type), dialect) for c in source.columns}
     unknown = [_unknown_keys((), names, dialect), *(test for test in inner.values() if test)]
     cuts = [_cut(line, names, inner, dialect, depth) for depth in DEPTHS]
-    kept = " ".join(f"when {fits} then {fields}" for fits, fields in cuts)
-    return f"case when {' or '.join(unknown)} then case {kept} else {line_grammar.stripped(line, dialect)} end end"
+    cases = " ".join(f"when {fits} then {fields}" for fits, fields in cuts)
+    return f"case when {' or '.join(unknown)} then case {cases} else {line_grammar.stripped(line, dialect)} end end"
 
 
 def _cut(line: str, names: list[str], inner: Mapping[str, str], dialect: Dialect, depth: int) -> tuple[str, str]:
-    """Write whether a line can be cut at a depth, and its undeclared fields as one object.
+    """Return SQL for whether a line can be cut at a depth, and for its undeclared fields as one object.
 
-    What is asked of the line is asked outside of the lambdas: inside it would be asked for each field anew.
+    Tests of the line are outside the lambdas; inside, the engine would repeat them for each field.
     """
     key, member = (sql.string(pattern, dialect) for pattern in patterns(dialect, depth))
     empty = sql.string(r"^\s*\{[\s,]*\}\s*$", dialect)
@@ -63,7 +63,7 @@ def _cut(line: str, names: list[str], inner: Mapping[str, str], dialect: Dialect
     fields = f"array_sort({fields})" if spark else f"list_sort({fields})"
     every = "" if spark else ", 'g'"
     left = f"regexp_replace({line}, {member}, ''{every})"
-    # Where more is left than brackets and commas, a value is nested too deeply: what was found may lie inside of it.
+    # If more than brackets and commas is left, a value is nested too deeply, and a match may lie inside it.
     fits = f"{'rlike' if spark else 'regexp_matches'}({left}, {empty})"
     return fits, f"concat('{{', {'array_join' if spark else 'array_to_string'}({fields}, ','), '}}')"
 
@@ -73,9 +73,9 @@ def _quoted(name: str) -> str:
 
 
 def plain(source: Source) -> str:
-    """Write the test, in DuckDB, that a line has just the declared keys, each once, and no undeclared ones inside.
+    """Return DuckDB's test that a line has exactly the declared keys, each once, and no undeclared ones inside.
 
-    Most lines pass, and are spared what is asked of the others.
+    Most lines pass, and skip the other tests.
     """
     names = [c.name for c in source.columns]
     declared, ordered = (_array(each, "duckdb") for each in (names, sorted(names)))
@@ -87,7 +87,7 @@ def plain(source: Source) -> str:
 
 
 def twice(source: Source, dialect: Dialect) -> str:
-    """Write the test that a key stands twice in a line's object, or in an object inside that is declared."""
+    """Return SQL that tests whether a key occurs twice in a line's object, or in a declared object inside it."""
     keys = _keys((), dialect)
     if dialect == "duckdb":
         tests = [f"len({keys}) <> len(list_distinct({keys}))", *map(_repeats, _inner_structs(source))]
@@ -98,7 +98,7 @@ def twice(source: Source, dialect: Dialect) -> str:
 
 
 def _repeats(path: Path) -> str:
-    """Write the test that an object at a path has a key twice, in DuckDB."""
+    """Return DuckDB's test that an object at a path has a key twice."""
     keys = f"json_keys(_line, {sql.string(json_path(path), 'duckdb')})"
     if EACH not in path:
         return f"coalesce(len({keys}) <> len(list_distinct({keys})), false)"
@@ -106,12 +106,12 @@ def _repeats(path: Path) -> str:
 
 
 def _inner_structs(source: Source) -> list[Path]:
-    """Return the path of each declared struct."""
+    """Return the paths of all declared structs."""
     return [path for c in source.columns for path, _ in _structs((c.name,), types.parse(c.type))]
 
 
 def absent(source: Source, dialect: Dialect) -> str:
-    """Write the names of the columns that a line lacks, quoted and joined by commas; NULL where it lacks none."""
+    """Return SQL for the names of the columns that a line lacks, quoted, joined by commas; NULL if it lacks none."""
     keys = _keys((), dialect)
     has = "array_contains" if dialect == "spark" else "list_contains"
     names = [c.name for c in source.columns]
@@ -126,9 +126,9 @@ def absent(source: Source, dialect: Dialect) -> str:
 
 
 def patterns(dialect: Dialect, depth: int) -> tuple[str, str]:
-    """Return the regular expressions of a key, at the start of its text, and of a key with its value.
+    """Return the regular expressions of a key at the start of its text, and of a key with its value.
 
-    Java needs possessive repetitions: others recurse for each character, and a long line overflows its stack. RE2 knows
+    Java needs possessive quantifiers: others recurse for each character, and a long line overflows the stack. RE2 has
     none and needs none. On JSON both match the same.
     """
     more = "*+" if dialect == "spark" else "*"
@@ -161,19 +161,19 @@ def _keys(path: Path, dialect: Dialect) -> str:
 
 
 def json_path(path: Path) -> str:
-    """Write a path as DuckDB's functions of JSON take it."""
+    """Return a path in the syntax of DuckDB's JSON functions."""
     return "$" + "".join("[*]" if step is EACH else f'."{step}"' for step in path)
 
 
 def _unknown_keys(path: Path, names: list[str], dialect: Dialect) -> str:
-    """Write the test that the object at a path has a key which isn't one of the names."""
+    """Return SQL that tests whether the object at a path has a key that isn't in `names`."""
     if dialect == "spark":
         return f"coalesce(size(array_except({_keys(path, dialect)}, {_array(names, dialect)})) > 0, false)"
     return f"coalesce(not list_has_all({_array(names, dialect)}, {_keys(path, dialect)}), false)"
 
 
 def _inner(name: str, kind: exp.DataType | None, dialect: Dialect) -> str:
-    """Write the test that a column's value has undeclared fields inside; empty for one without structs."""
+    """Return SQL that tests whether a column's value has undeclared fields inside; "" for a type without structs."""
     structs = list(_structs((name,), kind))
     if dialect == "duckdb":
         return " or ".join(_unknown_keys(path, names, dialect) for path, names in structs)
@@ -181,7 +181,7 @@ def _inner(name: str, kind: exp.DataType | None, dialect: Dialect) -> str:
 
 
 def _structs(path: Path, kind: exp.DataType | None) -> Iterator[tuple[Path, list[str]]]:
-    """Return the path of each struct of a type, with its fields' names."""
+    """Yield the path and the field names of each struct of a type."""
     assert kind is not None
     match kind.this:
         case exp.DataType.Type.ARRAY | exp.DataType.Type.LIST:
@@ -193,12 +193,12 @@ def _structs(path: Path, kind: exp.DataType | None) -> Iterator[tuple[Path, list
 
 
 def _unknown_inside(path: Path, names: list[str]) -> str:
-    """Look for keys that aren't among the names, in Spark SQL."""
+    """Return Spark's test that an object at a path has a key that isn't in `names`."""
     return _in_maps(path, lambda keys: f"size(array_except({keys}, {_array(names, 'spark')})) > 0")
 
 
 def _in_maps(path: Path, test: Callable[[str], str]) -> str:
-    """Read the objects at a path as maps, in Spark SQL, and ask of each one's keys; a map keeps those there twice."""
+    """Return Spark's test of the keys of each object at a path, read as a map, which preserves repeated keys."""
     kind = "map<string, string>"
     for step in reversed(path[1:]):
         kind = f"array<{kind}>" if step is EACH else f"struct<{sql.identifier(str(step), 'spark')}: {kind}>"
@@ -208,7 +208,7 @@ def _in_maps(path: Path, test: Callable[[str], str]) -> str:
 
 
 def _in_texts(path: Path) -> str:
-    """Write the test that an object at a path has a key twice, in Spark SQL, whatever is beside it or below."""
+    """Return Spark's test that an object at a path has a key twice, regardless of its siblings and children."""
     return f"coalesce({_some_text('_text', path, 0)}, false)"
 
 

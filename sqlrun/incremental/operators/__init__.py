@@ -1,4 +1,4 @@
-"""One operator per file, with the answer to every question of `algebra.Node`.
+"""The operators, one per file, with the answers to every question of `algebra.Node`.
 
 Entry point: `registry.OPERATORS`, the table of contents.
 """

@@ -1,9 +1,10 @@
-"""Aggregate: touched groups recomputed; additive ones are kept as state instead (`stages.py`). Pure.
+"""Aggregate: recompute affected groups; `stages.py` stores additive ones as state instead. Pure.
 
-Sums and counts are linear: sum(A + dA) = sum(A) + sum(dA), group by group. So where all aggregates of a query are of
-that kind, the stored sums and the weighted sums of the changes are enough, and no row of the input is read again. An
-average is a sum and a count. The least and the greatest value are not linear, as the next one isn't stored when they
-leave; over rows that never leave they can only be beaten.
+Sums and counts are linear, group by group: sum(A + dA) = sum(A) + sum(dA), where a row of weight w adds w times its
+value. So if all aggregates of a query are of this kind, the stored sums plus the weighted sums of the changes are the
+new sums, and no row of the input is read again. An average is a sum and a count. MIN and MAX aren't linear: when the
+extreme row is deleted, the next one isn't stored. Over append-only input they are: max(A + dA) = max(max(A), max(dA)).
+A view that needs nothing but itself and the change is called self-maintainable (Gupta & Mumick 1995).
 """
 
 from __future__ import annotations
@@ -30,18 +31,18 @@ ADDITIVE = (exp.Sum, exp.Count, exp.CountIf, exp.Avg, exp.LogicalAnd, exp.Logica
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Aggregate(Unary):
-    """One row a group: `keys` are named expressions, `items` named aggregate calls."""
+    """One row for each group: `keys` are named expressions, `items` named aggregate calls."""
 
     keys: tuple[tuple[str, exp.Expr], ...]
     items: tuple[tuple[str, exp.Expr], ...]
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Return the names of keys and calls."""
+        """Return the names of keys and calls, in this order."""
         return tuple(name for name, _ in (*self.keys, *self.items))
 
     def rows(self, script: Script, row_set: str) -> str:
-        """Group the rows."""
+        """Return the grouped rows."""
         child = script.rows(self.child, row_set)
         items = [*self.keys, *self.items]
         texts = [f"{script.expr(item)} as {script.name(name)}" for name, item in items]
@@ -50,13 +51,13 @@ class Aggregate(Unary):
         return f"select {', '.join(texts)} from {child}{grouping}"
 
     def changes(self, script: Script) -> list[str]:
-        """Recompute the groups that a change touches."""
+        """Return the affected groups: post-state with +1, pre-state with -1."""
         node = self._with_plain_keys()
         keys = tuple(key.name for _, key in node.keys)
         return keyed.changes(node, keys, script)
 
     def _with_plain_keys(self) -> Aggregate:
-        """Make computed group keys columns of the input, so that they can be compared with touched ones."""
+        """Return the aggregate over computed keys as columns of its input, so that a semi join can compare them."""
         if all(isinstance(key, exp.Column) for _, key in self.keys):
             return self
         own = tuple((name, column(name)) for name in self.child.columns)
@@ -66,7 +67,7 @@ class Aggregate(Unary):
         return Aggregate(child, keys, self.items)
 
     def _plain(self) -> dict[str, str]:
-        """Return the keys that are columns of the input: own name, name in the input."""
+        """Return the keys that are bare columns of the input, as {own name: name in the input}."""
         return {name: key.name for name, key in self.keys if isinstance(key, exp.Column)}
 
     def types(self) -> dict[str, Type]:
@@ -83,16 +84,16 @@ class Aggregate(Unary):
         return False
 
     def dependencies(self) -> list[Dependency]:
-        """Return what the keys say of each other in the input, and that together they fix the row."""
+        """Return the input's dependencies between the keys, and that all keys together determine the row."""
         return [
             *functional_dependencies.through(self.keys, self.child),
             *functional_dependencies.keyed([name for name, _ in self.keys], self),
         ]
 
     def is_additive(self) -> bool:
-        """Return whether all aggregates add up over changes, and there is a key to add them under.
+        """Return whether all aggregates add up over changes and there is a group key to store them under.
 
-        The least and the greatest value add up where no row ever leaves.
+        MIN and MAX add up over append-only input.
         """
         grows = properties.only_grows(self.child)
         return bool(self.keys) and all(adds_up(call) or (grows and self._is_extreme(call)) for _, call in self.items)
@@ -102,7 +103,7 @@ class Aggregate(Unary):
         if not isinstance(inner, exp.Min | exp.Max) or inner.expressions or isinstance(inner.this, exp.Distinct):
             return False
         text = types.of(inner.this, self.child.types()).text
-        # The engines rank NULLs inside of nested values in different ways.
+        # The engines order NULLs inside nested values differently.
         return text not in ("", "double", "float") and "<" not in text
 
     def tables(self) -> tuple[str, ...]:
@@ -114,17 +115,17 @@ class Aggregate(Unary):
         return True
 
     def keeps_rows(self) -> bool:
-        """Return False: a group that changes leaves with its old value."""
+        """Return False: a changed group deletes its old row."""
         return False
 
     def reads_clock(self) -> bool:
-        """Return False: translate computes what reads the clock in a projection below."""
+        """Return False: `translate` computes expressions over the clock in a projection below."""
         return False
 
     def reads_everything(self) -> Reason | None:
-        """Return why the one group of the whole table is computed again where it doesn't add up.
+        """Return why the tick aggregates the whole table again: it is one group, which doesn't add up.
 
-        A key that is a constant parts nothing.
+        A constant key doesn't split the table into groups.
         """
         if self.is_additive() or any(self._varies(key) for _, key in self.keys):
             return None
@@ -137,16 +138,16 @@ class Aggregate(Unary):
         return any(constant(self.child, name) is None for name in columns_in(key))
 
     def reads_beside_changes(self, moment: Moment) -> list[Read]:
-        """Return all rows: a touched group may have some of any time."""
+        """Return all rows: an affected group may have rows of any time."""
         return properties.all_rows(self)
 
     def restricted(self, relation: str, keys: Keys) -> tuple[Node, bool]:
-        """Restrict the input by group keys: whole groups go. By a sum it can't: that takes all rows of its group."""
+        """Restrict the input by group keys, which drops whole groups: an aggregate needs all rows of its group."""
         plain = self._plain()
         return below(self, relation, keys, {plain[c]: k for c, k in keys.items() if c in plain})
 
     def support(self, keys: tuple[str, ...], script: Script) -> list[str]:
-        """Take the input's where all are group keys: a group is touched where one of its rows is."""
+        """Return the input's affected keys if all are group keys: a group is affected if one of its rows is."""
         plain = self._plain()
         if not all(key in plain for key in keys):
             return of_changes(self, keys, script)
@@ -154,7 +155,7 @@ class Aggregate(Unary):
 
 
 def adds_up(call: exp.Expr) -> bool:
-    """Return whether an aggregate call is a sum of some kind."""
+    """Return whether an aggregate call is linear: a sum or a count of some kind, without DISTINCT."""
     inner = call.this if isinstance(call, exp.Filter) else call
     if isinstance(inner, exp.Count) and inner.expressions:
         return False  # count(a, b)

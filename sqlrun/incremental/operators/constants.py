@@ -1,4 +1,4 @@
-"""Columns that have one value in all rows, as a query's text says. Pure."""
+"""Columns that have the same value in all rows, by the query's text. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlrun.incremental.operators.temporal import Temporal
 
 
 def constant(node: Node, name: str) -> str | None:
-    """Return a column's constant as text; None where it isn't known to be one, which is safe for any operator."""
+    """Return a column's constant as SQL text; None if it isn't known to be constant, which is always safe."""
     if isinstance(node, Project):
         item = dict(node.items).get(name)
         if item is None:

@@ -1,6 +1,6 @@
-"""Filter: a change passes where its row does. Pure.
+"""Filter: a change passes if its row does. Pure.
 
-Whether a row passes depends on nothing but the row, so filter(A + dA) = filter(A) + filter(dA).
+Whether a row passes depends on that row alone, so filter(A + dA) = filter(A) + filter(dA).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sqlrun.transpile.refusals import Reason
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Filter(Unary):
-    """The rows for which `condition`, which reads no clock, is true."""
+    """The rows for which `condition` is true; it doesn't read the clock."""
 
     condition: exp.Expr
 
@@ -29,12 +29,12 @@ class Filter(Unary):
         return self.child.columns
 
     def rows(self, script: Script, row_set: str) -> str:
-        """Filter the rows."""
+        """Return the rows that pass."""
         child = script.rows(self.child, row_set)
         return f"select {script.names(self.columns)} from {child} where {script.expr(self.condition)}"
 
     def changes(self, script: Script) -> list[str]:
-        """Filter the changes."""
+        """Return the changes that pass."""
         child = script.changes(self.child)
         if child is None:
             return []
@@ -46,7 +46,7 @@ class Filter(Unary):
         return self.child.types()
 
     def grain(self) -> tuple[str, ...] | None:
-        """Return the input's grain: what is unique among more rows is unique among fewer."""
+        """Return the input's grain: columns that are unique among all rows are unique among some."""
         return self.child.grain()
 
     def has_copies(self) -> bool:
@@ -54,7 +54,7 @@ class Filter(Unary):
         return self.child.has_copies()
 
     def dependencies(self) -> list[Dependency]:
-        """Return the input's, and what the condition's equalities fix: it is true for every row that is left."""
+        """Return the input's dependencies and those of the condition, which holds for every row that passes."""
         return [
             *self.child.dependencies(),
             *functional_dependencies.equalities(self.condition, self.child.types()),
@@ -65,15 +65,15 @@ class Filter(Unary):
         return ()
 
     def needs_state(self) -> bool:
-        """Return False: a row passes or not, whatever stands beside it."""
+        """Return False: whether a row passes depends on that row alone."""
         return False
 
     def keeps_rows(self) -> bool:
-        """Return True: a row that passes today passes tomorrow, as the condition reads no clock."""
+        """Return True: the condition doesn't read the clock, so a row that passes always passes."""
         return True
 
     def reads_clock(self) -> bool:
-        """Return False: a condition that does is `Temporal` or `Moving`."""
+        """Return False: a condition that reads the clock is a `Temporal` or a `Moving`."""
         return False
 
     def reads_everything(self) -> Reason | None:
@@ -85,9 +85,9 @@ class Filter(Unary):
         return self.child.reads_beside_changes(moment)
 
     def restricted(self, relation: str, keys: Keys) -> tuple[Node, bool]:
-        """Restrict the input: two conditions on one row may be asked in either order."""
+        """Restrict the input: two conditions on one row commute."""
         return below(self, relation, keys, keys)
 
     def support(self, keys: tuple[str, ...], script: Script) -> list[str]:
-        """Take the input's, some of which do not pass: computing a key again that has not changed does no harm."""
+        """Return the input's affected keys, even those that don't pass: recomputing an unchanged key is harmless."""
         return self.child.support(keys, script)

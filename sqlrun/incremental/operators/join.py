@@ -1,11 +1,15 @@
-"""Join: telescoping, dR with the other's old rows, then the new rows with dS. Pure.
+"""Join: each side's changes against the other side's rows. Pure.
 
-An inner join is linear in each side, so R1 S1 - R0 S0 = (R1 - R0) S0 + R1 (S1 - S0) = dR S0 + R1 dS. The middle term
-R1 S0 is added and taken away again, and each pair of changes is counted once: in R1 dS, as R1 = R0 + dR.
+An inner join is bilinear, so its change telescopes (DBSP, Budiu et al. 2023; Gupta & Mumick 1995):
+    R1 S1 - R0 S0 = (R1 - R0) S0 + R1 (S1 - S0) = dR S0 + R1 dS
+where 0 is the pre-state and 1 the post-state. R1 S0 is added and subtracted, so it cancels. The pair dR dS is counted
+once, in the second term, since R1 = R0 + dR.
 
-Left, semi and anti joins are linear in their left side while the right side stands still:
-d(L left join R) = dL left join R.new + (L.old left join R.new - L.old left join R.old), and the second part
-needs only the old left rows that meet a changed row of R. Any other left row has the same partners before and after.
+Left, semi and anti joins are linear in their left side only. A first match on the right deletes the padded row of a
+left join and the row of an anti join; a second match doesn't. So the change splits into two steps:
+    d(L join R) = dL join R1 + (L0 join R1 - L0 join R0)
+The second part is empty for a left row whose partners are all unchanged. It is computed only for the left rows of the
+pre-state that match a changed right row.
 """
 
 from __future__ import annotations
@@ -28,9 +32,9 @@ from sqlrun.transpile.refusals import Reason
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Join(Node):
-    """Pairs of rows; `keys` are the equalities (left, right), `condition` is what else must hold, or None.
+    """Pairs of rows. `keys` are the equalities (left, right); `condition` is the rest of ON, or None.
 
-    `semi` keeps the left rows that have a partner, `anti` those that have none.
+    `semi` returns the left rows that have a partner, `anti` those that have none.
     """
 
     left: Node
@@ -41,7 +45,7 @@ class Join(Node):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Return the columns of both sides, of a semi or an anti join those of the left."""
+        """Return the columns of both sides; those of the left side for a semi or an anti join."""
         return self.left.columns if self._keeps_left() else (*self.left.columns, *self.right.columns)
 
     def children(self) -> tuple[Node, ...]:
@@ -49,35 +53,39 @@ class Join(Node):
         return (self.left, self.right)
 
     def with_children(self, inputs: tuple[Node, ...]) -> Node:
-        """Return the same join of other sides."""
+        """Return the same join over other sides."""
         left, right = inputs
         return replace(self, left=left, right=right)
 
     def _keeps_left(self) -> bool:
-        """Return whether the rows are rows of the left side, each once however many partners it has."""
+        """Return whether the result has only columns of the left side, each left row at most once."""
         return self.kind in ("semi", "anti")
 
     def rows(self, script: Script, row_set: str) -> str:
-        """Pair the rows."""
+        """Return the pairs."""
         left, right = script.rows(self.left, row_set), script.rows(self.right, row_set)
         return f"select {script.names(self.columns)} from {self._paired(script, left, right)}"
 
     def changes(self, script: Script) -> list[str]:
-        """Pair the changes of each side with the rows of the other; a side without changes has no term."""
+        """Return the changes of each side joined to the rows of the other; a side without changes has no term."""
         left, right = script.changes(self.left), script.changes(self.right)
         if self.kind != "inner":
             return self._by_left(script, left, right)
         texts = []
+        # dR S0: the changes of the left side against the pre-state of the right side.
         if left is not None:
             texts.append(self._signed(script, left, script.rows(self.right, "old"), f"l.{WEIGHT}"))
+        # R1 dS: the post-state of the left side, so that pairs of two changed rows are counted here and only here.
         if right is not None:
             texts.append(self._signed(script, script.rows(self.left, "new"), right, f"r.{WEIGHT}"))
         return texts
 
     def _by_left(self, script: Script, left: str | None, right: str | None) -> list[str]:
         texts = []
+        # dL join R1: linear in the left side while the right side is fixed at its post-state.
         if left is not None:
             texts.append(self._signed(script, left, script.rows(self.right, "new"), f"l.{WEIGHT}"))
+        # L0 join R1 - L0 join R0, for affected left rows alone: all others cancel.
         if right is not None:
             touched = self._touched(script, right)
             texts.append(self._signed(script, touched, script.rows(self.right, "new"), "1"))
@@ -85,7 +93,7 @@ class Join(Node):
         return texts
 
     def _touched(self, script: Script, right: str) -> str:
-        """Keep the old left rows that may meet a changed right row."""
+        """Return the name of a part: the left rows of the pre-state that match a changed right row."""
         old = script.rows(self.left, "old")
         word = writer.semi_join(script.dialect)
         columns = script.names(self.left.columns, "l")
@@ -101,7 +109,7 @@ class Join(Node):
         return f"{left} as l {words[self.kind]} {right} as r on {self._on(script)}"
 
     def _on(self, script: Script) -> str:
-        # Column names of the two sides never clash: translate renames them.
+        # Column names of the two sides never clash, because `translate` renames them.
         conditions = self._equal(script)
         if self.condition is not None:
             conditions.append(f"({script.expr(self.condition)})")
@@ -111,7 +119,7 @@ class Join(Node):
         return [f"{script.expr(a)} = {script.expr(b)}" for a, b in self.keys]
 
     def types(self) -> dict[str, Type]:
-        """Return the types of both sides; the right side of a left join may be NULL."""
+        """Return the types of both sides; the right side of a left join is nullable."""
         if self._keeps_left():
             return self.left.types()
         right = self.right.types()
@@ -120,9 +128,10 @@ class Join(Node):
         return self.left.types() | right
 
     def grain(self) -> tuple[str, ...] | None:
-        """Return the left side's grain where each left row has one partner at most, else the grains of both.
+        """Return the left side's grain if each left row has at most one partner, else the grains of both sides.
 
-        It has one where the keys fix the right side's grain, by comparisons that no cast makes true for two values.
+        There is at most one partner if the keys determine the right side's grain, by comparisons whose implicit casts
+        map no two values to one.
         """
         left, right = self.left.grain(), self.right.grain()
         if self._keeps_left():
@@ -138,11 +147,11 @@ class Join(Node):
         return left if set(right) <= joined else (*left, *right)
 
     def has_copies(self) -> bool:
-        """Return whether a side has whose rows come out."""
+        """Return whether a side whose rows appear in the result has copies."""
         return self.left.has_copies() or (not self._keeps_left() and self.right.has_copies())
 
     def dependencies(self) -> list[Dependency]:
-        """Return what the sides say of their rows, and what the keys say of both."""
+        """Return the dependencies of the sides, and those that the keys imply."""
         left = self.left.dependencies()
         if self._keeps_left():
             return left
@@ -151,8 +160,8 @@ class Join(Node):
         ties = [rule for a, b in self.keys for rule in functional_dependencies.equal(a, b, known)]
         if self.kind == "inner":
             return [*left, *right, *ties, *functional_dependencies.equalities(self.condition, known)]
-        # Where the keys of a left join fix the right row, so that a left row meets one or none, the left side fixes
-        # all. What else the right rows say of each other need not hold for the NULLs beside them.
+        # If the keys of a left join determine the right row, the left side determines all columns. Other dependencies
+        # of the right side need not hold between its rows and the padded NULLs.
         needed = frozenset(c for a, _ in self.keys for c in columns_in(a)) | (
             columns_in(self.condition) & set(self.left.columns) if self.condition is not None else frozenset()
         )
@@ -165,23 +174,23 @@ class Join(Node):
         return ()
 
     def needs_state(self) -> bool:
-        """Return False: the other side's rows are read from its table, none are kept."""
+        """Return False: the other side's rows are read from its tables."""
         return False
 
     def keeps_rows(self) -> bool:
-        """Return False: a partner that comes takes back the NULLs of a left join and the row of an anti join.
+        """Return False: a new partner deletes the padded row of a left join and the row of an anti join.
 
-        An inner join of tables that grow would only grow as well. It is merged by its key all the same, and semi joins
-        need that, since they judge a touched row again: it leaves and comes in one tick.
+        An inner join of append-only tables would be append-only, too. It is merged by its key all the same. Semi joins
+        need that: an affected row is deleted and inserted in one tick.
         """
         return False
 
     def reads_clock(self) -> bool:
-        """Return False: translate puts conditions with a clock above the join or into a side."""
+        """Return False: `translate` moves conditions over the clock above the join or into a side."""
         return False
 
     def reads_everything(self) -> Reason | None:
-        """Return None: the rows of the other side are found by the keys."""
+        """Return None: the keys find the rows of the other side."""
         return None
 
     def reads_beside_changes(self, moment: Moment) -> list[Read]:
@@ -189,7 +198,7 @@ class Join(Node):
         return properties.all_rows(self)
 
     def restricted(self, relation: str, keys: Keys) -> tuple[Node, bool]:
-        """Restrict both sides by the keys that they have, equal columns of the other side included."""
+        """Restrict each side by the keys that it has, directly or through an equal column of the other side."""
         left = {c: k for c, k in keys.items() if c in self.left.columns}
         right = {c: k for c, k in keys.items() if c in self.columns and c in self.right.columns}
         equal_left: Keys = {}
@@ -201,14 +210,15 @@ class Join(Node):
                 if b.name in right and self.kind == "inner":
                     equal_left.setdefault(a.name, right[b.name])
         new_left = restrict(self.left, relation, left | equal_left) if left | equal_left else self.left
-        # The right side, but of an inner join: restricted by the left's keys only, or rows would lose their partners.
+        # Except in an inner join, the right side is restricted by the left side's keys only: a left row that lost its
+        # partner would change.
         on_right = right | equal_right if self.kind == "inner" else equal_right
         new_right = restrict(self.right, relation, on_right) if on_right else self.right
         whole = len(left) == len(keys) or (self.kind == "inner" and len(left | equal_left) == len(keys))
         return self.with_children((new_left, new_right)), whole
 
     def support(self, keys: tuple[str, ...], script: Script) -> list[str]:
-        """Take keys of the left side that are touched on the left, or on the right through equal columns."""
+        """Return affected keys of the left side: from its own changes, and from the right's through equal columns."""
         if not set(keys) <= set(self.left.columns):
             return of_changes(self, keys, script)
         equal = {a.name: b.name for a, b in self.keys if isinstance(a, exp.Column) and isinstance(b, exp.Column)}

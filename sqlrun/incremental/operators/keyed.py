@@ -1,8 +1,8 @@
-"""Operators that work group by group: their change is the touched groups, new minus old. Pure.
+"""Operators that compute each group on its own: the change is the affected groups, post-state minus pre-state. Pure.
 
-Such an operator is not linear: what a row means for its group depends on the group's other rows, which have not changed
-and so are in no change feed. But a group is a function of its own rows alone. One that no change touches is as it was,
-and one that is touched is computed twice: f(new) comes, f(old) leaves. Both read only rows of touched groups.
+Such an operator isn't linear: the effect of a row depends on the other rows of its group, which are in no change feed.
+But a group is a function f of its own rows. A group without changed rows is as before; an affected group is computed
+twice, f(post-state) with +1 and f(pre-state) with -1. Both read only rows of affected groups.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sqlrun.incremental.script import WEIGHT, Script
 
 
 def changes(node: Unary, keys: tuple[str, ...], script: Script) -> list[str]:
-    """Recompute the groups of the input's columns `keys` that its changes touch, before and after.
+    """Return the change: groups of the columns `keys` that the input's changes affect, recomputed before and after.
 
     Without keys there is one group, the whole table.
     """
@@ -22,11 +22,13 @@ def changes(node: Unary, keys: tuple[str, ...], script: Script) -> list[str]:
     if moved is None:
         return []
     again: Node = node
+    # Inserted and deleted rows both affect their group; an update of the key affects two groups.
     if keys:
         relation = script.part(f"select distinct {numbered(keys, script)} from {moved}", "touched")
         child = restrict(node.child, relation, {key: f"k{n + 1}" for n, key in enumerate(keys)})
         again = node.with_children((child,))
     columns = script.names(again.columns)
+    # f(post-state) - f(pre-state), each over the affected groups alone. Rows that stay equal cancel out.
     return [
         f"select {columns}, {weight} as {WEIGHT} from {script.rows(again, row_set)}"
         for row_set, weight in (("new", 1), ("old", -1))

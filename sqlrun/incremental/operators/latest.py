@@ -1,8 +1,8 @@
-"""Latest per key: the newest row wins. Pure.
+"""Latest row per key: the greatest version wins. Pure.
 
-Over a table that only grows a model is kept by comparing with the stored row (`stages.py`), so stale and repeated
-versions change nothing: max(A + dA) = max(max(A), max(dA)), and the stored row is max(A). Inside a query the touched
-keys are recomputed.
+Over append-only input the stored row is enough (`stages.py`), because max is associative: max(A + dA) = max(max(A),
+max(dA)), and the stored row is max(A). Late and repeated versions change nothing. Inside a query, affected keys are
+recomputed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sqlrun.transpile.refusals import Reason
 
 @dataclass(frozen=True, slots=True)
 class OrderKey:
-    """One column of an ORDER BY, with the direction and the place of NULLs that the query asks for."""
+    """One column of an ORDER BY, with the direction and the place of NULLs."""
 
     name: str
     descending: bool
@@ -30,7 +30,7 @@ class OrderKey:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Latest(Unary):
-    """The first row of each key of a table that only grows; `order` must leave no tie but exact copies."""
+    """The first row of each key of an append-only input; `order` may leave no ties but exact copies."""
 
     keys: tuple[str, ...]
     order: tuple[OrderKey, ...]
@@ -41,20 +41,20 @@ class Latest(Unary):
         return self.child.columns
 
     def rows(self, script: Script, row_set: str) -> str:
-        """Keep the first row of each key in the order."""
+        """Return the first row of each key."""
         return self.newest(script, script.rows(self.child, row_set))
 
     def newest(self, script: Script, source: str) -> str:
-        """Write the newest row of each key in `source`."""
+        """Return a SELECT of the latest row of each key in `source`."""
         columns = script.names(self.columns)
         order = ", ".join(_written(key, script) for key in self.order)
         rank = f"row_number() over (partition by {script.names(self.keys)} order by {order})"
-        # row_number, not rank: of exact copies one row is kept.
+        # row_number, not rank: exactly one of several copies is retained.
         inner = script.part(f"select {columns}, {rank} as _rank from {source}", "ranked")
         return f"select {columns} from {inner} where _rank = 1"
 
     def changes(self, script: Script) -> list[str]:
-        """Recompute the keys that a change touches."""
+        """Return the affected keys: post-state with +1, pre-state with -1."""
         return keyed.changes(self, self.keys, script)
 
     def types(self) -> dict[str, Type]:
@@ -66,11 +66,11 @@ class Latest(Unary):
         return self.keys
 
     def has_copies(self) -> bool:
-        """Return False: of copies one is taken."""
+        """Return False: one of several copies is retained."""
         return False
 
     def dependencies(self) -> list[Dependency]:
-        """Return the input's, and that the keys fix the row."""
+        """Return the input's dependencies, and that the keys determine the row."""
         return [*self.child.dependencies(), *functional_dependencies.keyed(self.keys, self)]
 
     def tables(self) -> tuple[str, ...]:
@@ -78,31 +78,34 @@ class Latest(Unary):
         return ()
 
     def needs_state(self) -> bool:
-        """Return True: whether a row wins depends on the one that stands there."""
+        """Return True: whether a row wins depends on the current winner."""
         return True
 
     def keeps_rows(self) -> bool:
-        """Return False: a newer row takes the place of the one before."""
+        """Return False: a newer row replaces the previous winner."""
         return False
 
     def reads_clock(self) -> bool:
-        """Return False: the order is by columns."""
+        """Return False: the order reads columns alone."""
         return False
 
     def reads_everything(self) -> Reason | None:
-        """Return None: there is a key, always."""
+        """Return None: there is always a key."""
         return None
 
     def reads_beside_changes(self, moment: Moment) -> list[Read]:
-        """Return all rows: the one before may be of any time."""
+        """Return all rows: the previous winner may be of any time."""
         return properties.all_rows(self)
 
     def restricted(self, relation: str, keys: Keys) -> tuple[Node, bool]:
-        """Restrict the input by keys: all rows of a key go together. By another column an older row would win."""
+        """Restrict the input by `keys`, which drops whole groups. By another column an older row would win."""
         return below(self, relation, keys, {c: k for c, k in keys.items() if c in self.keys})
 
     def support(self, keys: tuple[str, ...], script: Script) -> list[str]:
-        """Take the input's where all are of the keys; a newer row may take away one with another value, else."""
+        """Return the input's affected keys if all are in `self.keys`, else those of the changes.
+
+        A newer row may delete a winner that has other values.
+        """
         if not set(keys) <= set(self.keys):
             return of_changes(self, keys, script)
         return self.child.support(keys, script)

@@ -1,7 +1,7 @@
 """Project: a change maps as its row does. Pure.
 
-Where an expression reads the clock, rows that stand still change too: those whose value at this tick differs from
-that at the one before.
+The operator is linear. If an expression reads the clock, unchanged rows change as well: those whose value at this tick
+differs from that at the previous one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sqlrun.transpile.refusals import Reason
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Project(Unary):
-    """Each row mapped through expressions."""
+    """Each row mapped by expressions."""
 
     items: tuple[tuple[str, exp.Expr], ...]
 
@@ -32,13 +32,13 @@ class Project(Unary):
         return tuple(name for name, _ in self.items)
 
     def rows(self, script: Script, row_set: str) -> str:
-        """Map the rows."""
+        """Return the mapped rows."""
         return f"select {self._items(script, script.time_of(row_set))} from {script.rows(self.child, row_set)}"
 
     def changes(self, script: Script) -> list[str]:
-        """Map the changes, and the old rows whose values the clock alone has changed.
+        """Return the mapped changes, and the pre-state rows whose values the clock alone has changed.
 
-        With f at this tick and g at the one before, f(new) - g(old) = f(dA) + (f(old) - g(old)), and the second part is
+        With f at this tick and g at the previous one, f(new) - g(old) = f(dA) + (f(old) - g(old)). The second part is
         empty where f and g agree.
         """
         child = script.changes(self.child)
@@ -63,7 +63,7 @@ class Project(Unary):
         return [item for _, item in self.items if clocks.reads_clock(item)]
 
     def _plain(self) -> dict[str, str]:
-        """Return the columns that are taken as they are: own name, name in the input."""
+        """Return the columns that are passed through, as {own name: name in the input}."""
         return {name: item.name for name, item in self.items if isinstance(item, exp.Column)}
 
     def types(self) -> dict[str, Type]:
@@ -72,17 +72,17 @@ class Project(Unary):
         return {name: types.of(item, inner) for name, item in self.items}
 
     def grain(self) -> tuple[str, ...] | None:
-        """Return the input's grain by its new names; None where a column of it is not shown."""
+        """Return the input's grain under its new names; None if a column of it is dropped."""
         unique = self.child.grain()
         names = {item.name: name for name, item in reversed(self.items) if isinstance(item, exp.Column)}
         return tuple(names[key] for key in unique) if unique is not None and all(k in names for k in unique) else None
 
     def has_copies(self) -> bool:
-        """Return whether the input has copies: where the grain is shown, rows that differ in it stay apart."""
+        """Return whether the input has copies: with its grain in the result, rows that differ in it stay different."""
         return self.child.has_copies()
 
     def dependencies(self) -> list[Dependency]:
-        """Return the input's by their new names, and that each column follows from what it is made of."""
+        """Return the input's dependencies under new names, and those of each column on what it reads."""
         return functional_dependencies.through(self.items, self.child)
 
     def tables(self) -> tuple[str, ...]:
@@ -90,19 +90,19 @@ class Project(Unary):
         return ()
 
     def needs_state(self) -> bool:
-        """Return False: a row maps to a row, whatever stands beside it."""
+        """Return False: a row maps to a row on its own."""
         return False
 
     def keeps_rows(self) -> bool:
-        """Return whether no value reads the clock: else the row leaves with the old value and comes with the new."""
+        """Return whether no value reads the clock; otherwise the old row is deleted and a new one inserted."""
         return not self.reads_clock()
 
     def reads_clock(self) -> bool:
-        """Return whether the clock alone changes a value."""
+        """Return whether the clock alone can change a value."""
         return bool(self._clocked())
 
     def reads_everything(self) -> Reason | None:
-        """Return why all rows are looked at: those whose value the clock has changed may be anywhere."""
+        """Return why the tick reads all rows: the clock may have changed a value of any of them."""
         clocked = self._clocked()
         return clocks.may_change(clocked[0]) if clocked else None
 
@@ -111,14 +111,14 @@ class Project(Unary):
         return properties.all_rows(self.child) if self.reads_clock() else self.child.reads_beside_changes(moment)
 
     def restricted(self, relation: str, keys: Keys) -> tuple[Node, bool]:
-        """Restrict the input by the keys that are columns of it; what is computed is known only up here."""
+        """Restrict the input by the keys that are its columns; computed columns exist only above it."""
         plain = self._plain()
         return below(self, relation, keys, {plain[c]: k for c, k in keys.items() if c in plain})
 
     def support(self, keys: tuple[str, ...], script: Script) -> list[str]:
-        """Take the input's where all keys are columns of it.
+        """Return the input's affected keys if all keys are its columns and no value reads the clock.
 
-        Where the clock changes a value, a row is touched that has not changed below.
+        The clock affects rows that haven't changed below.
         """
         plain = self._plain()
         if self.reads_clock() or not all(key in plain for key in keys):

@@ -1,7 +1,7 @@
-"""The table of contents of the algebra: every operator. Pure.
+"""The registry of the algebra: every operator. Pure.
 
 A new operator is a file here, a line below, a `.case` file of its name and a paragraph in docs/concepts/incremental.md.
-An operator that leaves out an answer is abstract, and mypy reports its line.
+An operator that doesn't answer a question is abstract, and mypy reports its line.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sqlrun.incremental.operators.window import Window
 
 
 def _concrete(*operators: type[Node]) -> tuple[type[Node], ...]:
-    """Return classes that can be made: mypy takes no abstract one as an argument here."""
+    """Return the classes. mypy accepts no abstract class as an argument here."""
     return operators
 
 

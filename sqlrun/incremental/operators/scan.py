@@ -17,19 +17,19 @@ from sqlrun.transpile.refusals import Reason
 class Scan(Node):
     """The rows of a table: a model, a seed, or a state table of the model itself.
 
-    `only_grows` says that rows of the table never leave; `unique` that these columns are unique together
-    (`repeats`: but for exact copies).
+    `only_grows`: the table is append-only. `unique`: these columns are unique together, exact copies aside if
+    `repeats`.
     """
 
     table: str
-    columns: tuple[str, ...] = field()  # in the place of the property
+    columns: tuple[str, ...] = field()  # overrides the property
     kinds: tuple[Type, ...]
     unique: tuple[str, ...] | None = None
     repeats: bool = False
     only_grows: bool = False
 
     def children(self) -> tuple[Node, ...]:
-        """Return none: a table is where the tree ends."""
+        """Return (): a table is a leaf of the tree."""
         return ()
 
     def with_children(self, inputs: tuple[Node, ...]) -> Node:
@@ -37,11 +37,11 @@ class Scan(Node):
         return self
 
     def rows(self, script: Script, row_set: str) -> str:
-        """Read the table as of the previous tick or of this one."""
+        """Return the table's rows as of the previous tick (`old`) or of this one (`new`)."""
         return f"select {script.names(self.columns)} from {script.table(self.table, row_set)}"
 
     def changes(self, script: Script) -> list[str]:
-        """Read what came and left."""
+        """Return the table's change feed; [] if the table hasn't changed."""
         if self.table not in script.changed:
             return []
         source = script.table(self.table, "changes")
@@ -60,7 +60,7 @@ class Scan(Node):
         return self.repeats
 
     def dependencies(self) -> list[Dependency]:
-        """Return that the grain fixes all columns."""
+        """Return that the grain determines all columns."""
         return functional_dependencies.keyed(self.unique, self) if self.unique is not None else []
 
     def tables(self) -> tuple[str, ...]:
@@ -72,11 +72,11 @@ class Scan(Node):
         return False
 
     def keeps_rows(self) -> bool:
-        """Return whether the table does."""
+        """Return whether the table is append-only."""
         return self.only_grows
 
     def reads_clock(self) -> bool:
-        """Return False: in a tick the table's versions stand still."""
+        """Return False: a tick reads pinned versions of the table."""
         return False
 
     def reads_everything(self) -> Reason | None:
@@ -84,13 +84,13 @@ class Scan(Node):
         return None
 
     def reads_beside_changes(self, moment: Moment) -> list[Read]:
-        """Return nothing: the change feed is not pruned."""
+        """Return []: files of the change feed aren't pruned."""
         return []
 
     def restricted(self, relation: str, keys: Keys) -> tuple[Node, bool]:
-        """Put the semi join here, as near to the table as can be."""
+        """Put the semi join here, directly over the table."""
         return Touched(self, relation, tuple(keys.items())), True
 
     def support(self, keys: tuple[str, ...], script: Script) -> list[str]:
-        """Take the keys of the changes."""
+        """Return the keys of the changes."""
         return of_changes(self, keys, script)

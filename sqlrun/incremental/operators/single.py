@@ -28,19 +28,19 @@ class Single(Node):
         return self
 
     def rows(self, script: Script, row_set: str) -> str:
-        """Write the row, the same in every tick."""
+        """Return the row, the same in every tick."""
         return f"select 1 as {script.name(self.columns[0])}"
 
     def changes(self, script: Script) -> list[str]:
-        """Write nothing: it came with the first build."""
+        """Return []: the row came with the first build."""
         return []
 
     def types(self) -> dict[str, Type]:
-        """Return a number that is never NULL."""
+        """Return INT, never NULL."""
         return {name: Type("int", False) for name in self.columns}
 
     def grain(self) -> tuple[str, ...] | None:
-        """Return no column: there is one row."""
+        """Return (): there is one row."""
         return ()
 
     def has_copies(self) -> bool:
@@ -48,7 +48,7 @@ class Single(Node):
         return False
 
     def dependencies(self) -> list[Dependency]:
-        """Return that each column is a constant, which follows from nothing."""
+        """Return that each column is a constant, which depends on nothing."""
         return functional_dependencies.keyed((), self)
 
     def tables(self) -> tuple[str, ...]:
@@ -60,7 +60,7 @@ class Single(Node):
         return False
 
     def keeps_rows(self) -> bool:
-        """Return True: the row is always there."""
+        """Return True: the row never leaves."""
         return True
 
     def reads_clock(self) -> bool:
@@ -72,7 +72,7 @@ class Single(Node):
         return None
 
     def reads_beside_changes(self, moment: Moment) -> list[Read]:
-        """Return nothing: there is no table."""
+        """Return []: there is no table."""
         return []
 
     def restricted(self, relation: str, keys: Keys) -> tuple[Node, bool]:
@@ -80,5 +80,5 @@ class Single(Node):
         return Touched(self, relation, tuple(keys.items())), True
 
     def support(self, keys: tuple[str, ...], script: Script) -> list[str]:
-        """Take the keys of the changes: none."""
+        """Return the keys of the changes: there are none."""
         return of_changes(self, keys, script)

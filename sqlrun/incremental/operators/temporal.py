@@ -1,11 +1,14 @@
 """Temporal filter: the three-piece rule of windows that move with as_of. Pure.
 
-From the tick at p to the tick at t the window moves from (L0, U0] to (L1, U1]. Its change is
-overlap (in both windows): the input's changes; entering (in the new window alone): the input's new rows, +;
-leaving (in the old window alone): the input's OLD rows, -, at the value that they had at p.
-With W0 and W1 the two windows as filters, W1 new - W0 old = W0 W1 dA + (W1 - W0 W1) new - (W0 - W0 W1) old.
-The pieces are written as conditions on the four bounds, so a window that jumped past itself (an outage longer than
-its width) and rows dated in the future need no case of their own.
+From the tick at p to the tick at t the window moves from (L0, U0] to (L1, U1]. With W0 and W1 the two windows as
+filters, the change is
+    W1 new - W0 old = W0 W1 dA + (W1 - W0 W1) new - (W0 - W0 W1) old
+that is, three pieces:
+    overlap (in both windows): the input's changes;
+    entering (in the new window alone): rows of the post-state, with +1;
+    leaving (in the old window alone): rows of the pre-state, with -1 and the values that they had at p.
+The pieces are conditions on the four bounds. So a window that jumps past itself (an outage longer than its width) and
+rows dated in the future need no special case. Materialize calls such conditions temporal filters.
 """
 
 from __future__ import annotations
@@ -34,9 +37,9 @@ SECONDS = {"SECOND": 1, "MINUTE": 60, "HOUR": 3600, "DAY": 86400, "WEEK": 604800
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """One side of a temporal filter: `column <op> as_of + shift`, shift an interval expression or None for 0.
+    """One side of a temporal filter: `column <op> as_of + sign * shift`.
 
-    `sign` is +1 or -1: whether the shift is added or taken away.
+    `shift` is an interval expression, None for 0; `sign` is +1 or -1.
     """
 
     op: Literal[">", ">=", "<", "<="]
@@ -46,7 +49,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Temporal(Unary):
-    """The rows whose `time` lies in a range that moves with as_of; a missing bound is no bound."""
+    """The rows whose `time` is in a range that moves with as_of; a bound that is None doesn't limit."""
 
     time: exp.Expr
     lower: Bound | None
@@ -58,19 +61,20 @@ class Temporal(Unary):
         return self.child.columns
 
     def rows(self, script: Script, row_set: str) -> str:
-        """Keep the rows that are in the window at the tick of that row set."""
+        """Return the rows inside the window at the tick of that row set."""
         child = script.rows(self.child, row_set)
         time = script.clock.now if row_set == "new" else script.clock.before
         columns = script.names(self.columns)
-        if time is None:  # before the first tick every window was empty
+        if time is None:  # before the first tick every window is empty
             return f"select {columns} from {child} where false"
         return f"select {columns} from {child} where {self._inside(script, time)}"
 
     def changes(self, script: Script) -> list[str]:
-        """Write the pieces overlap, entering and leaving."""
+        """Return the pieces overlap, entering and leaving."""
         now, before = script.clock.now, script.clock.before
         columns = script.names(self.columns)
         child = script.changes(self.child)
+        # First tick: the pre-state is empty, so the change is the whole window.
         if before is None:
             return [f"select {columns}, 1 as {WEIGHT} from {script.rows(self, 'new')}"]
         texts = []
@@ -78,7 +82,7 @@ class Temporal(Unary):
         if child is not None:
             both = f"{inside_now} and {inside_before}"
             texts.append(f"select {columns}, {WEIGHT} from {child} where {both}")
-        # As the clock goes forward, rows enter over the upper bound alone and leave over the lower one.
+        # The clock only moves forward, so rows enter across the upper bound and leave across the lower one.
         if now != before and self.upper is not None:
             new = script.rows(self.child, "new")
             entering = f"{inside_now} and not ({self._side(self.upper, script, before)})"
@@ -106,7 +110,7 @@ class Temporal(Unary):
         return self.child.types()
 
     def grain(self) -> tuple[str, ...] | None:
-        """Return the input's grain: what is unique among more rows is unique among fewer."""
+        """Return the input's grain: columns that are unique among all rows are unique among some."""
         return self.child.grain()
 
     def has_copies(self) -> bool:
@@ -114,7 +118,7 @@ class Temporal(Unary):
         return self.child.has_copies()
 
     def dependencies(self) -> list[Dependency]:
-        """Return those of the input, which hold of fewer rows as well."""
+        """Return the input's dependencies, which hold for fewer rows, too."""
         return self.child.dependencies()
 
     def tables(self) -> tuple[str, ...]:
@@ -122,23 +126,23 @@ class Temporal(Unary):
         return ()
 
     def needs_state(self) -> bool:
-        """Return False: which rows enter and leave is read from the input's tables."""
+        """Return False: rows that enter and leave are read from the input's tables."""
         return False
 
     def keeps_rows(self) -> bool:
-        """Return False: the window leaves rows behind."""
+        """Return False: rows leave the window."""
         return False
 
     def reads_clock(self) -> bool:
-        """Return True: the window moves with it."""
+        """Return True: the window moves with the clock."""
         return True
 
     def reads_everything(self) -> Reason | None:
-        """Return None: only rows between the old and the new bounds enter or leave."""
+        """Return None: only rows between the previous and the current bounds enter or leave."""
         return None
 
     def reads_beside_changes(self, moment: Moment) -> list[Read]:
-        """Return what the input reads, and the rows between the old and the new place of each bound."""
+        """Return what the input reads, and the rows between the previous and the current place of each bound."""
         return [*self.child.reads_beside_changes(moment), *self._pieces(moment)]
 
     def _pieces(self, moment: Moment) -> list[Read]:
@@ -149,16 +153,16 @@ class Temporal(Unary):
         return [Read(scan.table, row_set, _between(column, side, moment)) for row_set, side in sides if side]
 
     def restricted(self, relation: str, keys: Keys) -> tuple[Node, bool]:
-        """Restrict the input: two conditions on one row may be asked in either order."""
+        """Restrict the input: two conditions on one row commute."""
         return below(self, relation, keys, keys)
 
     def support(self, keys: tuple[str, ...], script: Script) -> list[str]:
-        """Take the keys of the changes: the clock touches rows that have not changed below."""
+        """Return the keys of the changes: the clock affects rows that haven't changed below."""
         return of_changes(self, keys, script)
 
 
 def _source(node: Node, time: exp.Expr) -> tuple[Scan | None, str]:
-    """Follow a time column down to the table that it comes from; any operator but these ends the search."""
+    """Return the table that a time column comes from and its name there; (None, "") if an operator computes it."""
     if not isinstance(time, exp.Column):
         return None, ""
     match node:
@@ -173,14 +177,14 @@ def _source(node: Node, time: exp.Expr) -> tuple[Scan | None, str]:
 
 
 def _between(column: str, bound: Bound, moment: Moment) -> Range | None:
-    """Return the range over which a bound moves; None where it can't be told."""
+    """Return the range over which a bound moves; None if it isn't known."""
     assert moment.previous is not None
     low, high = _at(bound, moment.previous), _at(bound, moment.as_of)
     return Range(column, low, high) if low and high else None
 
 
 def _at(bound: Bound, moment: datetime) -> datetime | None:
-    """Work out where a bound lies at a moment; None for an interval of months or of a computed length."""
+    """Return the place of a bound at a moment; None for an interval of months or of a computed length."""
     if bound.shift is None:
         return moment
     unit = bound.shift.args.get("unit")

@@ -1,7 +1,7 @@
-"""Touched: a semi join with the keys that a tick has touched, pushed down to the tables. Pure.
+"""Touched: a semi join with the keys that a tick affects, pushed down to the tables. Pure.
 
-"Computed again" would read whole tables without it. A semi join passes most operators, since whether a row's key is
-touched doesn't depend on the rows beside it; it has to stop where the rows of one key are made of rows of others.
+Without it, recomputing would read whole tables. A semi join passes most operators, since whether a row's key is
+affected doesn't depend on other rows. It has to stop where rows of one key are computed from rows of other keys.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sqlrun.transpile.refusals import Reason
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Touched(Unary):
-    """The rows whose `keys` (own column, column of `relation`) stand in a relation of touched keys, NULLs too."""
+    """The rows whose `keys` (own column, column of `relation`) are in a relation of affected keys; NULL equals NULL."""
 
     relation: str
     keys: tuple[tuple[str, str], ...]
@@ -28,13 +28,13 @@ class Touched(Unary):
         return self.child.columns
 
     def rows(self, script: Script, row_set: str) -> str:
-        """Keep the rows with touched keys."""
+        """Return the rows with affected keys."""
         child = script.rows(self.child, row_set)
         columns = script.names(self.columns, "l")
         return f"select {columns} from {script.semi_join(child, self.relation, self.keys)}"
 
     def changes(self, script: Script) -> list[str]:
-        """Keep the changes with touched keys."""
+        """Return the changes with affected keys."""
         child = script.changes(self.child)
         if child is None:
             return []
@@ -43,11 +43,11 @@ class Touched(Unary):
         return [f"select {columns}, l.{WEIGHT} from {joined}"]
 
     def types(self) -> dict[str, Type]:
-        """Return the input's types: only rows go."""
+        """Return the input's types."""
         return self.child.types()
 
     def grain(self) -> tuple[str, ...] | None:
-        """Return the input's grain: what is unique among more rows is unique among fewer."""
+        """Return the input's grain: columns that are unique among all rows are unique among some."""
         return self.child.grain()
 
     def has_copies(self) -> bool:
@@ -55,19 +55,19 @@ class Touched(Unary):
         return self.child.has_copies()
 
     def dependencies(self) -> list[Dependency]:
-        """Return those of the input, which hold of fewer rows as well."""
+        """Return the input's dependencies, which hold for fewer rows, too."""
         return self.child.dependencies()
 
     def tables(self) -> tuple[str, ...]:
-        """Return none: the relation is a part of the statement."""
+        """Return (): the relation is a part of the statement."""
         return ()
 
     def needs_state(self) -> bool:
-        """Return False: within a tick the touched keys stand still, and a semi join is linear in its left side."""
+        """Return False: the affected keys are fixed within a tick, and a semi join is linear in its left side."""
         return False
 
     def keeps_rows(self) -> bool:
-        """Return False: the next tick touches other keys."""
+        """Return False: the next tick affects other keys."""
         return False
 
     def reads_clock(self) -> bool:
@@ -75,7 +75,7 @@ class Touched(Unary):
         return False
 
     def reads_everything(self) -> Reason | None:
-        """Return None: it is there so that a tick need not."""
+        """Return None: the operator exists to avoid that."""
         return None
 
     def reads_beside_changes(self, moment: Moment) -> list[Read]:
@@ -87,28 +87,28 @@ class Touched(Unary):
         return Touched(self, relation, tuple(keys.items())), True
 
     def support(self, keys: tuple[str, ...], script: Script) -> list[str]:
-        """Take the keys of the changes."""
+        """Return the keys of the changes."""
         return of_changes(self, keys, script)
 
 
 def restrict(node: Node, relation: str, keys: Keys) -> Node:
-    """Keep only rows whose `keys` (own column -> column of `relation`) are touched, as near to the tables as can be."""
+    """Return a node with only the rows whose `keys` are affected, restricted as near to the tables as possible."""
     pushed, complete = push(node, relation, keys)
     return pushed if complete else Touched(pushed, relation, tuple(keys.items()))
 
 
 def push(node: Node, relation: str, keys: Keys) -> tuple[Node, bool]:
-    """Return the node with restricted inputs, and whether that restricts it wholly; no key restricts nothing."""
+    """Return the node with restricted inputs, and whether that restricts it completely; without keys it doesn't."""
     return node.restricted(relation, keys) if keys else (node, False)
 
 
 def below(node: Unary, relation: str, keys: Keys, mapped: Keys) -> tuple[Node, bool]:
-    """Restrict an operator's input by `mapped`, those of the keys that are columns of the input, by their names there.
+    """Restrict an operator's input by `mapped`: the keys that are columns of the input, under their names there.
 
-    The operator is restricted wholly where all of them are.
+    The operator is restricted completely if `mapped` has all keys.
     """
     pushed, complete = push(node.child, relation, mapped)
-    # Two own columns may map to one column of the relation; restricting by one of them is not enough then.
+    # Two columns of the operator may map to one column of the input; restricting by one of them is not enough then.
     whole = len(mapped) == len(keys) and set(mapped.values()) == set(keys.values())
     if mapped and not complete:
         pushed, complete = Touched(pushed, relation, tuple(mapped.items())), True

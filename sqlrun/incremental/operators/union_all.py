@@ -1,6 +1,6 @@
-"""Union all: the changes of its parts, together. Pure.
+"""Union all: the union of its inputs' changes. Pure.
 
-Bags with weights are added up, so d(A + B) = dA + dB.
+Addition of bags with weights is linear: d(A + B) = dA + dB.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from sqlrun.transpile.refusals import Reason
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UnionAll(Node):
-    """The rows of all children, columns by position, names from the first."""
+    """The rows of all inputs, columns by position, names from the first input."""
 
     parts: tuple[Node, ...]
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Return the columns of the first part."""
+        """Return the columns of the first input."""
         return self.parts[0].columns
 
     def children(self) -> tuple[Node, ...]:
-        """Return the parts."""
+        """Return the inputs."""
         return self.parts
 
     def with_children(self, inputs: tuple[Node, ...]) -> Node:
-        """Return the union of other parts."""
+        """Return the union of other inputs."""
         return replace(self, parts=inputs)
 
     def rows(self, script: Script, row_set: str) -> str:
-        """Put the rows together, columns by position."""
+        """Return the rows of all inputs, columns by position."""
         texts = [f"select {self._renamed(part, script)} from {script.rows(part, row_set)}" for part in self.parts]
         return "\nunion all\n".join(texts)
 
     def changes(self, script: Script) -> list[str]:
-        """Put the changes together, columns by position."""
+        """Return the changes of all inputs, columns by position."""
         texts = []
         for part in self.parts:
             child = script.changes(part)
@@ -55,16 +55,16 @@ class UnionAll(Node):
         return ", ".join(f"{script.name(own)} as {script.name(name)}" for own, name in pairs)
 
     def types(self) -> dict[str, Type]:
-        """Return for each place the type that holds the values of all parts."""
+        """Return for each position the type that holds the values of all inputs."""
         known = [part.types() for part in self.parts]
         columns = list(zip(*(part.values() for part in known), strict=True))
         merged = [types.widest(list(column)) for column in columns]
         return dict(zip(known[0], merged, strict=True))
 
     def grain(self) -> tuple[str, ...] | None:
-        """Return the grain that all parts share, with a constant that differs from part to part.
+        """Return the grain that all inputs share, together with a constant that differs between inputs.
 
-        Without one a row of each part may have the same key.
+        Without such a constant, rows of two inputs may have the same key.
         """
         positions: set[tuple[int, ...]] = set()
         for part in self.parts:
@@ -77,16 +77,17 @@ class UnionAll(Node):
         keys = [self.columns[position] for position in positions.pop()]
         for index, name in enumerate(self.columns):
             constants = {constant(part, part.columns[index]) for part in self.parts}
+            # A constant that differs between inputs keeps equal keys of two inputs apart.
             if None not in constants and len(constants) == len(self.parts):
                 return tuple(dict.fromkeys([name, *keys]))
         return None
 
     def has_copies(self) -> bool:
-        """Return whether any part has."""
+        """Return whether any input has copies."""
         return any(part.has_copies() for part in self.parts)
 
     def dependencies(self) -> list[Dependency]:
-        """Return none: what each part says of its own rows need not hold between rows of two."""
+        """Return []: dependencies within each input need not hold between rows of two inputs."""
         return []
 
     def tables(self) -> tuple[str, ...]:
@@ -98,7 +99,7 @@ class UnionAll(Node):
         return False
 
     def keeps_rows(self) -> bool:
-        """Return True: no part takes a row of another."""
+        """Return True: no input deletes rows of another."""
         return True
 
     def reads_clock(self) -> bool:
@@ -110,11 +111,11 @@ class UnionAll(Node):
         return None
 
     def reads_beside_changes(self, moment: Moment) -> list[Read]:
-        """Return what the parts read."""
+        """Return what the inputs read."""
         return [read for part in self.parts for read in part.reads_beside_changes(moment)]
 
     def restricted(self, relation: str, keys: Keys) -> tuple[Node, bool]:
-        """Restrict each part, by its own names."""
+        """Restrict each input under its own column names."""
         parts = []
         for part in self.parts:
             names = dict(zip(self.columns, part.columns, strict=True))
@@ -122,5 +123,5 @@ class UnionAll(Node):
         return UnionAll(tuple(parts)), True
 
     def support(self, keys: tuple[str, ...], script: Script) -> list[str]:
-        """Take the keys of the changes."""
+        """Return the keys of the changes."""
         return of_changes(self, keys, script)

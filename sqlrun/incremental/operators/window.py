@@ -1,4 +1,8 @@
-"""Window functions, top-k among them: touched partitions recomputed. Pure."""
+"""Window functions, including top-k: recompute affected partitions. Pure.
+
+A window function isn't linear, since one row changes the values of others. It is a function of each partition alone, so
+`keyed.changes` applies. A top-k table isn't maintained from its k rows: when one is deleted, the next isn't stored.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,7 @@ from sqlrun.transpile.trees import place_of
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Window(Unary):
-    """Each row with window functions added; all share `partition` (columns of the child)."""
+    """Each row with window functions added; all share `partition` (columns of the input)."""
 
     partition: tuple[str, ...]
     items: tuple[tuple[str, exp.Window], ...]
@@ -31,13 +35,13 @@ class Window(Unary):
         return (*self.child.columns, *(name for name, _ in self.items))
 
     def rows(self, script: Script, row_set: str) -> str:
-        """Add the functions' columns to the rows."""
+        """Return the rows with the functions' columns."""
         child = script.rows(self.child, row_set)
         added = ", ".join(f"{script.expr(item)} as {script.name(name)}" for name, item in self.items)
         return f"select {script.names(self.child.columns)}, {added} from {child}"
 
     def changes(self, script: Script) -> list[str]:
-        """Recompute the partitions that a change touches: a late row moves the rank of all that stand behind it."""
+        """Return the affected partitions, recomputed: a late row shifts the rank of all rows behind it."""
         return keyed.changes(self, self.partition, script)
 
     def types(self) -> dict[str, Type]:
@@ -50,11 +54,11 @@ class Window(Unary):
         return self.child.grain()
 
     def has_copies(self) -> bool:
-        """Return whether the input has copies; a rank parts them, a running sum by value does not."""
+        """Return whether the input has copies: a rank distinguishes them, a running sum by value doesn't."""
         return self.child.has_copies()
 
     def dependencies(self) -> list[Dependency]:
-        """Return the input's; of the functions' columns nothing is said."""
+        """Return the input's dependencies; none are known for the functions' columns."""
         return self.child.dependencies()
 
     def tables(self) -> tuple[str, ...]:
@@ -62,19 +66,19 @@ class Window(Unary):
         return ()
 
     def needs_state(self) -> bool:
-        """Return True: what a function says of a row depends on the rows of its partition."""
+        """Return True: a function's value depends on the other rows of the partition."""
         return True
 
     def keeps_rows(self) -> bool:
-        """Return False: a row whose rank changes leaves with the old one."""
+        """Return False: a row whose rank changes is deleted with the old rank."""
         return False
 
     def reads_clock(self) -> bool:
-        """Return False: translate refuses a clock in a window function."""
+        """Return False: `translate` refuses a clock in a window function."""
         return False
 
     def reads_everything(self) -> Reason | None:
-        """Return why the whole table is ranked again where nothing parts it."""
+        """Return why the whole table is ranked again: without PARTITION BY, one change affects all rows."""
         if self.partition:
             return None
         line, column = place_of(self.items[0][1])
@@ -82,17 +86,20 @@ class Window(Unary):
         return Reason("SR522", why, "Give it a PARTITION BY, such as the day.", line, column)
 
     def reads_beside_changes(self, moment: Moment) -> list[Read]:
-        """Return all rows: a touched partition may have some of any time."""
+        """Return all rows: an affected partition may have rows of any time."""
         return properties.all_rows(self)
 
     def restricted(self, relation: str, keys: Keys) -> tuple[Node, bool]:
-        """Restrict the input by columns that part it: whole partitions go. By others a partition would lose rows."""
+        """Restrict the input by partition columns, which drops whole partitions.
+
+        Other columns would remove rows of one.
+        """
         return below(self, relation, keys, {c: k for c, k in keys.items() if c in self.partition})
 
     def support(self, keys: tuple[str, ...], script: Script) -> list[str]:
-        """Take the input's where all are of the partition; a change may touch other rows, with other keys, else."""
-        # A changed row may change the functions of any other row in its partition. By other columns than those of the
-        # partition, touched rows are only found in the changes of the answer itself.
+        """Return the input's affected keys if all are partition columns, else the keys of the changes."""
+        # A changed row may change the functions of any other row in its partition. For other columns than those of the
+        # partition, only the changes of the result show which values are affected.
         if not set(keys) <= set(self.partition):
             return of_changes(self, keys, script)
         return self.child.support(keys, script)

@@ -1,4 +1,4 @@
-"""Syntax trees as operators of the algebra.
+"""Syntax trees to operators of the algebra.
 
 Entry point: `translate.translate`. One module per clause.
 """

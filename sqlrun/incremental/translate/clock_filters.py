@@ -1,4 +1,4 @@
-"""Conditions with a clock to filters: windows of time where they have that form, free ones elsewhere. Pure."""
+"""Conditions over the clock to filters: `Temporal` for windows of time, `Moving` for other forms. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OPERATORS: dict[type[exp.Expr], str] = {
 
 
 def filtered(node: Node, condition: exp.Expr) -> Node:
-    """Put a condition over a node: what moves with as_of as temporal filters, the rest as a filter below them."""
+    """Return a node under a condition: a plain filter, and above it temporal filters for parts with the clock."""
     lowers: dict[str, tuple[exp.Expr, Bound]] = {}
     uppers: dict[str, tuple[exp.Expr, Bound]] = {}
     rest: list[exp.Expr] = []
@@ -44,6 +44,7 @@ def filtered(node: Node, condition: exp.Expr) -> Node:
             side[text] = found
     if rest:
         node = Filter(node, exp.and_(*rest, copy=False))
+    # Two bounds on one time are one window, whose three pieces are disjoint.
     for text in dict.fromkeys([*lowers, *uppers]):
         low, high = lowers.get(text), uppers.get(text)
         time = (low or high)[0]  # type: ignore[index]
@@ -55,7 +56,7 @@ def filtered(node: Node, condition: exp.Expr) -> Node:
 
 
 def _bound(part: exp.Expr) -> tuple[exp.Expr, Bound] | None:
-    """Read `time <op> as_of + shift` in either order; a shift on the time's side changes sides. None: another form."""
+    """Return `time <op> as_of + shift` as (time, bound), written in either order; None for another form."""
     op = OPERATORS.get(type(part))
     if op is None:
         return None
@@ -68,7 +69,7 @@ def _bound(part: exp.Expr) -> tuple[exp.Expr, Bound] | None:
     if found is None:
         return None
     shift, sign = found
-    # `time + interval > now()`: the interval moves over with the other sign.
+    # `time + interval > now()`: the interval moves to the other side with the opposite sign.
     if isinstance(left, exp.Add | exp.Sub) and isinstance(left.expression, exp.Interval) and shift is None:
         sign = -1 if isinstance(left, exp.Add) else 1
         left, shift = left.this, left.expression

@@ -1,7 +1,7 @@
-"""`from a, b where a.x = b.x` to joins: equalities of WHERE become the joins' conditions. Pure.
+"""`from a, b where a.x = b.x` to joins: equalities of WHERE become join conditions. Pure.
 
-A cross join under a filter has the same rows, but its change would pair each changed row with every row of the other
-table, and nothing would be known of how the two belong together.
+A cross join under a filter has the same rows. But its change would pair each changed row with every row of the other
+table, and no functional dependency between the two would be known.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from sqlrun.transpile.trees import copied, every, has
 
 
 def joined(tree: exp.Expr) -> exp.Expr:
-    """Return a query with tables that are listed by commas joined by what WHERE says of them.
+    """Return a query whose comma-separated tables are joined by the equalities of WHERE.
 
-    They are joined in the order of FROM, but a table that nothing ties to those before it waits for one that is tied.
+    The order is that of FROM, except that a table without an equality to those before it moves behind one that has one.
     """
     made = copied(tree)
     for select in every(made, exp.Select):
@@ -30,7 +30,7 @@ def _rewrite(select: exp.Select) -> None:
     where, joins = select.args.get("where"), list(select.args.get("joins") or ())
     if source is None or where is None or not any(_is_bare(join) for join in joins):
         return
-    if any(join.side in ("RIGHT", "FULL") for join in joins):  # rows that such a join adds are for WHERE to judge
+    if any(join.side in ("RIGHT", "FULL") for join in joins):  # WHERE has to filter the rows that such a join adds
         return
     parts = clocks.conjuncts(where.this)
     ties = [part for part in parts if _is_tie(part)]
@@ -62,7 +62,7 @@ def _is_bare(join: exp.Join) -> bool:
 
 
 def _is_tie(part: exp.Expr) -> bool:
-    """Return whether a condition equates a column of one table with that of another."""
+    """Return whether a condition equates an expression of one table with one of another table."""
     if not isinstance(part, exp.EQ) or has(part, exp.Query) or clocks.reads_clock(part):
         return False
     left, right = _tables(part.this), _tables(part.expression)
@@ -79,7 +79,7 @@ def _ties(tie: exp.Expr, seen: set[str], name: str) -> bool:
 
 
 def _in_all_branches(part: exp.Expr) -> list[exp.Expr]:
-    """List the equalities that every branch of an OR has: they hold wherever the OR does."""
+    """Return the equalities that every branch of an OR contains: they hold wherever the OR does."""
     branches = [clocks.conjuncts(branch) for branch in part.flatten()]
     first, *others = branches
     common = [one for one in first if _is_tie(one) and all(one in other for other in others)]
@@ -87,7 +87,7 @@ def _in_all_branches(part: exp.Expr) -> list[exp.Expr]:
 
 
 def _next(waiting: list[exp.Join], seen: set[str], ties: list[exp.Expr]) -> exp.Join:
-    """Choose the first table of those listed side by side that is tied to what is joined already."""
+    """Return the next table to join: the first of a run of inner joins with an equality to the joined tables."""
     run = list(itertools.takewhile(_is_inner, waiting))
     for join in run:
         name = join.this.alias_or_name

@@ -1,7 +1,8 @@
-"""count(distinct x) as two aggregates: first by value, then over the values. Pure.
+"""count(distinct x) as two aggregates: by group and value, then by group. Pure.
 
-The inner one counts how often each value stands in its group, so that a value comes and goes with its first and its
-last row; both add up. All distinct calls of a query must be over one expression.
+DISTINCT isn't linear: deleting one of two equal rows doesn't delete the value. A value needs a count of its rows, as in
+the counting algorithm of Gupta & Mumick 1995: it appears with the first row and disappears when its count reaches 0.
+The inner aggregate is that count. Both aggregates add up. All distinct calls of a query must be over one expression.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ Items = list[tuple[str, exp.Expr]]
 
 
 def in_two_steps(root: Node) -> Node:
-    """Rewrite every aggregate with distinct calls that this works for; others stay."""
+    """Return the tree with every supported aggregate of distinct calls rewritten; others stay."""
     done: dict[int, Node] = {}  # a CTE that is used twice stays one node
 
     def visit(node: Node) -> Node:
@@ -47,6 +48,7 @@ def _two_steps(node: Aggregate) -> Node:
         if not partial:
             outer.append((name, _over_values(call)))
         top.append((name, _whole(partial, name, number, node.child.types())))
+    # Group and value first, then the group: sums of partial sums, and each value once.
     (value,) = values.values()
     by_value = Aggregate(node.child, (*node.keys, (VALUE, value)), tuple(inner))
     groups = tuple((name, column(name)) for name, _ in node.keys)
@@ -54,7 +56,7 @@ def _two_steps(node: Aggregate) -> Node:
 
 
 def _distinct(call: exp.Expr) -> exp.Expr | None:
-    """Return the argument of a distinct call, NULL where its filter leaves a row out; None for another call."""
+    """Return the argument of a distinct call, NULL where its FILTER is false; None for another call."""
     inner = call.this if isinstance(call, exp.Filter) else call
     if not isinstance(inner, exp.Count | exp.Sum) or not isinstance(inner.this, exp.Distinct):
         return None
@@ -70,10 +72,11 @@ def _over_values(call: exp.Expr) -> exp.Expr:
 
 
 def _parts(call: exp.Expr) -> dict[str, exp.Expr]:
-    """Part a call into sums over the rows of one value; none where it does not add up."""
+    """Split a call into sums over the rows of one value; {} if it doesn't add up."""
     inner = call.this if isinstance(call, exp.Filter) else call
     if not adds_up(call) or isinstance(inner, exp.LogicalAnd | exp.LogicalOr):
         return {}
+    # An average isn't the average of partial averages, but its sum and its count add up.
     if not isinstance(inner, exp.Avg):
         return {"total": call.copy()}
     total, count = exp.Sum(this=inner.this.copy()), exp.Count(this=inner.this.copy())

@@ -1,7 +1,7 @@
-"""EXISTS and IN over a subquery whose number of rows is known before it is read, as what they say then. Pure.
+"""EXISTS and IN over a subquery whose number of rows is known in advance, simplified. Pure.
 
-An aggregate without GROUP BY gives one row whatever it reads, so EXISTS over it is true, HAVING over it is the
-question, and IN over it is a comparison. What EXISTS selects, and in which order, is nothing to it.
+An aggregate without GROUP BY returns one row for any input. So EXISTS over it is true or its HAVING, and IN over it is
+a comparison. EXISTS depends neither on the select list nor on the order of its subquery.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from sqlrun.incremental.translate.group_by import aggregates
 from sqlrun.incremental.translate.in_over_nulls import SETS, only_filters
 from sqlrun.transpile.trees import every, has
 
-# What of a SELECT may stand beside the aggregates of its one row.
+# Clauses that a SELECT of one aggregated row may have.
 ONE_ROW = {"expressions", "from_", "joins", "laterals", "where", "having", "distinct", "order", "limit", "offset"}
 
 
 def settled(tree: exp.Expr) -> exp.Expr:
-    """Rewrite, in place, the tests of a query that have a known answer or a plainer form."""
+    """Rewrite, in place, the tests of a query that have a known result or a simpler form."""
     for test in list(every(tree, exp.Exists, exp.In)):
         if isinstance(test, exp.Exists) and isinstance(test.this, exp.Query):
             made = _exists(test)
@@ -35,6 +35,7 @@ def _exists(test: exp.Exists) -> exp.Expr | None:
     if not isinstance(query, exp.Select):
         return None
     limit, offset = _number(query, "limit"), _number(query, "offset") or 0
+    # LIMIT 0 has no rows, an offset skips the only row of an aggregate, and ORDER BY changes neither.
     if limit == 0:
         return exp.false()
     if _is_one_row(query):
@@ -56,7 +57,8 @@ def _exists(test: exp.Exists) -> exp.Expr | None:
 
 
 def _answer(query: exp.Select, having: exp.Expr) -> exp.Expr:
-    """Ask for the value of HAVING, of which NULL is as good as false."""
+    """Return a subquery for the value of HAVING, with NULL as false."""
+    # The row exists or not by HAVING alone, so its value is what EXISTS asks for.
     made = query.copy()
     for key in ("having", "limit", "order", "distinct"):
         made.set(key, None)
@@ -65,7 +67,7 @@ def _answer(query: exp.Select, having: exp.Expr) -> exp.Expr:
 
 
 def _equal(test: exp.In) -> exp.Expr | None:
-    """Write a condition `x in (select max(y) ...)` as a comparison with the one value."""
+    """Return `x in (select max(y) ...)` as a comparison with the one value; None for another form."""
     query = _bare(test.args["query"])
     if not isinstance(query, exp.Select) or not _is_one_row(query) or not only_filters(test):
         return None

@@ -1,4 +1,4 @@
-"""FROM to operators: tables, joins of every kind, lateral views. Pure."""
+"""The FROM clause to operators: tables, joins of every kind, lateral views. Pure."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from sqlrun.incremental.translate import clock_filters
 from sqlrun.transpile.refusals import Refusal
 from sqlrun.transpile.trees import copied, every, has
 
-# Where a query's tables come from: (database, name) -> node; `ref` tables, sources, views written out.
+# Resolves (database, name) to a node: `ref` tables, sources, inlined views.
 Resolve = Callable[[str, str], Node]
-# Columns as a query writes them, (table, name), to the names that they have in the node below.
+# The columns in scope, as {(table, name): name in the node below}.
 Env = dict[tuple[str, str], str]
 Keys = tuple[tuple[exp.Expr, exp.Expr], ...]
 JoinWord = Literal["inner", "left", "right", "full", "semi", "anti"]
@@ -30,7 +30,7 @@ JoinWord = Literal["inner", "left", "right", "full", "semi", "anti"]
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a query may name: the project's tables and the CTEs above it; `query` translates one inside it."""
+    """The names that a query may use: the project's tables and the CTEs in scope. `query` translates a nested query."""
 
     resolve: Resolve
     ctes: Mapping[str, Node]
@@ -38,7 +38,7 @@ class Context:
 
 
 def plain(expression: exp.Expr, env: Env) -> exp.Expr:
-    """Replace `table.column` by the input's own column name."""
+    """Return an expression with `table.column` replaced by the input's own column name."""
     if isinstance(expression, exp.Column):
         return _own(expression, env)
     generator = next(iter(every(expression, exp.Explode, exp.UDTF)), None)
@@ -63,7 +63,7 @@ def _own(node: exp.Column, env: Env) -> exp.Column:
 
 
 def tables(tree: exp.Select, context: Context) -> tuple[Node, Env]:
-    """Translate the FROM clause of a SELECT; without one there is a single row."""
+    """Return the node of a SELECT's FROM clause and its columns in scope; a single row without FROM."""
     clause = tree.args.get("from_") or tree.args.get("from")
     if clause is None:
         return Single(), {}
@@ -101,7 +101,7 @@ def _source(source: exp.Expr, context: Context) -> tuple[Node, Env]:
 
 
 def _nested(source: exp.Subquery, context: Context) -> tuple[Node, Env]:
-    """Translate tables that are joined inside of brackets: their names are seen outside."""
+    """Return the node of joined tables in parentheses: their names are visible outside."""
     if source.alias:
         advice = "Name the tables inside, or make the join a CTE."
         raise Refusal("SR517", "a name for joined tables in brackets", advice, source)
@@ -112,7 +112,7 @@ def _nested(source: exp.Subquery, context: Context) -> tuple[Node, Env]:
 
 
 def _values(source: exp.Values) -> tuple[Node, Env]:
-    """Write constant rows as a union of single rows."""
+    """Return constant rows as a union of single rows."""
     names = [identifier.name for identifier in source.args["alias"].columns] if source.args.get("alias") else []
     rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in source.expressions]
     if not names or any(len(row) != len(names) for row in rows):
@@ -141,7 +141,7 @@ def _lateral(node: Node, env: Env, lateral: exp.Expr) -> tuple[Node, Env]:
         node,
         plain(call.this, env),
         element=unique[-1],
-        # The position keeps elements of one row apart, whether it is asked for or not.
+        # The position distinguishes elements of one row, whether the query asks for it or not.
         position=unique[0] if with_position else unused("_position", (*node.columns, *unique)),
         outer=bool(lateral.args.get("outer")) or isinstance(call, exp.ExplodeOuter | exp.PosexplodeOuter),
     )
@@ -149,14 +149,14 @@ def _lateral(node: Node, env: Env, lateral: exp.Expr) -> tuple[Node, Env]:
 
 
 def unused(name: str, taken: tuple[str, ...]) -> str:
-    """Return a name that is not taken."""
+    """Return a name that isn't in `taken`, with underscores appended if necessary."""
     while name in taken:
         name += "_"
     return name
 
 
 def apart(node: Node, right: Node, alias: str) -> tuple[Node, dict[str, str]]:
-    """Rename the columns of `right` that `node` has too; the second value maps old names to new ones."""
+    """Rename the columns of `right` that `node` has as well. Return the node and {old name: new name}."""
     renamed: dict[str, str] = {}
     for name in right.columns:
         wanted = f"{alias}__{name}" if name in node.columns else name
@@ -199,19 +199,23 @@ def _join_kind(join: exp.Join) -> JoinWord:
 
 
 def joined_by(left: Node, right: Node, kind: JoinWord, condition: exp.Expr | None) -> Node:
-    """Join two nodes whose column names differ. A right join is a left join the other way round.
+    """Return the join of two nodes whose column names differ.
 
-    A full join is the left join, and the right rows without a partner.
+    A right join is a left join with the sides swapped. A full join is the left join plus the right rows without a
+    partner.
     """
     match kind:
         case "right":
             turned = joined_by(right, left, "left", condition)
             return Project(turned, tuple((name, column(name)) for name in (*left.columns, *right.columns)))
         case "full":
+            # full(L, R) = left(L, R) + NULLs beside anti(R, L): both terms have rules, and no row is in both.
             matched = joined_by(left, right, "left", condition)
             alone = joined_by(right, left, "anti", condition)
             nulls = tuple((name, exp.null()) for name in left.columns)
             return UnionAll((matched, Project(alone, (*nulls, *((name, column(name)) for name in right.columns)))))
+    # A condition over the clock would make the join itself move. Of an inner join it is a filter above; of the right
+    # side of an outer, semi or anti join it is a filter below.
     clocked = [part for part in clocks.conjuncts(condition) if clocks.reads_clock(part)]
     if clocked and kind == "inner":
         steady = [part for part in clocks.conjuncts(condition) if not clocks.reads_clock(part)]
@@ -229,7 +233,7 @@ def joined_by(left: Node, right: Node, kind: JoinWord, condition: exp.Expr | Non
 
 
 def equalities(condition: exp.Expr | None, left: Node, right: Node) -> tuple[Keys, exp.Expr | None]:
-    """Part a join condition into left = right keys and the rest."""
+    """Split a join condition into keys (left, right) and the rest."""
     keys: list[tuple[exp.Expr, exp.Expr]] = []
     rest: list[exp.Expr] = []
     for part in clocks.conjuncts(condition):

@@ -21,10 +21,10 @@ from sqlrun.transpile.refusals import Refusal
 from sqlrun.transpile.trees import copied, is_aggregate
 
 Items = tuple[tuple[str, exp.Expr], ...]
-# The constant key of the group that a whole table is, and the number of a grouping set.
+# The constant key of a whole table's one group, and the number of a grouping set.
 ONE, SET = "_one", "_grouping_set"
 MOST_SETS = 64
-# What stands around the arguments of an aggregate.
+# Nodes that may enclose the arguments of an aggregate.
 _AROUND = (exp.AggFunc, exp.Distinct, exp.Order, exp.Ordered, exp.IgnoreNulls, exp.RespectNulls)
 
 
@@ -32,7 +32,7 @@ _AROUND = (exp.AggFunc, exp.Distinct, exp.Order, exp.Ordered, exp.IgnoreNulls, e
 class Groups:
     """The keys and calls of one SELECT's groups; `pull` replaces them in an expression by their columns.
 
-    `written` are the keys as the query writes them, `keys` as the groups hold them.
+    `written` are the keys as the query writes them, `keys` as expressions over the input.
     """
 
     keys: Items
@@ -42,7 +42,7 @@ class Groups:
     calls: dict[str, tuple[str, exp.Expr]] = field(default_factory=dict)
 
     def pull(self, expression: exp.Expr) -> exp.Expr:
-        """Write an expression over the grouped rows."""
+        """Return an expression over the grouped rows."""
 
         def swap(part: exp.Expr) -> exp.Expr:
             if isinstance(part, exp.Grouping | exp.GroupingId):
@@ -59,7 +59,7 @@ class Groups:
         return copied(expression).transform(swap, copy=False)
 
     def _name(self, call: exp.Expr) -> str:
-        """Return the name of an aggregate after the column that it is, else by number."""
+        """Return the name of an aggregate: that of the item that it is, else a numbered one."""
         taken = {name for name, _ in self.keys} | {name for name, _ in self.calls.values()}
         for name, item in self.items:
             if item == call and name not in taken:
@@ -67,29 +67,29 @@ class Groups:
         return f"_agg_{len(self.calls) + 1}"
 
     def _grouping(self, part: exp.Expr) -> exp.Expr:
-        asked = list(part.expressions) if part.expressions else ([part.this] if part.this else [])
-        if isinstance(part, exp.GroupingId) and not asked:
+        keys = list(part.expressions) if part.expressions else ([part.this] if part.this else [])
+        if isinstance(part, exp.GroupingId) and not keys:
             return self.marks["*"].copy()
-        texts = [item.sql("databricks") for item in asked]
+        texts = [item.sql("databricks") for item in keys]
         if len(texts) == 1 and texts[0] in self.marks:
             return self.marks[texts[0]].copy()
         raise Refusal("SR520", f"{part.sql('databricks')} has no rule here", "Ask for one key of GROUP BY.", part)
 
 
 def aggregates(expression: exp.Expr) -> list[exp.Expr]:
-    """List the aggregate calls, but not those that are window functions or belong to a subquery."""
+    """Return the aggregate calls of an expression, without window functions and without those of subqueries."""
     if isinstance(expression, exp.Column):
         return []
     nodes = expression.walk(prune=lambda node: isinstance(node, exp.Query) or is_aggregate(node))
     return [call for call in nodes if is_aggregate(call) and not _is_window(call)]
 
 
-# What may stand between an aggregate and the OVER behind it.
+# Nodes that may separate an aggregate from its OVER.
 _BEFORE_OVER = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 
 
 def _is_window(call: exp.Expr) -> bool:
-    """Return whether a call is a window function: what it takes, `x over (...)`, and no argument of the window."""
+    """Return whether a call is the function of a window, `x over (...)`, and not an argument of the window."""
     while isinstance(call.parent, _BEFORE_OVER) and call.arg_key == "this":
         call = call.parent
     return isinstance(call.parent, exp.Window) and call.arg_key == "this"
@@ -99,9 +99,9 @@ def grouped(
     group: exp.Group | None, node: Node, items: Items, conditions: Mapping[str, exp.Expr],
     plain: Callable[[exp.Expr], exp.Expr],
 ) -> tuple[Node, Items, dict[str, exp.Expr], Groups]:  # fmt: skip
-    """Group a node; give the items and conditions over the groups.
+    """Group a node. Return it with the items and conditions over the groups.
 
-    Raises: SR519 for what is neither grouped nor aggregated.
+    Raises: SR519 for an expression that is neither grouped nor aggregated.
     """
     sets = _sets(group, plain)
     if sets is None:
@@ -129,13 +129,13 @@ def grouped(
 
 
 def _item(name: str) -> str:
-    """Return the name of a part of a SELECT: an item by its name, ORDER BY and the clauses by their words."""
+    """Return how a message names a part of a SELECT: an item by its name, a clause by its keyword."""
     words = {"having": "HAVING", "qualify": "QUALIFY"}
     return "ORDER BY" if name.startswith("_order_") else words.get(name, f"`{name}`")
 
 
 def _settled(node: Node, calls: Items) -> tuple[Node, Items]:
-    """Compute arguments that read the clock below the groups, where a change of theirs is a change of rows."""
+    """Compute arguments that read the clock in a projection below, where the clock's effect is a change of rows."""
     added: list[tuple[str, exp.Expr]] = []
 
     def steady(part: exp.Expr) -> exp.Expr:
@@ -162,7 +162,7 @@ def _settled(node: Node, calls: Items) -> tuple[Node, Items]:
 
 
 def _operands(call: exp.Expr) -> Iterator[exp.Expr]:
-    """List the values that an aggregate reads of each row: its arguments, those behind DISTINCT, those it orders by."""
+    """Yield the values that an aggregate reads of each row: arguments, DISTINCT expressions, sort keys."""
     for part in call.iter_expressions():
         if isinstance(part, _AROUND):
             yield from _operands(part)
@@ -181,9 +181,10 @@ def _keys_settled(node: Node, keys: Items) -> tuple[Node, Items]:
 
 
 def whole(node: Node, calls: Items) -> Node:
-    """Group a whole table: one row always, also over no rows.
+    """Group a whole table: always one row, even over no rows.
 
-    It is the single row with the one group of the table beside it, if there is one: so the group is kept like any.
+    The result is the single row left joined to the table's one group, if there is one. So the group is stored like
+    others.
     """
     own = tuple((name, column(name)) for name in node.columns)
     keyed = Project(node, (*own, (ONE, exp.Literal.number(1))))
@@ -193,10 +194,11 @@ def whole(node: Node, calls: Items) -> Node:
 
 
 def of_none(raw: exp.Expr, value: exp.Expr) -> exp.Expr:
-    """Return an aggregate's value over no rows where its group is missing."""
+    """Return an aggregate's value, with its value over no rows if the group is missing."""
     call = raw.this if isinstance(raw, exp.Filter) else raw
     match call:
         case exp.Count() | exp.CountIf() | exp.ApproxDistinct():
+            # Only counts and lists have a value over no rows; all other aggregates are NULL, like the padded row.
             return exp.func("coalesce", value, exp.Literal.number(0))
         case exp.ArrayAgg() | exp.ArrayUniqueAgg():
             return exp.func("coalesce", value, exp.Array(expressions=[]))
@@ -229,7 +231,7 @@ Set = tuple[exp.Expr, ...]
 
 
 def _sets(group: exp.Group | None, plain: Callable[[exp.Expr], exp.Expr]) -> list[Set] | None:
-    """List the grouping sets of a GROUP BY, as keys over the input; None where it has none."""
+    """Return the grouping sets of a GROUP BY, as keys over the input; None if it has none."""
     if group is None or not group.find(exp.GroupingSets, exp.Rollup, exp.Cube):
         return None
     parts: list[list[Set]] = []
@@ -279,7 +281,7 @@ def _once(keys: Set) -> Set:
 
 
 def _expanded(node: Node, items: Items, sets: list[Set]) -> tuple[Node, Groups]:
-    """Repeat each row for each grouping set, keys that are not of the set as NULL, with the set's number.
+    """Repeat each row for each grouping set, with the set's number and with NULL for keys outside the set.
 
     So all sets are one aggregate, whose key is the number and the keys.
     """
@@ -302,12 +304,12 @@ def _expanded(node: Node, items: Items, sets: list[Set]) -> tuple[Node, Groups]:
 
 
 def _null_like(key: exp.Expr) -> exp.Expr:
-    """Write NULL of a key's type: a branch that never comes gives it its type without naming one."""
+    """Return NULL of a key's type: an unreachable branch gives it the type without naming it."""
     return exp.case().when(exp.false(), key.copy())
 
 
 def _marks(named: list[tuple[str, exp.Expr]], sets: list[Set]) -> dict[str, exp.Expr]:
-    """Write grouping(key) for each key, and grouping_id() under `*`, from the set's number."""
+    """Return grouping(key) for each key, and grouping_id() under `*`, computed from the set's number."""
     marks: dict[str, exp.Expr] = {}
     for _, key in named:
         marks[key.sql("databricks")] = _by_set([0 if key in one else 1 for one in sets])

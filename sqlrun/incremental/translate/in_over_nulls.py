@@ -1,7 +1,7 @@
-"""IN over a subquery where its unknown answer would be seen: refused unless nothing that it compares is NULL. Pure.
+"""Refuse IN over a subquery where its NULL result would be visible, unless no compared value is NULL. Pure.
 
-Queries with operators are judged as they are translated (`subqueries.py`). This judges those that have none,
-and whose text the engines run whole: Spark says false where SQL and DuckDB say NULL.
+`subqueries.py` checks queries with operators while it translates them. This module checks queries without operators,
+whose text the engines run whole: Spark returns false where SQL and DuckDB return NULL.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ INSTEAD = "Use exists(...), or coalesce() on both sides, so that nothing is NULL
 
 
 def check(tree: exp.Expr, resolve: Resolve) -> None:
-    """Refuse the first IN of a qualified query whose NULL would be told apart from false (SR505)."""
+    """Raise SR505 for the first IN of a qualified query whose NULL would be distinguished from false."""
     tests = [test for test in every(tree, exp.In) if isinstance(test.args.get("query"), exp.Query)]
-    told = [test for test in tests if not only_filters(test)]
-    if not told:
+    visible = [test for test in tests if not only_filters(test)]
+    if not visible:
         return
     known = _Known(scopes_of(cast(exp.Query, tree)), resolve)
-    for test in told:
+    for test in visible:
         if not known.compares_values(test):
             raise Refusal("SR505", WHY, INSTEAD, test)
 
 
 def only_filters(test: exp.Expr) -> bool:
-    """Return whether a test is a condition of WHERE, HAVING or QUALIFY, or a part that AND, OR and NOT make one of."""
+    """Return whether a test is a condition of WHERE, HAVING or QUALIFY, or an operand of AND, OR and NOT in one."""
     above = test.parent
     while isinstance(above, exp.And | exp.Or | exp.Not | exp.Paren):
         above = above.parent
@@ -42,7 +42,7 @@ def only_filters(test: exp.Expr) -> bool:
 
 
 class _Known:
-    """What can be told of NULLs from contracts and the text of a query."""
+    """What contracts and a query's text imply about NULLs."""
 
     def __init__(self, scopes: Scopes, resolve: Resolve) -> None:
         self.scopes, self.resolve = scopes, resolve
@@ -110,14 +110,14 @@ class _Known:
 
 
 def _is_optional(select: exp.Expr, alias: str) -> bool:
-    """Return whether an outer join may put NULLs in the place of a table's rows."""
+    """Return whether an outer join may replace a table's rows by NULLs."""
     optional, seen = set[str](), set[str]()
     clause = select.args.get("from_")
     if clause is not None:
         seen.add(clause.this.alias_or_name)
     for join in select.args.get("joins") or ():
         name, side = join.this.alias_or_name, (join.side or "").upper()
-        # In a chain of joins, RIGHT and FULL make every table before them optional, LEFT and FULL the one they add.
+        # In a chain of joins, RIGHT and FULL make every earlier table optional, LEFT and FULL the one that they add.
         if side in ("RIGHT", "FULL"):
             optional |= seen
         if side in ("LEFT", "FULL"):

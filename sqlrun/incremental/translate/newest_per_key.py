@@ -1,7 +1,7 @@
-"""The first of row_number() over a growing table, read as the newest row of each key. Pure.
+"""`row_number() = 1` over append-only input as the latest row of each key. Pure.
 
-The general rule ranks each touched partition again. Where rows never leave, the newest row needs no ranking: whatever
-came later is compared with the stored one, and nothing that it has beaten is ever asked for again.
+The general rule ranks each affected partition again. Over append-only input no ranking is needed: a new row is compared
+with the stored winner, and rows that have lost can't win later.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sqlrun.incremental.properties import only_grows
 
 
 def newest_per_key(root: Node) -> Node:
-    """Turn `row_number() over (partition by key order by version desc) = 1` over a growing table into Latest."""
+    """Return the tree with `row_number() over (partition by key order by version desc) = 1` as `Latest`."""
     done: dict[int, Node] = {}  # a CTE that is used twice stays one node
 
     def visit(node: Node) -> Node:
@@ -46,12 +46,13 @@ def _as_latest(node: Node) -> Node:
         return node
     if not below.partition or len(item.args.get("partition_by") or ()) != len(below.partition):
         return node
+    # Over append-only input the first rank is a maximum, which needs no other row of its partition.
     latest: Node = Latest(below.child, below.partition, order)
     return _first_again(node.child, latest, name)
 
 
 def _under_projection(node: Node) -> tuple[Node, dict[str, str]]:
-    """Look through projections for a window; map its columns to their names above."""
+    """Return the node below projections, and its columns as {name there: name above}."""
     if not isinstance(node, Project):
         return node, {}
     below, names = _under_projection(node.child)
@@ -69,7 +70,7 @@ def _is_first(condition: exp.Expr, name: str) -> bool:
 
 
 def _first_again(above: Node, latest: Node, rank: str) -> Node:
-    """Put the projections back over the newest rows, where the rank is always 1."""
+    """Return the projections over the latest rows again, with the rank as the constant 1."""
     if isinstance(above, Window):
         items = [(c, exp.column(exp.to_identifier(c, quoted=True))) for c in latest.columns]
         return Project(latest, (*items, (rank, exp.Literal.number(1))))

@@ -1,7 +1,8 @@
-"""Subqueries inside expressions to joins: EXISTS, IN, and values of one row. Pure.
+"""Subqueries inside expressions to joins: EXISTS, IN and scalar subqueries. Pure.
 
-In WHERE, `exists` and `in` are semi joins, their negations anti joins. Elsewhere, and for a value, the subquery's
-aggregates are grouped by what ties it to the row (or are one row for the whole table) and joined from the left.
+In WHERE, `exists` and `in` are semi joins and their negations anti joins. Elsewhere, and for scalar subqueries, the
+aggregates of the subquery are grouped by its correlated columns (one row for the whole table if there are none) and
+left joined.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ ADVICE = "Join the other table, or group it in a CTE and join that."
 
 @dataclass(frozen=True, slots=True)
 class _Inner:
-    """A subquery's rows, its select list over them, and the conditions that tie it to the outer row."""
+    """A subquery's rows, its select list over them, and its correlated conditions."""
 
     node: Node
     items: tuple[exp.Expr, ...]
@@ -37,14 +38,14 @@ class _Inner:
 
 
 def holds(expression: exp.Expr) -> bool:
-    """Return whether an expression has a subquery in it."""
+    """Return whether an expression contains a subquery."""
     return has(expression, exp.Query)
 
 
 def filtered(node: Node, env: Env, condition: exp.Expr | None, context: Context, write: Write | None = None) -> Node:
-    """Put a WHERE condition over a node: first what has no subquery."""
+    """Return a node under a WHERE condition: first the conjuncts without subqueries."""
     written: Write = write or (lambda part: plain(part, env))
-    # Simple conditions first: fewer rows reach the joins that subqueries become.
+    # Fewer rows reach the joins that subqueries become.
     parts = clocks.conjuncts(condition)
     simple = [written(part) for part in parts if not holds(part)]
     if simple:
@@ -65,8 +66,8 @@ def _condition(node: Node, part: exp.Expr, write: Write, context: Context) -> No
         return _matched(node, inner, "anti" if negated else "semi", _operands(test, inner), write)
     columns = node.columns
     node, value = values(node, part, write, context, filters=True)
-    kept = clock_filters.filtered(node, value)
-    return Project(kept, tuple((name, column(name)) for name in columns))
+    filtered_rows = clock_filters.filtered(node, value)
+    return Project(filtered_rows, tuple((name, column(name)) for name in columns))
 
 
 def _bare(part: exp.Expr) -> tuple[bool, exp.Expr]:
@@ -88,17 +89,17 @@ def _operands(test: exp.In, inner: _Inner) -> list[tuple[exp.Expr, exp.Expr]]:
 
 
 def _matched(node: Node, inner: _Inner, kind: str, operands: list[tuple[exp.Expr, exp.Expr]], write: Write) -> Node:
-    """Keep the rows with (semi) or without (anti) a partner.
+    """Return the rows with (semi) or without (anti) a partner.
 
-    For NOT IN a comparison that is unknown counts as a partner: `x not in (..., null)` is never true.
+    In NOT IN a comparison with NULL counts as a match: `x not in (..., null)` is never true.
     """
     right, renamed = apart(node, inner.node, "inner")
     outer_known, inner_known = node.types(), inner.node.types()
     parts = [_tied(tie, renamed, write) for tie in inner.ties]
     for own, other in operands:
         mine, theirs = write(own), _renamed(other, renamed)
-        # x NOT IN (S) is true only if x <> s is true for every s: `x = s` or an unknown comparison removes the row.
-        # An anti join removes what matches, so "unknown" has to match, too.
+        # x NOT IN (S) is true only if x <> s is true for every s: `x = s` and a NULL comparison both remove the row. An
+        # anti join removes matches, so NULL has to match, too.
         equal: exp.Expr = exp.EQ(this=mine, expression=theirs)
         if kind == "anti":
             if types.of(mine, outer_known).nullable:
@@ -118,7 +119,7 @@ def _renamed(expression: exp.Expr, renamed: dict[str, str]) -> exp.Expr:
 
 
 def _tied(tie: exp.Expr, renamed: dict[str, str], write: Write) -> exp.Expr:
-    """Write a condition over both sides: outer columns keep their table until here."""
+    """Return a condition over both sides; outer columns keep their table until here."""
 
     def swap(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Column):
@@ -129,7 +130,7 @@ def _tied(tie: exp.Expr, renamed: dict[str, str], write: Write) -> exp.Expr:
 
 
 def _inner(query: exp.Expr, context: Context) -> _Inner:
-    """Translate a subquery; conditions with columns of the outer row are set apart.
+    """Translate a subquery and separate its correlated conditions.
 
     In those, inner columns have lost their table's name and outer ones have kept it.
     """
@@ -142,7 +143,7 @@ def _inner(query: exp.Expr, context: Context) -> _Inner:
     select = _simple(query, outer)
     node, env = tables(select, context)
     own: list[exp.Expr] = []
-    # Conditions that name an outer column become join conditions; all others filter the inner rows before the join.
+    # Conditions over an outer column become join conditions; all others filter the inner rows before the join.
     ties: list[exp.Expr] = []
     for part in clocks.conjuncts(select.args["where"].this if select.args.get("where") else None):
         tied = any(id(c) in outer for c in part.find_all(exp.Column))
@@ -176,7 +177,7 @@ def _inner_plain(tie: exp.Expr, env: Env, outer: set[int]) -> exp.Expr:
 
 
 def _outer_columns(query: exp.Expr) -> set[int]:
-    """Find the columns of a subquery that belong to a query around it."""
+    """Return the ids of a subquery's columns that belong to an enclosing query."""
     found = set()
     for one in query.find_all(exp.Column):
         if not one.table:
@@ -203,10 +204,10 @@ def _aliases(select: exp.Select) -> set[str]:
 
 
 def _simple(query: exp.Expr, outer: set[int]) -> exp.Select:
-    """Hold a subquery that reads the outer row to the forms that have a rule."""
-    kept = {"expressions", "from", "from_", "joins", "where", "laterals", "distinct", "hint", "kind"}
+    """Return a correlated subquery as a SELECT. Raise SR514 for a form without a rule."""
+    allowed = {"expressions", "from", "from_", "joins", "where", "laterals", "distinct", "hint", "kind"}
     if isinstance(query, exp.Select):
-        other = next((key for key, value in query.args.items() if value and key not in kept), None)
+        other = next((key for key, value in query.args.items() if value and key not in allowed), None)
         place = query.args.get("where")
         inside = {id(c) for c in place.find_all(exp.Column)} if place is not None else set()
         if other is None and outer <= inside:
@@ -219,15 +220,15 @@ def _simple(query: exp.Expr, outer: set[int]) -> exp.Select:
 def values(
     node: Node, expression: exp.Expr, write: Write, context: Context, *, filters: bool = False
 ) -> tuple[Node, exp.Expr]:
-    """Join what the subqueries of an expression give; the second value is the expression over the joined rows.
+    """Join the results of an expression's subqueries. Return the node and the expression over the joined rows.
 
-    `filters`: it is a condition, for which NULL is as good as false.
+    `filters`: the expression is a condition, where NULL is equivalent to false.
     """
     holder = exp.Paren(this=copied(expression))
     marks: dict[str, exp.Expr] = {}
     while (found := _next(holder)) is not None:
-        told = not (filters and _only_filters(found, holder))
-        node, value = _value(node, found, write, context, told)
+        null_is_visible = not (filters and _only_filters(found, holder))
+        node, value = _value(node, found, write, context, null_is_visible)
         mark = f"_subquery_{len(marks) + 1}"
         marks[mark] = value
         found.replace(column(mark))
@@ -237,7 +238,7 @@ def values(
 
 
 def left_out(expression: exp.Expr) -> exp.Expr:
-    """Write NULL for the subqueries of an expression and keep what IN looks for: so its aggregates can be found."""
+    """Return an expression with NULL for its subqueries and the left operand for IN, so that its aggregates show."""
     holder = exp.Paren(this=copied(expression))
     while (found := _next(holder)) is not None:
         found.replace(found.this if isinstance(found, exp.In) else exp.null())
@@ -261,29 +262,31 @@ def _is_test(found: exp.Expr) -> bool:
 
 
 def _only_filters(found: exp.Expr, holder: exp.Expr) -> bool:
-    """Return whether nothing but AND, OR and NOT is made of a part of a condition."""
+    """Return whether only AND, OR and NOT enclose a part of a condition."""
     above = found.parent
     while above is not holder and isinstance(above, exp.And | exp.Or | exp.Not | exp.Paren):
         above = above.parent
     return above is holder
 
 
-def _value(node: Node, found: exp.Expr, write: Write, context: Context, told: bool) -> tuple[Node, exp.Expr]:
+def _value(node: Node, found: exp.Expr, write: Write, context: Context, null_is_visible: bool) -> tuple[Node, exp.Expr]:
     match found:
         case exp.Exists():
             inner = _inner(found.this, context)
             node, (count,) = _joined(node, inner, (("_rows", exp.Count(this=exp.Star())),), write, found)
             return node, exp.GT(this=count, expression=exp.Literal.number(0))
         case exp.In():
-            return _membership(node, found, write, context, told)
+            return _membership(node, found, write, context, null_is_visible)
         case _:
             return _scalar(node, found, write, context)
 
 
-def _membership(node: Node, test: exp.In, write: Write, context: Context, told: bool) -> tuple[Node, exp.Expr]:
-    """Write `x in (query)` with its three values: true, false, or unknown where a NULL decides.
+def _membership(
+    node: Node, test: exp.In, write: Write, context: Context, null_is_visible: bool
+) -> tuple[Node, exp.Expr]:
+    """Return `x in (query)` with its three values: true, false, or NULL if a NULL decides.
 
-    Where the unknown would be seen (`told`) it is refused: Spark says false there, SQL and DuckDB say NULL.
+    If the NULL would be visible (`told`), raise SR505: Spark returns false there, SQL and DuckDB return NULL.
     """
     if holds(test.this) or isinstance(test.this, exp.Tuple):
         raise Refusal("SR514", "this IN has a rule only as a condition of WHERE", ADVICE, test)
@@ -292,9 +295,9 @@ def _membership(node: Node, test: exp.In, write: Write, context: Context, told: 
     counts = (("_rows", exp.Count(this=exp.Star())), ("_known", exp.Count(this=item)))
     node, (rows, known) = _joined(node, inner, counts, write, test)
     mine = write(own)
-    if told and (types.of(mine, node.types()).nullable or types.of(item, inner.node.types()).nullable):
+    if null_is_visible and (types.of(mine, node.types()).nullable or types.of(item, inner.node.types()).nullable):
         raise Refusal("SR505", in_over_nulls.WHY, in_over_nulls.INSTEAD, test)
-    # Three counts decide the answer as SQL defines it: all inner rows, those that are not NULL, those that are equal.
+    # Three counts decide the result as SQL defines it: all inner rows, those that aren't NULL, those that are equal.
     equal = _Inner(inner.node, inner.items, (*inner.ties, exp.EQ(this=own.copy(), expression=item)))
     node, (met,) = _joined(node, equal, (("_met", exp.Count(this=exp.Star())),), write, test)
     zero = exp.Literal.number(0)
@@ -310,12 +313,13 @@ def _membership(node: Node, test: exp.In, write: Write, context: Context, told: 
 
 
 def _scalar(node: Node, found: exp.Expr, write: Write, context: Context) -> tuple[Node, exp.Expr]:
-    """Return the value of a subquery that has one row and one column, or none."""
+    """Return the value of a subquery that has one column and at most one row."""
     inner = _inner(found, context)
     if len(inner.items) != 1:
         raise Refusal("SR514", "a subquery that is a value gives more than one column", ADVICE, found)
     (item,) = inner.items
     if not inner.ties:
+        # The grain () proves that the subquery has at most one row.
         if inner.node.grain() != ():
             why = "a subquery that is a value may give several rows"
             raise Refusal("SR514", why, "Aggregate it: max(x) is one row.", found)
@@ -340,8 +344,9 @@ def _scalar(node: Node, found: exp.Expr, write: Write, context: Context) -> tupl
 def _joined(
     node: Node, inner: _Inner, calls: tuple[tuple[str, exp.Expr], ...], write: Write, at: exp.Expr
 ) -> tuple[Node, list[exp.Expr]]:
-    """Join aggregates of a subquery's rows, for the rows tied to each outer row; the second value reads them."""
+    """Join aggregates of a subquery's rows, grouped by its correlated columns. Return the node and their values."""
     if not inner.ties:
+        # Without correlation there is one row for the whole table, even over no rows: a cross join with one row.
         made = whole(inner.node, calls)
         right, renamed = apart(node, made, "value")
         return Join(node, right, "inner", ()), [column(renamed[name]) for name, _ in calls]
@@ -352,12 +357,13 @@ def _joined(
         pairs.append((write(mine), f"_tie_{number + 1}"))
     grouped = Aggregate(inner.node, tuple(keys), calls)
     right, renamed = apart(node, grouped, "value")
+    # A left join: an outer row without inner rows has no group.
     joined = Join(node, right, "left", tuple((mine, column(renamed[name])) for mine, name in pairs))
     return joined, [of_none(call, column(renamed[name])) for name, call in calls]
 
 
 def _sides(tie: exp.Expr, at: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
-    """Part `inner = outer` into its outer and its inner side."""
+    """Split `inner = outer` into its outer and its inner side. Raise SR514 for another form."""
     if isinstance(tie, exp.EQ):
         for mine, theirs in ((tie.this, tie.expression), (tie.expression, tie.this)):
             outer = [bool(c.table) for c in mine.find_all(exp.Column)]

@@ -1,4 +1,4 @@
-"""A qualified tree to operators, or a refusal that names the construct. Pure."""
+"""Translate a qualified tree to operators, or refuse it and name the construct. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Conditions = dict[str, exp.Expr]
 
 
 def translate(tree: exp.Expr, resolve: Resolve) -> Node:
-    """Turn a qualified query into operators.
+    """Return the operators of a qualified query.
 
     Raises: `Refusal` (SR51x) for what has no operator, such as recursive CTEs and LIMIT without a total order.
     """
@@ -46,7 +46,11 @@ def _query(tree: exp.Expr, context: Context) -> Node:
 
 
 def _set_operation(tree: exp.SetOperation, context: Context) -> Node:
-    """Union, intersect and except; all but UNION ALL count the copies of a row on each side."""
+    """Return UNION, INTERSECT or EXCEPT; all but UNION ALL count the copies of a row on each side.
+
+    UNION DISTINCT, INTERSECT and EXCEPT aren't linear, as they depend on the number of copies. An aggregate counts the
+    copies, and its state is maintained like any other.
+    """
     sides = [_query(side, context) for side in (tree.left, tree.right)]
     if tree.args.get("by_name") or tree.args.get("side") or tree.args.get("on"):
         raise Refusal("SR511", f"{tree.key.upper()} BY NAME has no rule", "List the columns in one order.", tree)
@@ -60,7 +64,7 @@ def _set_operation(tree: exp.SetOperation, context: Context) -> Node:
 
 
 def _counted(sides: list[Node], distinct: bool, *, both: bool) -> Node:
-    """Intersect and except: how often does each row stand on the left, how often on the right?"""
+    """Return INTERSECT or EXCEPT, from the number of copies of each row on the left and on the right."""
     names = sides[0].columns
     left, right = unused("_left", names), unused("_right", names)
     parts = []
@@ -75,6 +79,7 @@ def _counted(sides: list[Node], distinct: bool, *, both: bool) -> Node:
         on_right = exp.GT(this=column(right), expression=zero) if both else exp.EQ(this=column(right), expression=zero)
         node: Node = Filter(counted, exp.and_(exp.GT(this=column(left), expression=zero.copy()), on_right))
     else:
+        # INTERSECT ALL has least(left, right) copies of a row, EXCEPT ALL left - right; a series repeats the row.
         copies = (
             exp.func("least", column(left), column(right))
             if both
@@ -105,9 +110,9 @@ def _with_ctes(tree: exp.Expr, context: Context) -> Context:
 
 
 def _ordered(tree: exp.Expr, node: Node, keys: list[exp.Expr] | None = None) -> Node:
-    """Keep the first rows of ORDER BY .. LIMIT; ORDER BY alone means nothing to a table.
+    """Return the first rows of ORDER BY .. LIMIT; ORDER BY alone has no effect on a table.
 
-    `keys` are what to order by, over the node's columns; None: as the query names them, by its own columns.
+    `keys` are the sort keys over the node's columns; None: as the query names them, by its own columns.
     """
     for key in ("sort", "cluster", "distribute"):
         if tree.args.get(key) is not None:
@@ -132,6 +137,8 @@ def _ordered(tree: exp.Expr, node: Node, keys: list[exp.Expr] | None = None) -> 
         if named is not None:
             made.this.meta.update(named.meta)
         written.append(made)
+    # LIMIT is a filter on the position, so a row that shifts others in or out is an ordinary change of a window
+    # function.
     window = exp.Window(this=exp.RowNumber(), order=exp.Order(expressions=written))
     return Filter(Window(node, (), ((place.name, window),)), exp.and_(*bounds))
 
@@ -141,7 +148,7 @@ def _first(ranked: Node, node: Node) -> Node:
 
 
 def _own_column(key: exp.Expr, node: Node) -> exp.Expr:
-    """Find the output column that ORDER BY names, by its name or its number."""
+    """Return the output column that ORDER BY names, by its name or its number."""
     if isinstance(key, exp.Literal) and key.is_int and int(key.name) <= len(node.columns):
         return column(node.columns[int(key.name) - 1])
     if isinstance(key, exp.Column) and key.name in node.columns:
@@ -151,7 +158,7 @@ def _own_column(key: exp.Expr, node: Node) -> exp.Expr:
 
 
 def _order_keys(tree: exp.Select, raw: Items) -> Conditions:
-    """List what ORDER BY .. LIMIT orders by, as expressions of the query's input."""
+    """Return the sort keys of ORDER BY .. LIMIT, as expressions over the query's input."""
     order = tree.args.get("order")
     if order is None or (tree.args.get("limit") is None and tree.args.get("offset") is None):
         return {}
@@ -170,6 +177,7 @@ def _order_keys(tree: exp.Select, raw: Items) -> Conditions:
 def _select(tree: exp.Select, context: Context) -> Node:
     node, env = tables(tree, context)
     where = tree.args.get("where")
+    # In SQL's order of evaluation: WHERE, GROUP BY, HAVING, window functions, QUALIFY, DISTINCT, ORDER BY with LIMIT.
     node = subqueries.filtered(node, env, where.this if where is not None else None, context)
     raw = tuple((item.alias_or_name, _unalias(item)) for item in tree.expressions)
     if tree.args.get("group") is None:
@@ -195,12 +203,14 @@ def _select(tree: exp.Select, context: Context) -> Node:
     if distinct.args.get("on") is not None:
         raise Refusal("SR513", "DISTINCT ON", "Rank with row_number() and QUALIFY.", distinct)
     rows = Project(node, items)
+    # DISTINCT is an aggregate without calls: its state counts the copies of each row (`_n`), so that the row leaves
+    # with the last copy.
     once = Aggregate(rows, tuple((name, column(name)) for name in rows.columns), ())
     return _first(_ordered(tree, once), once)
 
 
 def _exploded(node: Node, raw: Items, env: Env) -> tuple[Node, Items]:
-    """Write explode in the select list as LATERAL VIEW: at most one, as in Spark."""
+    """Replace explode in the select list by LATERAL VIEW: at most one, as in Spark."""
     done: list[tuple[str, exp.Expr]] = []
     for name, item in raw:
         if isinstance(item, exp.Explode) and not isinstance(item, exp.Posexplode):
@@ -226,7 +236,7 @@ def _unalias(item: exp.Expr) -> exp.Expr:
 
 
 def _valued(node: Node, items: Items, env: Env, context: Context) -> tuple[Node, Items]:
-    """Write expressions over a node, their subqueries joined to it."""
+    """Return expressions over a node, with their subqueries joined to it."""
     done = []
     for name, item in items:
         if subqueries.holds(item):
@@ -240,7 +250,7 @@ def _valued(node: Node, items: Items, env: Env, context: Context) -> tuple[Node,
 def _groups(
     tree: exp.Select, node: Node, env: Env, raw: Items, clauses: Conditions, context: Context
 ) -> tuple[Node, Items, Conditions]:
-    """Group, then put subqueries beside the groups: those of HAVING, and of items outside the aggregates."""
+    """Group, then join subqueries to the groups: those of HAVING, and those of items outside the aggregates."""
 
     def write(part: exp.Expr) -> exp.Expr:
         return plain(part, env)
@@ -253,11 +263,11 @@ def _groups(
     if inside is not None:
         advice = "Put the subquery into a column of a CTE, and aggregate that."
         raise Refusal("SR514", "a subquery inside an aggregate has no rule", advice, inside)
-    held = {name: item for name, item in (*raw, *clauses.items()) if subqueries.holds(item)}
+    with_subqueries = {name: item for name, item in (*raw, *clauses.items()) if subqueries.holds(item)}
     items = tuple((name, write(subqueries.left_out(item))) for name, item in raw)
     conditions = {key: write(subqueries.left_out(condition)) for key, condition in clauses.items()}
     node, pulled, over, groups = grouped(tree.args.get("group"), node, items, conditions, write)
-    for name, item in held.items():
+    for name, item in with_subqueries.items():
         node, value = subqueries.values(
             node, item, lambda part: groups.pull(write(part)), context, filters=name in clauses
         )
@@ -275,7 +285,7 @@ def _grouping(tree: exp.Select) -> list[exp.Expr]:
     group = tree.args.get("group")
     if group is None:
         return []
-    # A number under GROUP BY stands for a column of the select list.
+    # A number in GROUP BY is the position of a column in the select list.
     numbered = [tree.selects[int(key.name) - 1] for key in group.expressions if isinstance(key, exp.Literal)
                 and key.is_int and 1 <= int(key.name) <= len(tree.selects)]  # fmt: skip
     return [group, *numbered]
@@ -286,7 +296,7 @@ def _has_aggregates(expressions: list[exp.Expr]) -> bool:
 
 
 def _named_windows(tree: exp.Select, env: Env) -> dict[str, exp.Expr]:
-    """List the windows of a WINDOW clause by name."""
+    """Return the windows of a WINDOW clause by name."""
     return {w.name.lower(): plain(w, env) for w in tree.args.get("windows") or ()}
 
 

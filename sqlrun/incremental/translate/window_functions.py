@@ -1,4 +1,4 @@
-"""Window functions to operators: what they share as PARTITION BY, and the orders that they need. Pure."""
+"""Window functions to operators, grouped by their PARTITION BY. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def windowed(
 ) -> tuple[Node, Items, Conditions]:
     """Compute the window functions of a SELECT as columns below it; `named` are those of its WINDOW clause.
 
-    Windows that share PARTITION BY columns are computed together, others one over the other.
+    Windows that share PARTITION BY columns are computed together, others on top of each other.
     """
     items = tuple((name, _spelled(item, named)) for name, item in items)
     conditions = {key: _spelled(condition, named) for key, condition in conditions.items()}
@@ -39,6 +39,8 @@ def windowed(
     if clocked is not None:
         raise clocks.no_rule(clocked)
     for texts in _together(found):
+        # Windows with different partitions are computed one above the other: each recomputes its own affected
+        # partitions.
         node, partition = _partitioned(node, [found[text] for text in texts])
         node = Window(node, partition, tuple((names[text], found[text]) for text in texts))
 
@@ -58,7 +60,7 @@ def windowed(
 
 
 def _spelled(expression: exp.Expr, named: Mapping[str, exp.Expr]) -> exp.Expr:
-    """Write out the windows that are only named."""
+    """Replace references to named windows by the windows."""
 
     def swap(part: exp.Expr) -> exp.Expr:
         if not isinstance(part, exp.Window) or part.args.get("alias") is None:
@@ -80,9 +82,9 @@ def _spelled(expression: exp.Expr, named: Mapping[str, exp.Expr]) -> exp.Expr:
 
 
 def _together(found: Mapping[str, exp.Window]) -> list[list[str]]:
-    """List the windows that are computed together: all, where they share a column; else those with equal columns."""
+    """Return the groups of windows to compute together: all if they share a column, else those with equal columns."""
     keys = {text: frozenset(part.sql("databricks") for part in _parts(window)) for text, window in found.items()}
-    # With a shared column all windows of a touched value of it are recomputed in one pass over its rows.
+    # With a shared column, one pass over the rows of its affected values recomputes all windows.
     if frozenset.intersection(*keys.values()):
         return [list(found)]
     groups: dict[frozenset[str], list[str]] = {}
@@ -92,7 +94,7 @@ def _together(found: Mapping[str, exp.Window]) -> list[list[str]]:
 
 
 def _parts(window: exp.Window) -> list[exp.Expr]:
-    """List the expressions of PARTITION BY; a constant parts nothing."""
+    """Return the expressions of PARTITION BY; a constant splits nothing."""
     return [part for part in window.args.get("partition_by") or () if columns_in(part)]
 
 
