@@ -1,8 +1,8 @@
-"""What a landing remembers of its batches, examined: which of its files are not whole, and may they go? Shell: files.
+"""Check of a landing's checkpoint: find its damaged files and decide whether they can be moved aside. Shell: files.
 
-DuckDB's plans are synced one by one; a torn one was never carried out. Of Spark's checkpoint nothing is synced before
-a tick is published: where anything newer is not whole, table and checkpoint both go back to what was published, and
-the files that come after it are landed again.
+DuckDB's plans are synced one by one; a corrupt one was never executed. Spark's checkpoint isn't synced before a tick
+is published: if any newer file of it is damaged, table and checkpoint both return to the published state, and the
+following files are landed again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sqlrun.storage.storage import Storage
 
 
 def examine(warehouse: str, subject: Subject, found: Found, project: str) -> Found:
-    """Look at a landing's checkpoint; what of it and of its table has to go is added to what was found."""
+    """Examine a landing's checkpoint; return `found` with the files of checkpoint and table that have to go."""
     storage, checkpoint = storage_of(warehouse), f"{warehouse}/{path_of(subject.path)}"
     if found.refused:
         return found
@@ -37,7 +37,7 @@ def examine(warehouse: str, subject: Subject, found: Found, project: str) -> Fou
 
 
 def _plans(warehouse: str, subject: Subject, found: Found, checkpoint: str, project: str) -> None:
-    """Set aside DuckDB's plans from the first torn or missing one on, where the table holds none of them."""
+    """Move aside DuckDB's plans from the first corrupt or missing one on, if the table contains no batch of them."""
     head = found.log.head if found.first is None else found.first - 1
     place, name = path_of(subject.path), batches.identity(checkpoint)
     if not name:
@@ -75,7 +75,7 @@ class _Stream:
     names: dict[str, list[str]] = field(default_factory=dict)
 
     def examine(self) -> None:
-        """Compare what the checkpoint says with what the table holds, and both with what was published."""
+        """Compare the checkpoint with the table's contents, and both with the published state."""
         self.names = {folder: self.storage.names(f"{self.checkpoint}/{folder}") for folder in FOLDERS}
         query, known = self._query(), self._known()
         if query is None:
@@ -83,12 +83,12 @@ class _Stream:
                 self._back(-1, "metadata", "can't be read")
             return
         if known is not None and not query.startswith(known):
-            return  # another table's: landing refuses it
+            return  # another table's checkpoint: landing rejects it
         if known is not None and known != query:
             self._left(f"{self.subject.path}/{IDENTITY}", "is cut off")
         published = self._held(query, self.subject.kept)
         if published is None:
-            return  # rows that this checkpoint knows nothing of: landing refuses them
+            return  # rows that this checkpoint doesn't know: landing rejects them
         fault = self._fault(query, published)
         if fault is not None:
             self._back(published, *fault)
@@ -106,7 +106,7 @@ class _Stream:
         return self.storage.text(file).strip() if self.storage.is_there(file) else None
 
     def _held(self, query: str, version: int) -> int | None:
-        """Return the newest batch in the table at a version, -1 before its first; None: it holds others' rows."""
+        """Return the newest batch in the table at a version, -1 before its first; None: another query wrote rows."""
         if version < 1:
             return -1
         held = delta_table.open_table(f"{self.warehouse}/{self.subject.path}", version).transaction_version(query)
@@ -116,7 +116,7 @@ class _Stream:
         return sorted(int(name) for name in self.names.get(folder, ()) if name.isdigit())
 
     def _fault(self, query: str, published: int) -> tuple[str, str] | None:
-        """Find a file newer than what was published that is not whole, or says otherwise than the table."""
+        """Find a file newer than the published state that is damaged or contradicts the table."""
         if self.found.first is not None:
             return "offsets", "tells of batches that the table has lost"
         offsets, commits = self._numbers(OFFSETS), self._numbers(COMMITS)
@@ -139,7 +139,7 @@ class _Stream:
         return None if newest <= held + 1 else ("offsets", f"goes on to batch {newest}, the table holds {held}")
 
     def _source_fault(self, published: int, planned: int) -> tuple[str, str] | None:
-        """Find a list of files, newer than what was published, that is torn, or that a planned batch lacks."""
+        """Find a list of files, newer than the published state, that is corrupt, or that a planned batch lacks."""
         logs = stream_checkpoint.source_logs(self.names.get(LOG, ()))
         for number, name in logs.items():
             if number > published and (what := self._torn(LOG, name, 0)):
@@ -154,13 +154,13 @@ class _Stream:
         is_summed = self.storage.is_there(checksum)
         if not fault and is_summed and not hadoop_checksums.fits(data, self.storage.read(checksum)):
             return "is not what its checksum says"
-        # A list of files that lost its last lines is a list of files: where there are checksums, each has one.
+        # A truncated list of files is still a valid list: a missing checksum, where others have one, reveals it.
         if not fault and not is_summed and any(n.endswith(".crc") for n in self.names[folder]):
             return "has lost its checksum"
         return fault
 
     def _reached(self, batch: int) -> int:
-        """Return the newest number of the source's log that a batch has read."""
+        """Return the highest number in the source's log that a batch has read."""
         try:
             text = self.storage.text(f"{self.checkpoint}/{OFFSETS}/{batch}")
             return int(json.loads(text.strip().split("\n")[-1])["logOffset"])
@@ -168,7 +168,7 @@ class _Stream:
             return batch
 
     def _back(self, batch: int, file: str, what: str) -> None:
-        """Take table and checkpoint back to a batch: what comes after it is landed again."""
+        """Restore table and checkpoint to a batch; following rows are landed again."""
         place, path = path_of(self.subject.path), self.subject.path
         reached = self._reached(batch)
         gone = self._lost(reached)
@@ -183,7 +183,7 @@ class _Stream:
         if path not in self.found.moves:
             first = max(self.subject.kept + 1, 1)
             rest = [f"{path}/_delta_log/{name}" for name in log_faults.since(self.found.log, first)]
-            # A pointer to a checkpoint that goes shuts delta-rs out; without one the folder is listed.
+            # delta-rs fails on a pointer to a deleted checkpoint; without a pointer it lists the folder.
             if rest and "_last_checkpoint" in self.found.log.names:
                 rest.append(f"{path}/_delta_log/_last_checkpoint")
             self.found.moves = list(dict.fromkeys([*rest, *self.found.moves]))
@@ -198,7 +198,7 @@ class _Stream:
                     self.found.moves.append(f"{place}/{folder}/{name}")
 
     def _lost(self, reached: int) -> str:
-        """Return what a way back would lack: the published batches' own log, or files that would be landed again."""
+        """Return why restoring would lose data: a missing log of published batches, or files landed twice; else ""."""
         logs = stream_checkpoint.source_logs(self.names.get(LOG, ()))
         first = max((n for n, name in logs.items() if n <= reached and name.endswith(".compact")), default=0)
         for number in range(first, reached + 1):
@@ -214,7 +214,7 @@ class _Stream:
         return {path: None for name in logs for path in stream_checkpoint.paths(self.checkpoint, name)}
 
     def _orphans(self) -> None:
-        """Set aside checksums whose file is gone: Spark takes them for another query's."""
+        """Move aside checksums without a file: Spark takes them for another query's."""
         place = path_of(self.subject.path)
         for folder, names in self.names.items():
             loose = [name for name in names if log_faults.UNFINISHED.fullmatch(name)]
@@ -226,12 +226,12 @@ class _Stream:
             self._left(f"{place}/.{METADATA}.crc", "is not whole")
 
     def _left(self, path: str, what: str) -> None:
-        """Set aside a file that nothing is lost with."""
+        """Move aside a file that isn't needed."""
         self.found.findings.append(Finding(self.subject.name, path, what, True))
         self.found.moves.append(path)
 
 
 def _number(name: str) -> int:
-    """Read the number in a checkpoint file's name, its checksum's or its unfinished one's; -1: it has none."""
+    """Return the number in the name of a checkpoint file, its checksum or its temporary file; -1: none."""
     digits = name.lstrip(".").partition(".")[0]
     return int(digits) if digits.isdigit() else -1

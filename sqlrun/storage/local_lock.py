@@ -1,4 +1,4 @@
-"""A lock file on a local disk, by `flock`. Shell: a lock file."""
+"""Lock files on a local disk, by `flock`. Shell: a lock file."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pathlib import Path
 
 @contextmanager
 def hold(path: str, text: str, taken: Callable[[str], None]) -> Iterator[None]:
-    """Hold a lock file, which says who holds it; `Storage.hold` says what `taken` is."""
+    """Lock a file and write the holder's name into it; `Storage.hold` documents `taken`."""
     descriptor = _taken(Path(path), taken)
     try:
-        # The new words first, then the end of the old ones is cut off: who reads meanwhile finds a holder's name.
+        # Write the new text before cutting off the end of the old one, so that readers always find a holder's name.
         os.pwrite(descriptor, text.encode(), 0)
         os.ftruncate(descriptor, len(text.encode()))
         yield
@@ -23,7 +23,7 @@ def hold(path: str, text: str, taken: Callable[[str], None]) -> Iterator[None]:
 
 
 def _taken(file: Path, taken: Callable[[str], None]) -> int:
-    """Open the file and lock it; anew where it was deleted meanwhile (`sqlrun clean`): a lock goes with its file."""
+    """Open the file and lock it; again if `sqlrun clean` deleted it in between, because a lock goes with its file."""
     while True:
         file.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)

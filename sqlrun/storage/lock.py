@@ -1,4 +1,4 @@
-"""One build at a time on a warehouse. Shell: a lock file."""
+"""The build lock: one build at a time on a warehouse. Shell: a lock file."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from sqlrun.storage.factory import storage_of
 
 
 def holder(at: datetime) -> str:
-    """Describe this process, for the one that finds the warehouse taken."""
+    """Describe this process for another one that finds the warehouse locked."""
     return json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "since": at.isoformat(timespec="seconds")})
 
 
 @contextmanager
 def hold(warehouse: str, at: datetime, wait: Callable[[str], None] | None = None) -> Iterator[str]:
-    """Hold the warehouse; the lock of a process that died is free by itself.
+    """Lock the warehouse. The operating system frees the lock when its process dies.
 
-    `wait` is told who holds it, once, and then the lock is waited for.
-    Raises: LockedError naming host, pid and since when, if another process holds it and there is no `wait`;
-        EngineError if the file can't be written; UsageError where a link in the warehouse leads elsewhere.
+    `wait` receives the holder's name, once; then this process waits for the lock.
+    Raises: LockedError naming host, pid and time of the lock, if another process holds it and there is no `wait`;
+        EngineError if the file can't be written; UsageError if a link in the warehouse leads elsewhere.
     """
 
     def taken(text: str) -> None:
@@ -42,11 +42,11 @@ def hold(warehouse: str, at: datetime, wait: Callable[[str], None] | None = None
 
 
 def require(warehouse: str, me: str) -> None:
-    """Make sure that the warehouse is still held by who took it as `me`; asked before each write.
+    """Check that the process that locked the warehouse as `me` still holds the lock; called before each write.
 
-    The lock goes with its file, not with its name. Where somebody deleted the file, or a file system between machines
-    gave the lock away while this process stood still, another build may have begun.
-    Raises: LockedError naming the other one.
+    The lock goes with its file, not with its name. Another build may have begun if a user deleted the file, or if a
+    network file system released the lock while this process was suspended.
+    Raises: LockedError naming the other process.
     """
     file = _file(warehouse)
     with _explained(file):
@@ -78,7 +78,7 @@ def _explained(file: str) -> Iterator[None]:
 
 
 def _named(text: str) -> str:
-    """Return the name of the holder, as far as the file tells."""
+    """Return the holder's name from the lock file's text."""
     try:
         by, _ = json.JSONDecoder().raw_decode(text)
         return f": pid {by['pid']} on {by['host']}, since {by['since']}"

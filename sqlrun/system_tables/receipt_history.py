@@ -1,4 +1,4 @@
-"""What receipts of past ticks advise for the next one, as far as it is asked for. Pure."""
+"""Run stats of past ticks, as far as estimates for the next tick use them. Pure."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-# What a row of receipts advises by.
+# Columns of run stats that estimates use.
 COLUMNS = ("tick", "table", "strategy", "rows_in", "rows_read")
-# So many past ticks say what the next one will cost.
+# Number of past ticks used to estimate the cost of the next one.
 LOOK_BACK = 50
 
 
@@ -20,9 +20,9 @@ class _Told(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """The newest receipts of each table: as many as an estimate goes by, however many ticks there were.
+    """The latest run stats of each table, at most as many as an estimate uses.
 
-    They may say anything: a book that was torn, or another tool's, advises nothing, and stops nothing.
+    They may contain anything: a corrupt or foreign table gives no advice and causes no error.
 
     >>> ticks = [{**dict.fromkeys(COLUMNS, 1), "tick": n, "table": "fct", "strategy": "merge"} for n in range(90)]
     >>> advice = NOTHING.and_of(ticks[:89]).and_of(ticks[89:])
@@ -30,11 +30,11 @@ class Advice:
     (50, (1, 1), [])
     """
 
-    # By table and strategy; oldest first.
+    # By table and strategy, oldest first.
     told: Mapping[tuple[str, str], tuple[_Told, ...]]
 
     def and_of(self, rows: Iterable[Mapping[str, Any]]) -> Advice:
-        """Take in rows of later ticks, in any order."""
+        """Return this advice with the rows of later ticks, which may come in any order."""
         came: dict[tuple[str, str], list[_Told]] = {}
         for row in rows:
             if isinstance(row["tick"], int):
@@ -44,7 +44,7 @@ class Advice:
         return Advice({**self.told, **newest})
 
     def reads(self, table: str, strategy: str) -> list[tuple[Any, Any]]:
-        """List how many rows past ticks read for how many changed ones of a table's inputs, newest last."""
+        """Return pairs of rows read and changed input rows of past ticks for a table and a strategy, latest last."""
         return [(one.read, one.changed) for one in self.told.get((table, strategy), ())]
 
 

@@ -1,6 +1,6 @@
-"""What a version of a Delta table consists of, put together from its log's own entries. Shell: Delta files.
+"""State of a Delta table's version, built from the entries of its log. Shell: Delta files.
 
-delta-rs opens no table with features that it doesn't know; this needs none: another writer may have added one.
+delta-rs opens no table with features that it doesn't know, and another writer may have added one; this code opens it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class State:
     protocol: Entry | None = None
 
     def follow(self, actions: Iterable[Entry]) -> bool:
-        """Take in a commit; tell whether all files that it takes out were there."""
+        """Apply a commit; return whether all files that it removes were present."""
         found, fits = list(actions), True
         for gone in (a["remove"] for a in found if "remove" in a):
             there = self.files.get(gone["path"])
@@ -41,15 +41,15 @@ class State:
 
 
 def vector_of(entry: Entry) -> str:
-    """Return which deletion vector a file has, "" for none (Delta protocol, "Deletion Vectors": its unique id)."""
+    """Return the unique id of a file's deletion vector, "" if it has none (Delta protocol, "Deletion Vectors")."""
     held = entry.get("deletionVector")
     return "" if not held else f"{held['storageType']}{held['pathOrInlineDv']}@{held.get('offset')}"
 
 
 def at(path: str, version: int) -> State:
-    """Put a version together: the newest whole checkpoint at or below it, and the commits after that.
+    """Return the state at a version, from the newest intact checkpoint up to it and the later commits.
 
-    Raises: EngineError where an entry that it takes is gone.
+    Raises: EngineError if a needed entry is gone.
     """
     storage, newest = storage_of(path), range(version, -1, -1)
     there = [n for n in newest if storage.is_there(delta_table.checkpoint_path(path, n))]

@@ -1,6 +1,6 @@
-"""Files of a partition that DuckDB writes: rows that come with rows that stay, and change rows. Shell: DuckDB, files.
+"""Files of a partition, written by DuckDB: new rows with remaining rows, and change rows. Shell: DuckDB, files.
 
-Both are read from the session's table `_hits`, a row for each one that changes.
+Both are read from the session's table `_hits`, which has a row for each changed row.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from sqlrun.engines.duckdb.scan import listed
 from sqlrun.storage.factory import storage_of
 from sqlrun.transpile.writer import identifier, names, string, type_name
 
-# Columns of `_hits` beside the table's: what to do with a row, and where it lies.
+# Additional columns of `_hits`: the operation, and a row's file and position.
 OP, FILE, ROW = '"_sqlrun.op"', '"_sqlrun.file"', '"_sqlrun.row"'
-# Two threads share a file by its row groups, and readers skip what is outside of a range of them.
+# Two threads share a file by its row groups, and readers skip row groups by their ranges.
 LAYOUT = "format parquet, compression snappy, row_group_size 40960, return_stats, overwrite_or_ignore"
 LARGEST = "file_size_bytes 134217728"
-# So many rows go to several partitions by one statement, which holds them in memory, where values have one spelling.
+# Maximum number of rows that one statement writes to several partitions: it holds them in memory.
 MOST_AT_ONCE = 100_000
 
 
 def old(name: str) -> str:
-    """Return the name of the column of `_hits` that holds what a column was before."""
+    """Return the name of the column of `_hits` with a column's previous value."""
     return identifier(f"_sqlrun.old.{name}", "duckdb")
 
 
 def at_once(write: Write, partitions: Collection[tuple[str | None, ...]], count: int) -> bool:
-    """Return whether so many rows of several partitions can be written by one statement."""
+    """Return whether one statement can write `count` rows of several partitions."""
     types = {column.name: column.type for column in write.table.columns}
     kinds = [types[name] for name in write.table.partition_by]
     alike = all(
@@ -52,9 +52,9 @@ def rows(
     new: str,
     whole: bool = False,
 ) -> str:
-    """Write the rows of a partition's new files: those that come, and those of `files`, with their values, that stay.
+    """Return the query of a partition's new files: inserted rows, and the remaining rows of `files` with their values.
 
-    `whole`: of several partitions, with the columns that files don't hold.
+    `whole`: of several partitions, with the columns that files don't store.
     """
     columns = write.table.columns if whole else _stored(write)
     listing = duckdb_scan.names(columns)
@@ -71,9 +71,9 @@ def rows(
 
 
 def changes(write: Write, files: list[str], new: str, whole: bool = False) -> str:
-    """Write the change rows of a partition in whose `files` rows leave, or of a merge.
+    """Return the query of the change rows of a partition whose `files` lose rows, or of a whole merge.
 
-    `whole`: of all partitions, with the columns that files don't hold.
+    `whole`: of all partitions, with the columns that files don't store.
     """
     columns = write.table.columns if whole else _stored(write)
     listing = duckdb_scan.names(columns)
@@ -84,7 +84,7 @@ def changes(write: Write, files: list[str], new: str, whole: bool = False) -> st
     )
     if not files:
         return came
-    # To plan a list of paths takes longer than to read the rows.
+    # Planning a list of paths takes longer than reading the rows.
     left = f"{FILE} is not null" if whole else f"{FILE} in ({listed(files)})"
     return (
         f"{came} union all select {olds}, case {OP} when 'd' then 'delete' else 'update_preimage' end "
@@ -93,7 +93,7 @@ def changes(write: Write, files: list[str], new: str, whole: bool = False) -> st
 
 
 def _stored(write: Write) -> tuple[StoredColumn, ...]:
-    """List the columns that files hold: those of partitions are told by the log."""
+    """Return the columns that files store: the log has those of partitions."""
     return tuple(c for c in write.table.columns if c.name not in write.table.partition_by)
 
 
@@ -104,9 +104,9 @@ def _typed(name: str, column: Any) -> str:
 def copied(
     session: Any, write: Write, sql: str, below: str, values: Mapping[str, str | None] | None, done: list[str]
 ) -> list[File]:
-    """Write rows to a partition's folder; a file without rows is none.
+    """Write rows to a partition's folder; a file without rows is left out.
 
-    `values` None: whole rows of several partitions, each to its own folder (see `at_once`).
+    `values` None: complete rows of several partitions, each written to its own folder (see `at_once`).
     """
     root, storage = PurePosixPath(write.table.path), storage_of(write.table.path)
     folder = str(root / below / delta_stats.folder(values or {}))

@@ -1,6 +1,6 @@
-"""A MERGE whose files DuckDB writes: what changes is found once, and only once read. Shell: DuckDB, Delta files.
+"""MERGE by DuckDB: changed rows are computed once and read once. Shell: DuckDB, Delta files.
 
-Rows that are replaced are marked as deleted where they lie, or their file is written anew: `file_layout` says which.
+Replaced rows are marked as deleted in their file, or the file is rewritten: `file_layout` decides.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from sqlrun.errors import EngineError
 from sqlrun.storage.factory import storage_of
 from sqlrun.transpile.writer import identifier, string, type_name
 
-# A statement for each partition's rows and one for its changes: from so many on, delta-rs writes all at once. It holds
-# what it merges in memory, so that only few rows for each partition go there.
+# Maximum number of partitions written by one statement each. With more, delta-rs writes all at once; it holds merged
+# rows in memory, so only merges with few rows for each partition go there.
 MOST_PARTITIONS = 24
 FEW_ROWS = 10_000
 Partition = tuple[str | None, ...]
@@ -46,11 +46,11 @@ Partition = tuple[str | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a merge does: rows by kind; the files that it writes anew and those in which it marks rows; partitions.
+    """The plan of a merge: number of changed rows by kind, rewritten files, files with marked rows, and partitions.
 
-    `hits`: how many rows of each file change; `places`: which ones, where they are few, else nothing. `partitions` are
-    those that rows come to, each with its condition. `fits`: few partitions, each of a value that can be written, so
-    that `carry_out` may write it.
+    `hits`: number of changed rows by file; `places`: their positions, if there are few, else None. `partitions`: those
+    that get rows, each with its condition. `fits`: there are few partitions, all with values that can be written, so
+    that `carry_out` can write the merge.
     """
 
     counts: Mapping[str, int]
@@ -64,9 +64,9 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A file of the target: where it lies, how the log names it, its partition, its size, its rows and those deleted.
+    """A file of the target: its location, its name in the log, its partition, size, rows and deleted rows.
 
-    `entry`: what the log says of it, where it has been looked up.
+    `entry`: its log entry, once looked up.
     """
 
     file: str
@@ -79,19 +79,19 @@ class Held:
 
     @property
     def partition(self) -> Partition:
-        """Return the partition's values alone."""
+        """Return the partition's values without their names."""
         return tuple(self.values.values())
 
     @property
     def vector(self) -> Mapping[str, Any] | None:
-        """Return the vector of its deleted rows."""
+        """Return its deletion vector."""
         return self.entry.get("deletionVector") if self.entry else None
 
 
 def prepare(session: Any, table: Any, write: Write, statement: Merge, files: list[dict[str, Any]]) -> Plan | None:
-    """Find what a MERGE changes whose delta is the table `s`, as the table `_hits`; nothing is written yet.
+    """Compute the changes of a MERGE with the delta `s` into the table `_hits`; nothing is written to the target yet.
 
-    `files` are those that may hold a matched row. None, where the table is left to delta-rs.
+    `files`: the target's files that may contain a matched row. None if delta-rs has to write the table.
     """
     if not delta_commit.ours(table, write):
         return None
@@ -106,9 +106,9 @@ def prepare(session: Any, table: Any, write: Write, statement: Merge, files: lis
 
 
 def planned(session: Any, table: Any, write: Write, files: list[dict[str, Any]], most: int) -> Plan | None:
-    """Plan what a MERGE does whose rows another engine has found, which are the table `_hits`.
+    """Plan a MERGE whose changed rows another engine has computed into the table `_hits`.
 
-    `most`: so many partitions are written one by one. None, where a partition's value can't be written.
+    `most`: maximum number of partitions written one by one. None if a partition's value can't be written.
     """
     try:
         held = {file.file: file for file in _held(table, write, files, deletion_vectors.deleted(table))}
@@ -118,9 +118,9 @@ def planned(session: Any, table: Any, write: Write, files: list[dict[str, Any]],
 
 
 def carry_out(session: Any, table: Any, write: Write, statement: Merge, plan: Plan) -> int:
-    """Write the files of a plan and commit them; give the number of rows that changed.
+    """Write and commit the files of a plan; return the number of changed rows.
 
-    Raises: EngineError if two rows of the delta, or two of the target, have one key.
+    Raises: EngineError if two rows of the delta, or two of the target, have the same key.
     """
     started = time.perf_counter()
     if not plan.counts:
@@ -141,8 +141,8 @@ def carry_out(session: Any, table: Any, write: Write, statement: Merge, plan: Pl
 
 
 def _held(table: Any, write: Write, files: list[dict[str, Any]], gone: deletion_vectors.Deleted) -> Iterator[Held]:
-    """List files with their partitions; ValueError where a partition's value can't be written."""
-    # Where they really lie: so their deleted rows are listed.
+    """Return files with their partitions. Raises: ValueError if a partition's value can't be written."""
+    # By real paths, which identify their deleted rows.
     root = delta_table.local_path(table)
     for row in files:
         values = duckdb_scan.values_of(row, write.table.partition_by)
@@ -152,7 +152,7 @@ def _held(table: Any, write: Write, files: list[dict[str, Any]], gone: deletion_
 
 
 def _hits(write: Write, statement: Merge, target: str) -> str:
-    """Write each row that changes: its new values, what to do, where it lies, and the values that it has there."""
+    """Return the query of changed rows: new values, operation, position, and old values."""
     updates, inserts = dict(statement.update), dict(statement.insert)
     items = []
     for column in write.table.columns:
@@ -171,7 +171,7 @@ def _hits(write: Write, statement: Merge, target: str) -> str:
 
 
 def applied(write: Write, statement: Merge) -> str:
-    """Write the rows that change, with what to do in `_op`, for delta-rs to merge."""
+    """Return the query of changed rows with their operation in `_op`, for delta-rs' merge."""
     once = "distinct " if statement.repeats else ""
     return f"select {once}{duckdb_scan.names(write.table.columns)}, {OP} as _op from _hits"
 
@@ -186,7 +186,7 @@ def _target(session: Any, write: Write, values: duckdb_scan.Values, gone: deleti
 
 
 def _found(session: Any, table: Any, write: Write, held: Mapping[str, Held], most: int, *, few: bool) -> Plan:
-    """Count what changes, and say what becomes of the files; `few`: note also where each row lies."""
+    """Count the changed rows and plan the files; `few`: also record each row's position."""
     names = [identifier(name, "duckdb") for name in write.table.partition_by]
     grouped = ", ".join([OP, FILE, *names])
     counts: dict[str, int] = {}
@@ -222,10 +222,10 @@ def _found(session: Any, table: Any, write: Write, held: Mapping[str, Held], mos
 def _laid_out(
     table: Any, write: Write, held: Mapping[str, Held], hits: Mapping[str, int], news: Mapping[Partition, int]
 ) -> tuple[tuple[Held, ...], tuple[Held, ...], bool]:
-    """Return which files are written anew, in which rows are marked, and whether the log tells what that takes."""
+    """Return the rewritten files, those with marked rows, and whether the log has all that marking needs."""
     anew = set(hits)
     if delta_commit.marks(table):
-        # One of which nobody has counted the rows can't be marked.
+        # A file whose number of rows is unknown can't be marked.
         anew = {file for file in hits if held[file].rows is None}
         for partition in {*news, *(held[file].partition for file in hits)}:
             inside = [file for file in held.values() if file.partition == partition and file.rows is not None]
@@ -244,7 +244,7 @@ def _laid_out(
 
 
 def _is(write: Write, name: str, text: str | None) -> str:
-    """Write that a partition column has a value."""
+    """Return the condition that a partition column has a value."""
     if text is None:
         return f"{name} is null"
     kinds = {identifier(c.name, "duckdb"): c.type for c in write.table.columns}
@@ -253,7 +253,7 @@ def _is(write: Write, name: str, text: str | None) -> str:
 
 
 def _require_single(session: Any, write: Write, statement: Merge, plan: Plan) -> None:
-    """Refuse two changes of one row: which of them stays would be chance."""
+    """Reject two changes of one row: the result would be nondeterministic."""
     matched = sum(plan.hits.values())
     if not matched:
         return
@@ -268,7 +268,7 @@ def _require_single(session: Any, write: Write, statement: Merge, plan: Plan) ->
 
 
 def _dead(session: Any, plan: Plan, gone: deletion_vectors.Deleted) -> dict[str, Any]:
-    """List the deleted rows of each file that is marked: those that were, and those that this merge changes."""
+    """Return the deleted rows of each marked file: its previous ones and this merge's changed rows."""
     import pyarrow as pa
 
     if not plan.marked:
@@ -283,7 +283,7 @@ def _dead(session: Any, plan: Plan, gone: deletion_vectors.Deleted) -> dict[str,
 
 @contextmanager
 def _written() -> Iterator[list[str]]:
-    """Collect the files that are written; where the rest fails they go again."""
+    """Collect the written files; on an error delete them."""
     done: list[str] = []
     try:
         yield done
@@ -296,10 +296,10 @@ def _written() -> Iterator[list[str]]:
 def _files(
     session: Any, write: Write, plan: Plan, gone: deletion_vectors.Deleted, done: list[str]
 ) -> tuple[list[File], list[File]]:
-    """Write the files: rows that stay with rows that come, then what has changed.
+    """Write the files: remaining rows with inserted rows, then the changes.
 
-    One statement writes the rows of several partitions, and one all changes, where that can be; otherwise each
-    partition has its own.
+    If possible, one statement writes the rows of several partitions and one writes all changes; otherwise each
+    partition has its own statements.
     """
     leaving = (*plan.rewritten, *plan.marked)
     touched = list(dict.fromkeys([*plan.partitions, *(file.partition for file in leaving)]))
@@ -319,7 +319,7 @@ def _files(
 def _rows_written(
     session: Any, write: Write, plan: Plan, gone: deletion_vectors.Deleted, done: list[str], *, together: bool
 ) -> list[File]:
-    """Write the rows that come, with those that stay of files that are written anew."""
+    """Write the inserted rows, with the remaining rows of rewritten files."""
     added: list[File] = []
     remade = dict.fromkeys(file.partition for file in plan.rewritten)
     alone = {**plan.partitions, **remade}
@@ -344,14 +344,14 @@ def _values(write: Write, partition: Partition) -> dict[str, str | None]:
 
 
 def _staying(plan: Plan) -> int | None:
-    """Count the rows that stay of files that are written anew; None where nobody has counted those of one."""
+    """Return the number of remaining rows in rewritten files; None if the number of rows of one is unknown."""
     if any(file.rows is None for file in plan.rewritten):
         return None
     return sum((file.rows or 0) - file.gone - plan.hits.get(file.file, 0) for file in plan.rewritten)
 
 
 def _require_all(write: Write, plan: Plan, rows: int) -> None:
-    """Make sure that no row of a rewritten file got lost, and none came twice."""
+    """Check that no row of a rewritten file was lost or duplicated."""
     stay = _staying(plan)
     if stay is None:
         return
@@ -371,7 +371,7 @@ def _told(
     dead: Mapping[str, Any],
     started: float,
 ) -> Change:
-    """Return what a commit does, in the words that delta-rs has for it."""
+    """Return the contents of the commit, with delta-rs' names for its metrics."""
     counts, added = plan.counts, tuple(added)
     rows = sum(file.rows for file in added)
     spent = {"execution_time_ms": int((time.perf_counter() - started) * 1000)}
