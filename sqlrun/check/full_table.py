@@ -25,9 +25,9 @@ from sqlrun.transpile.writer import identifier
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """One table: how many rows it has, and a result for each check that is declared.
+    """Results of one table: its number of rows, and a result for each declared check.
 
-    `edited`: the model means something else by now; checked was the table that the tick has.
+    `edited`: the model's definition has changed; the checks ran on the tick's table.
     """
 
     model: str
@@ -37,7 +37,7 @@ class Checked:
 
 
 def declared(workspace: Workspace, names: tuple[str, ...]) -> list[tuple[Compiled, tuple[Expectation, ...]]]:
-    """List the named models that have checks of their tables, in graph order: volume is of a tick, as freshness is."""
+    """Return the named models with checks on their tables, in graph order, without volume, which needs a tick."""
     found = [
         (model, tuple(one for one in expectations_of(workspace, model) if one.type != VOLUME))
         for model in workspace.tables
@@ -55,9 +55,9 @@ def check_table(
     meaning: str,
     check_timeout: float = DEFAULTS.check_timeout,
 ) -> Checked:
-    """Evaluate a model's checks on all public rows of its table at a tick; what can't be evaluated is an error.
+    """Evaluate a model's checks on all public rows of its table at a tick; a check that can't be evaluated is an error.
 
-    `meaning` is the model's hash now. A check that takes longer than `check_timeout` seconds is an error.
+    `meaning`: the model's current hash. A check that takes longer than `check_timeout` seconds is an error.
     """
     contract, state = model.query.rendered.model, published.tables.get(model.name)
     if state is None:
@@ -92,7 +92,7 @@ def _evaluated(
     expectations: list[Expectation],
     check_timeout: float,
 ) -> tuple[int, tuple[CheckResult, ...]]:
-    """Read what the checks look at, once, and evaluate them; each scope is the whole table."""
+    """Read the rows for the checks once, and evaluate them; each scope is the whole table."""
     from sqlrun.check.evaluate import run_checks
 
     names = ", ".join(identifier(name, "duckdb") for name in _needed(contract, state, expectations))
@@ -102,7 +102,7 @@ def _evaluated(
     except EngineError as error:
         return 0, _errors(contract, tuple(expectations), f"the table can't be read: {error}")
     contract, asked = _guarded(contract, state), tuple(expectations)
-    # Ticks count what they can without Great Expectations; here it looks at all of it itself.
+    # Ticks avoid Great Expectations where they can; here it evaluates everything itself.
     terms = Terms(published.as_of, check_timeout, evaluator="great_expectations")
     return rows.num_rows, run_checks(contract, asked, Rows(rows, whole=lambda: rows), terms)
 
@@ -114,13 +114,13 @@ def _errors(contract: Model, expectations: tuple[Expectation, ...], why: str) ->
 
 
 def _named(expectation: Expectation) -> set[str]:
-    """Return the names of the columns that have to be there for an expectation to mean anything."""
+    """Return the columns that an expectation requires."""
     kind = CATALOGUE.get(expectation.type)
     return set(columns_of(expectation, kind.columns if kind else ("column",)))
 
 
 def _needed(contract: Model, state: TableState, expectations: list[Expectation]) -> Iterator[str]:
-    """Return the names of the columns to read: those that the checks look at and those that tell rows apart, or all."""
+    """Return the columns to read: columns of the checks and of the grain, or all."""
     looked_at = {*contract.grain, *(name for e in expectations for name in _named(e))}
     sees_all = any(
         e.type == QUERY or CATALOGUE[e.type].scope == "schema" or e.kwargs.get("row_condition") is not None
@@ -128,12 +128,12 @@ def _needed(contract: Model, state: TableState, expectations: list[Expectation])
     )
     names = [name for name, _ in state.columns]
     some = [name for name in names if name in looked_at]
-    # Counting rows takes a column, too.
+    # Counting rows needs a column, too.
     yield from names if sees_all else some or names[:1]
 
 
 def _guarded(contract: Model, state: TableState) -> Model:
-    """Take columns that the contract has no more for private: what it said of them then isn't known."""
+    """Treat columns that the contract no longer has as private, because their former tags are unknown."""
     place = Place(contract.contract_file)
     gone = [(name, kind) for name, kind in state.columns if contract.column(name) is None]
     hidden = (Column(name, kind, "", place, tags=("pii",)) for name, kind in gone)

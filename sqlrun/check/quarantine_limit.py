@@ -1,8 +1,8 @@
-"""How many lines a tick may set aside before it isn't published: `max_quarantined`, judged. Shell: the engine.
+"""Limit on quarantined lines in a tick, above which it isn't published: `max_quarantined`. Shell: the engine.
 
-A suite that says nothing has a limit, too: half of the lines, from `FEW` lines on. All of them are never allowed but by
-`max_quarantined: 100%`: a tick that took in nothing of what came is no success. Where what came is one line, and the
-table has rows of earlier ones, that is a warning: one broken line stops nothing.
+A suite without the setting has a limit too: half of the lines, from `FEW` lines on. Only `max_quarantined: 100%`
+allows all lines to be quarantined, because a tick that accepted nothing is no success. If only one line arrived and
+the table has rows of earlier ticks, this is a warning: one bad line stops nothing.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from sqlrun.project import CRITICAL, FAIL, WARNING, Expectation, Limit
 
 TYPE = "max_quarantined"
 SAMPLES = 20
-# Where a suite says nothing. Of fewer lines one that is broken is a large share, and no sign of a changed source.
+# Defaults. With fewer lines, one bad line is a large share and doesn't mean that the source has changed.
 DEFAULT, FEW = "50%", 100
 EVERY = "100%"
 
 
 def too_much(limit: str | None, aside: int, lines: int) -> bool:
-    """Return whether a tick sets too much aside; `limit` is the suite's, None where it has none.
+    """Return whether a tick quarantines too many lines; `limit` is the suite's, None if it has none.
 
     >>> too_much(None, 9, 10), too_much(None, 10, 10), too_much(None, 51, 100), too_much(None, 50, 100)
     (False, True, True, False)
@@ -49,10 +49,10 @@ def too_much(limit: str | None, aside: int, lines: int) -> bool:
 
 
 def judged(context: TickContext, model: Compiled, change: Change) -> tuple[CheckResult, ...]:
-    """Hold the lines that have landed since the published tick to the limit; no result where the default is kept.
+    """Compare the lines landed since the published tick with the limit; no result if the default isn't exceeded.
 
-    Lines that have been discarded or replayed since they landed don't count as set aside: so a tick that was stopped
-    goes on once they are.
+    Lines that were discarded or replayed since they landed don't count as quarantined, so a blocked tick can continue
+    once they are.
     """
     suite = context.workspace.suites.get(model.name)
     limit = suite.max_quarantined if suite else None
@@ -68,7 +68,7 @@ def judged(context: TickContext, model: Compiled, change: Change) -> tuple[Check
 
 
 def _counted(context: TickContext, model: Compiled, landed: tuple[int, ...]) -> tuple[int, int, list[dict[str, Any]]]:
-    """Count the lines of commits, and those that still wait in quarantine; give a few of these."""
+    """Return the number of lines in commits, the number still in quarantine, and a few samples of these."""
     path, version = context.plan.tables[model.name].spec.path, context.states[model.name].version
     feed = Relation("feed", path, landing_query.PROVENANCE, "changes", commits=landed)
     held = Relation("held", path, landing_query.PROVENANCE, "new", version=version, where=QUARANTINED_ROWS)

@@ -1,7 +1,7 @@
-"""Rows whose values have to be another table's, looked at in a tick or in whole tables. Shell: the engine.
+"""Relationships: rows whose values must be in another table, in a tick or in whole tables. Shell: the engine.
 
-In a tick these can break a relationship: a row that came or changed, and a key that left the other table. The first are
-few; for the second the table is only read where a key did leave.
+In a tick two changes can break a relationship: an inserted or updated row, and a key deleted from the other table. The
+first are few; for the second the table is read only if a key was deleted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sqlrun.transpile.writer import names
 
 
 def in_tick(context: TickContext, model: Compiled, changed: Relation | None) -> tuple[CheckResult, ...]:
-    """Evaluate a model's relationships on what a tick has changed on either side; `changed` is its change feed."""
+    """Evaluate a model's relationships on a tick's changes of both sides; `changed` is the model's change feed."""
     contract = model.query.rendered.model
     return tuple(_in_tick(context, model, contract, one, changed) for one in of(contract))
 
@@ -60,7 +60,7 @@ def _in_tick(
     if changed is not None:
         feed = "(select * from feed where _weight > 0)"
         rows = _count(reader, f"select * from {feed} as r", (changed,))
-        # Those whose key has left are among the table's rows below.
+        # Rows whose key was deleted are among the table's rows below.
         text = orphans(one, feed, reader.dialect, but_gone=left)
         queries.append((text, (changed, wanted, was) if left and was is not None else (changed, wanted)))
     if left and was is not None:
@@ -70,7 +70,7 @@ def _in_tick(
 
 
 def _was(context: TickContext, to: str, before: TableState | None, now: TableState) -> Relation | None:
-    """Return rows that hold every key that the other table has lost in this tick; None where it can't have lost one."""
+    """Return rows with every key that the other table lost in this tick; None if it can't have lost one."""
     if before is None:
         return None
     whole = relation(context.warehouse, to, before, "was")

@@ -1,4 +1,4 @@
-"""Suites of expectations: their mistakes, what a contract implies, which rows each has to see. Pure."""
+"""Validation of suites; checks that a contract implies; the rows that each check needs. Pure."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _TEXT_ONLY = re.compile("regex|value_lengths|strftime|dateutil|json")
 
 
 def scope(expectation: Expectation) -> Scope:
-    """Return which rows an expectation has to see: changed rows, rows that share their keys, the table, or none."""
+    """Return which rows an expectation needs: changed rows, rows that share their keys, the table, or none."""
     if expectation.type != QUERY:
         return CATALOGUE[expectation.type].scope
     return _query_scope(str(expectation.kwargs["unexpected_rows_query"]))
 
 
-@lru_cache(1024)  # each tick asks several times of each check
+@lru_cache(1024)  # each tick asks several times for each check
 def _query_scope(query: str) -> Scope:
     return "table" if row_predicate(batch_query(query)) is None else "row"
 
@@ -40,13 +40,13 @@ def _query_scope(query: str) -> Scope:
 def split(
     expectations: Sequence[Expectation],
 ) -> tuple[tuple[Expectation, ...], tuple[Expectation, ...]]:
-    """Part the quarantine rules (rows that break them leave at landing) from the checks of a tick."""
+    """Split the quarantine rules (rows that break them are quarantined at landing) from the checks of a tick."""
     rules = tuple(item for item in expectations if item.on_fail == QUARANTINE)
     return rules, tuple(item for item in expectations if item.on_fail != QUARANTINE)
 
 
 def from_contract(model: Model) -> tuple[Expectation, ...]:
-    """Write the checks that a contract implies: not-null columns, the grain unless rows repeat, dbt's `data_tests`."""
+    """Return the checks that a contract implies: not-null columns, the grain unless rows repeat, dbt's `data_tests`."""
     found = [
         Expectation(
             "expect_column_values_to_not_be_null",
@@ -66,7 +66,7 @@ def from_contract(model: Model) -> tuple[Expectation, ...]:
 
 
 def of_model(model: Model, suite: Suite | None) -> tuple[Expectation, ...]:
-    """List what is expected of a model: its contract's keys and nulls, then its suite."""
+    """Return the expectations of a model: its contract's keys and nulls, then its suite."""
     return (*from_contract(model), *(suite.expectations if suite else ()))
 
 
@@ -86,10 +86,10 @@ def _unique(model: Model) -> Expectation:
 
 
 def problems(suite: Suite, model: Model, *, lands: bool, is_view: bool = False) -> tuple[Problem, ...]:
-    """Find the mistakes of a suite (SR7xx), which Great Expectations itself would partly pass over in silence.
+    """Return the errors of a suite (SR7xx); Great Expectations itself would silently ignore some of them.
 
-    Of a view nothing is stored; its checks would never run. `lands` says that the model reads a source, so that rows
-    can be quarantined before they become part of it.
+    A view stores nothing, so its checks would never run. `lands`: the model reads a source, so that its rows can be
+    quarantined before they land.
     """
     if is_view and suite.expectations:
         hint = "Check the models that read it, or materialize it as a table."
@@ -104,7 +104,7 @@ def problems(suite: Suite, model: Model, *, lands: bool, is_view: bool = False) 
 
 
 def promised_problems(expectation: Expectation, model: Model) -> tuple[Problem, ...]:
-    """Find the mistakes of one check that a contract asks for."""
+    """Return the errors of one check that a contract declares."""
     return tuple(_problems(expectation, model, False))
 
 
@@ -120,7 +120,7 @@ def _problems(expectation: Expectation, model: Model, lands: bool) -> list[Probl
         message = f"sqlrun does not run `{kind.name}`"
         return [*found, Problem("SR702", place, message, f"Why: {kind.refused}.")]
     named = [*_arguments(expectation, kind)] or [*_named_columns(expectation, kind, model)]
-    # Values and SQL only make sense once the arguments and columns exist.
+    # Values and SQL are only valid if the arguments and columns exist.
     deeper = named or [*_values(expectation, kind, model)]
     deeper = deeper or [*_quarantine(expectation, model, lands)] or [*_volume(expectation, model, lands)]
     return found + [Problem(code, place, message, hint) for code, message, hint in deeper]

@@ -147,7 +147,7 @@ def of_books(ledger: Ledger, *, deep: bool = False) -> Iterator[Found]:
 
 
 def heal(warehouse: str, found: Iterable[Found], clock: datetime, warn: Warn) -> None:
-    """Move damaged files aside, roll back commits of other writers, and report both; raise if published data is damaged.
+    """Move damaged files aside, roll back commits of other writers, and report both; raise for published damage.
 
     Raises: UsageError in this case; EngineError if a rollback fails.
     """

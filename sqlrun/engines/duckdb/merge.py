@@ -48,7 +48,7 @@ Partition = tuple[str | None, ...]
 class Plan:
     """The plan of a merge: number of changed rows by kind, rewritten files, files with marked rows, and partitions.
 
-    `hits`: number of changed rows by file; `places`: their positions, if there are few, else None. `partitions`: those
+    `hits`: number of changed rows by file; `places`: their positions, if there are few, else empty. `partitions`: those
     that get rows, each with its condition. `fits`: there are few partitions, all with values that can be written, so
     that `carry_out` can write the merge.
     """

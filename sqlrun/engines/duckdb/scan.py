@@ -103,7 +103,7 @@ def _rows(session: Any, relation: Relation, reads: Reads) -> str:
 
 
 def overlapping(ranges: Iterable[tuple[str, Any, Any]]) -> Callable[[dict[str, Any]], bool]:
-    """Return a filter: whether a file, by partition or statistics, can have a row in one of (column, least, greatest)."""
+    """Return a filter: whether a file, by partition or statistics, can have a row in a (column, least, greatest)."""
     found: dict[str, list[tuple[Any, Any]]] = {}
     for column, low, high in ranges:
         found.setdefault(column, []).append((ordered(low), ordered(high)))
