@@ -60,8 +60,8 @@ class Rows:
 class LargeRows:
     """Rows of a change that is too large for memory, `count` in all.
 
-    `parts` returns them in parts; `keyed` and `whole` return tables. `ask` runs a query over the table `keyed`: the rows
-    that share the key with a changed one.
+    `parts` returns them in parts; `keyed` and `whole` return tables. `ask` runs a query over the table `keyed`: the
+    rows that share the key with a changed one.
     """
 
     count: int

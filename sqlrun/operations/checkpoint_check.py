@@ -54,7 +54,7 @@ def _plans(warehouse: str, subject: Subject, found: Found, checkpoint: str, proj
     if head > 0:
         table = delta_table.open_table(f"{warehouse}/{subject.path}", head)
         held = table.transaction_version(f"{project}.{subject.name}:{name}") or 0
-    what = "is torn" if bad in known else "is missing"
+    what = "is corrupt" if bad in known else "is missing"
     aside = bad > held
     found.findings.append(
         Finding(subject.name, f"{place}/{batches.name_of(bad)}", what, aside, "" if aside else subject.advice)
@@ -118,7 +118,7 @@ class _Stream:
     def _fault(self, query: str, published: int) -> tuple[str, str] | None:
         """Find a file newer than the published state that is damaged or contradicts the table."""
         if self.found.first is not None:
-            return "offsets", "tells of batches that the table has lost"
+            return "offsets", "names batches that the table has lost"
         offsets, commits = self._numbers(OFFSETS), self._numbers(COMMITS)
         for folder, numbers, least in ((OFFSETS, offsets, 2), (COMMITS, commits, 1)):
             for number in (n for n in numbers if n > published):
@@ -133,10 +133,10 @@ class _Stream:
             return None
         newest = offsets[-1] if offsets else -1
         if held > newest:
-            return "offsets", f"ends with batch {newest}, the table holds batch {held}"
+            return "offsets", f"ends with batch {newest}, the table ends with batch {held}"
         if commits and commits[-1] > held:
-            return "commits", f"tells of batch {commits[-1]}, the table holds {held}"
-        return None if newest <= held + 1 else ("offsets", f"goes on to batch {newest}, the table holds {held}")
+            return "commits", f"ends with batch {commits[-1]}, the table ends with {held}"
+        return None if newest <= held + 1 else ("offsets", f"continues to batch {newest}, the table ends with {held}")
 
     def _source_fault(self, published: int, planned: int) -> tuple[str, str] | None:
         """Find a list of files, newer than the published state, that is corrupt, or that a planned batch lacks."""
@@ -153,7 +153,7 @@ class _Stream:
         checksum = f"{self.checkpoint}/{folder}/.{name}.crc"
         is_summed = self.storage.is_there(checksum)
         if not fault and is_summed and not hadoop_checksums.fits(data, self.storage.read(checksum)):
-            return "is not what its checksum says"
+            return "doesn't match its checksum"
         # A truncated list of files is still a valid list: a missing checksum, where others have one, reveals it.
         if not fault and not is_summed and any(n.endswith(".crc") for n in self.names[folder]):
             return "has lost its checksum"
@@ -223,7 +223,7 @@ class _Stream:
         metadata, checksum = f"{self.checkpoint}/{METADATA}", f"{self.checkpoint}/.{METADATA}.crc"
         read, is_summed = self.storage.read, self.storage.is_there(checksum)
         if is_summed and not hadoop_checksums.fits(read(metadata), read(checksum)):
-            self._left(f"{place}/.{METADATA}.crc", "is not whole")
+            self._left(f"{place}/.{METADATA}.crc", "is corrupt")
 
     def _left(self, path: str, what: str) -> None:
         """Move aside a file that isn't needed."""

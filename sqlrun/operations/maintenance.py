@@ -115,7 +115,7 @@ def _require_alone(ledger: Ledger, holder: str, last: int | None) -> None:
     """Check that no other process has begun a tick since, because that tick may need what was unneeded before."""
     lock.require(ledger.warehouse, holder)
     if ledger.last_pinned() != last:
-        raise LockedError("another build began while this upkeep was at work. It has stopped; start it again.")
+        raise LockedError("another build began during this maintenance, which has stopped. Start it again.")
 
 
 def _forget(ledger: Ledger, oldest: int, clock: datetime, done: Done) -> None:
@@ -145,12 +145,13 @@ def _require_whole(ledger: Ledger, newest: Published, mine: Iterable[str]) -> No
             command = f"sqlrun build --env {ledger.env}" if ledger.env else "sqlrun build"
             if found := foreign_writers.between(path, state.version, head or 0, ledger.project):
                 raise UsageError(
-                    f"{name} was changed by another hand than sqlrun's after tick {newest.tick}: "
-                    f"{foreign_commits.summary(found)}. Run `{command}` first; it takes that back, or says what to do."
+                    f"{name} was changed by another writer than sqlrun after tick {newest.tick}: "
+                    f"{foreign_commits.summary(found)}. Run `{command}` first; it rolls the change back, or reports "
+                    "what to do."
                 )
             raise UsageError(
                 f"{name} is at version {head}, tick {newest.tick} shows {state.version}: a build has died or failed "
-                f"since. Run `{command}` first; it takes back what was written."
+                f"since. Run `{command}` first; it rolls the writes back."
             )
 
 

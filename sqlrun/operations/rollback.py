@@ -37,7 +37,7 @@ def list_ticks(ledger: Ledger, limit: int) -> list[str]:
             (
                 entry.tick,
                 f"{entry.as_of:%Y-%m-%d %H:%M}",
-                status + (", read now" if entry.tick == newest else ""),
+                status + (", current" if entry.tick == newest else ""),
                 f"{entry.published_at:%Y-%m-%d %H:%M:%S}" if entry.published_at else None,
                 cost.rows_changed if cost else None,
                 _checks(cost) if cost else None,
@@ -91,12 +91,12 @@ def roll_back(ledger: Ledger, to: int, clock: datetime, console: Console) -> Non
         newest = tick_of(ledger)
         old = tick_of(ledger, to)
         if old.tick == newest.tick:
-            raise UsageError(f"tick {to} is the one that readers see")
+            raise UsageError(f"tick {to} is the current one")
         for name, state in old.tables.items():
             path = f"{ledger.warehouse}/{state.path}"
             gone = _gone(path, state.version)
             if gone:
-                raise UsageError(f"tick {to} can't be gone back to: {name} at version {state.version} {gone}")
+                raise UsageError(f"can't roll back to tick {to}: {name} at version {state.version} {gone}")
         number = ledger.read().last_tick + 1
         lock.require(ledger.warehouse, holder)
         pinned = ledger.pin(number, old.as_of, old.tables, clock, holder)
@@ -108,7 +108,7 @@ def roll_back(ledger: Ledger, to: int, clock: datetime, console: Console) -> Non
         console.problem(error)
     console.print(
         f"Readers see tick {to} again, as tick {number}, as_of {old.as_of:%Y-%m-%d %H:%M} UTC. "
-        "The next build goes on from there, with every line that has landed since."
+        "The next build continues from there, with every line landed since."
     )
 
 

@@ -371,7 +371,7 @@ def test_a_build_tells_what_it_set_aside(site: Site) -> None:
     )
 
     assert shown.exit_code == 0, shown.output
-    assert "as after a loss of power" in " ".join(shown.output.split())
+    assert "as after a power failure" in " ".join(shown.output.split())
 
 
 def test_a_pointer_that_delta_rs_has_written_after_spark_is_whole(site: Site) -> None:

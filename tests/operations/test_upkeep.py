@@ -324,7 +324,7 @@ def test_a_build_looks_after_the_tables_every_so_many_ticks(project: Path) -> No
 
     # The third tick is the second's, published anew; so is the sixth the fifth's.
     assert ["small files became" in text for text in told] == [False, True, False, True, False, True]
-    assert "kept whole: the newest 3 ticks" in told[1]
+    assert "retained the newest 3 ticks" in told[1]
     published = Ledger(str(project / "warehouse" / "duckdb"), "").entries()
     assert len(published) <= 5
 
