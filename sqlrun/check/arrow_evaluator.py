@@ -156,20 +156,20 @@ def _in_set(kwargs: Kwargs, columns: _Columns) -> pa.Array | None:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    column, given = _one(kwargs, columns), kwargs.get("value_set")
+    column, value_set = _one(kwargs, columns), kwargs.get("value_set")
     family = family_of(column.type)
-    if family not in _EXACT or not isinstance(given, (list, tuple)) or not given:
+    if family not in _EXACT or not isinstance(value_set, (list, tuple)) or not value_set:
         return None
-    if not all(type(value) is _EXACT[family] for value in given):
+    if not all(type(value) is _EXACT[family] for value in value_set):
         return None
     if family == "integer":
-        if pa.types.is_unsigned_integer(column.type) or not all(abs(cast(int, value)) < 2**63 for value in given):
+        if pa.types.is_unsigned_integer(column.type) or not all(abs(cast(int, value)) < 2**63 for value in value_set):
             return None
         column = column.cast(pa.int64())
     if family in ("date", "decimal"):
-        equal = [pc.equal(column, scalar(cast(Any, value))) for value in given]
+        equal = [pc.equal(column, scalar(cast(Any, value))) for value in value_set]
         return functools.reduce(pc.or_, equal)
-    return pc.if_else(column.is_valid(), pc.is_in(column, array(cast(Any, given)).cast(column.type)), _null_truth())
+    return pc.if_else(column.is_valid(), pc.is_in(column, array(cast(Any, value_set)).cast(column.type)), _null_truth())
 
 
 _EXACT: Mapping[str, type] = {"text": str, "integer": int, "decimal": Decimal, "boolean": bool, "date": date}

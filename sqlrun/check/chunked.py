@@ -158,9 +158,9 @@ def _keys(model: Model, expectation: Expectation, rows: LargeRows) -> CheckResul
     ((count, bad),) = [tuple(row.values()) for row in rows.ask(f"select count(*) as n, {sums} from keyed").to_pylist()]
     samples: tuple[str, ...] = ()
     if bad:
-        wanted = sampled_columns(model, names)
-        shown = ", ".join(f"k.{identifier(name, rows.dialect)}" for name in wanted)
+        sampled = sampled_columns(model, names)
+        shown = ", ".join(f"k.{identifier(name, rows.dialect)}" for name in sampled)
         on = " and ".join(same(f"k.{column}", f"q.{column}", rows.dialect) for column in columns)
         few = rows.ask(f"select {shown} from keyed as k join ({groups}) as q on {on} limit {SAMPLES}")
-        samples = tuple(masked(model, row, "", wanted) for row in arrow_rows.plain(few))
+        samples = tuple(masked(model, row, "", sampled) for row in arrow_rows.plain(few))
     return counted(model, expectation, int(count), int(bad), samples, 0.0)

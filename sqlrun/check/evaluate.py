@@ -62,7 +62,7 @@ def run_checks(
             if table is not None and condition is not None:
                 table = kept(table, condition, terms.as_of, terms.check_timeout)
         except ValueError as error:
-            evaluations |= dict.fromkeys(lot, _Evaluation(None, message=f"row_condition: {_shown(model, error)}"))
+            evaluations |= dict.fromkeys(lot, _Evaluation(None, message=f"row_condition: {_error_text(model, error)}"))
             continue
         evaluations |= _lot(model, lot, table, rows_of, terms)
     if set(evaluations) != set(range(len(expectations))):
@@ -128,7 +128,7 @@ def _custom(model: Model, expectation: Expectation, table: pa.Table, terms: Term
     try:
         count, few = unexpected(table, query, terms.as_of, SAMPLES, terms.check_timeout)
     except ValueError as error:
-        return _Evaluation(None, table.num_rows, message=_shown(model, error))
+        return _Evaluation(None, table.num_rows, message=_error_text(model, error))
     samples = tuple(masked(model, row, query) for row in few)
     took = time.perf_counter() - started
     return _Evaluation(count == 0, table.num_rows, count, samples, _rows(count, table), took, evaluator="duckdb")
@@ -145,9 +145,9 @@ def _evaluated(model: Model, asked: Sequence[Asked], table: pa.Table, terms: Ter
     started = time.perf_counter()
     counted = _counted(model, asked, table, terms.check_timeout) if terms.evaluator == "auto" else {}
     rest = [item for item in asked if item.number not in counted]
-    told = great_expectations.evaluated(rest, table.num_rows, terms.check_timeout) if rest else {}
+    results = great_expectations.evaluated(rest, table.num_rows, terms.check_timeout) if rest else {}
     seconds = (time.perf_counter() - started) / len(asked)
-    found = {item.number: _evaluation(model, item, told[item.number], table) for item in rest}
+    found = {item.number: _evaluation(model, item, results[item.number], table) for item in rest}
     return {key: replace(each, seconds=seconds) for key, each in (counted | found).items()}
 
 
@@ -183,36 +183,36 @@ def _is_note(expectation: Expectation) -> bool:
 
 def _samples(model: Model, expectation: Expectation, table: pa.Table, places: Sequence[int]) -> tuple[str, ...]:
     names = columns_of(expectation, CATALOGUE[expectation.type].columns)
-    wanted = sampled_columns(model, names)
-    shown = table.select([name for name in wanted if name in table.column_names])
-    return tuple(masked(model, row, "", wanted) for row in sample_rows(shown, places))
+    columns = sampled_columns(model, names)
+    sampled = table.select([name for name in columns if name in table.column_names])
+    return tuple(masked(model, row, "", columns) for row in sample_rows(sampled, places))
 
 
-def _evaluation(model: Model, item: Asked, told: great_expectations.Said, table: pa.Table) -> _Evaluation:
+def _evaluation(model: Model, item: Asked, result: great_expectations.Said, table: pa.Table) -> _Evaluation:
     """Return the evaluation of a result of Great Expectations."""
     expectation, evaluator = item.expectation, "great_expectations"
-    if told is True:
+    if result is True:
         return _Evaluation(True, table.num_rows, evaluator=evaluator)
     private = _private(model, expectation)
-    if not isinstance(told, Mapping):
+    if not isinstance(result, Mapping):
         # An exception's text may quote a value.
-        return _Evaluation(None, table.num_rows, message=_HIDDEN if private else str(told), evaluator=evaluator)
-    success, counts_rows = bool(told["success"]), CATALOGUE[expectation.type].counts_rows
+        return _Evaluation(None, table.num_rows, message=_HIDDEN if private else str(result), evaluator=evaluator)
+    success, counts_rows = bool(result["success"]), CATALOGUE[expectation.type].counts_rows
     # A statistic's unexpected_count counts values, not rows.
-    count = int(told.get("unexpected_count", 0)) if counts_rows else 0
+    count = int(result.get("unexpected_count", 0)) if counts_rows else 0
     samples: tuple[str, ...] = ()
     if count:
-        places = told.get("partial_unexpected_index_list") or []
+        places = result.get("partial_unexpected_index_list") or []
         samples = _samples(model, expectation, table, [int(place) for place in places[:SAMPLES]])
         message = _rows(count, table)
     elif success and counts_rows:
         message = ""
     else:
-        observed = told.get("observed_value")
+        observed = result.get("observed_value")
         if item.prepared.scale and observed is not None:
             observed = observed / 10**item.prepared.scale
         message = "observed ***" if private else f"observed {observed}"[:200]
-    raw = bounded(told["raw"], hidden=private)
+    raw = bounded(result["raw"], hidden=private)
     return _Evaluation(success, table.num_rows, count, samples, message, raw=raw, evaluator=evaluator)
 
 
@@ -288,7 +288,7 @@ def _private(model: Model, expectation: Expectation) -> bool:
     return any("pii" in column.tags for column in model.columns if column.name in names)
 
 
-def _shown(model: Model, error: ValueError) -> str:
+def _error_text(model: Model, error: ValueError) -> str:
     """Return the text of an SQL error, unless it may quote a private value: SQL has access to all values."""
     private = isinstance(error, OfAValue) and any("pii" in column.tags for column in model.columns)
     return _HIDDEN if private else message_of(error)

@@ -64,13 +64,13 @@ def check_table(
         why = f"tick {published.tick} has no table {model.name}; `sqlrun build` makes it"
         return Checked(model.name, 0, _errors(contract, expectations, why))
     edited = fingerprint_of(state.path) != meaning
-    there = {name for name, _ in state.columns}
-    known = [e for e in expectations if _named(e) <= there]
+    existing = {name for name, _ in state.columns}
+    known = [e for e in expectations if _required_columns(e) <= existing]
     found = {}
     for expectation in expectations:
-        if gone := sorted(_named(expectation) - there):
+        if missing := sorted(_required_columns(expectation) - existing):
             since = f"{model.name} was edited since, `sqlrun build` builds it" if edited else "it is no column of it"
-            why = f"the table of tick {published.tick} has no column {', '.join(gone)}: {since}"
+            why = f"the table of tick {published.tick} has no column {', '.join(missing)}: {since}"
             found[id(expectation)] = _errors(contract, (expectation,), why)[0]
     rows = 0
     if known:
@@ -101,10 +101,10 @@ def _evaluated(
         rows = engine.query(f"select {names} from held", (held,))
     except EngineError as error:
         return 0, _errors(contract, tuple(expectations), f"the table can't be read: {error}")
-    contract, asked = _guarded(contract, state), tuple(expectations)
+    contract, checks = _guarded(contract, state), tuple(expectations)
     # Ticks avoid Great Expectations where they can; here it evaluates everything itself.
     terms = Terms(published.as_of, check_timeout, evaluator="great_expectations")
-    return rows.num_rows, run_checks(contract, asked, Rows(rows, whole=lambda: rows), terms)
+    return rows.num_rows, run_checks(contract, checks, Rows(rows, whole=lambda: rows), terms)
 
 
 def _errors(contract: Model, expectations: tuple[Expectation, ...], why: str) -> tuple[CheckResult, ...]:
@@ -113,7 +113,7 @@ def _errors(contract: Model, expectations: tuple[Expectation, ...], why: str) ->
     return tuple(not_evaluated(contract, expectation, why) for expectation in expectations)
 
 
-def _named(expectation: Expectation) -> set[str]:
+def _required_columns(expectation: Expectation) -> set[str]:
     """Return the columns that an expectation requires."""
     kind = CATALOGUE.get(expectation.type)
     return set(columns_of(expectation, kind.columns if kind else ("column",)))
@@ -121,7 +121,7 @@ def _named(expectation: Expectation) -> set[str]:
 
 def _needed(contract: Model, state: TableState, expectations: list[Expectation]) -> Iterator[str]:
     """Return the columns to read: columns of the checks and of the grain, or all."""
-    looked_at = {*contract.grain, *(name for e in expectations for name in _named(e))}
+    looked_at = {*contract.grain, *(name for e in expectations for name in _required_columns(e))}
     sees_all = any(
         e.type == QUERY or CATALOGUE[e.type].scope == "schema" or e.kwargs.get("row_condition") is not None
         for e in expectations
@@ -135,6 +135,6 @@ def _needed(contract: Model, state: TableState, expectations: list[Expectation])
 def _guarded(contract: Model, state: TableState) -> Model:
     """Treat columns that the contract no longer has as private, because their former tags are unknown."""
     place = Place(contract.contract_file)
-    gone = [(name, kind) for name, kind in state.columns if contract.column(name) is None]
-    hidden = (Column(name, kind, "", place, tags=("pii",)) for name, kind in gone)
+    dropped = [(name, kind) for name, kind in state.columns if contract.column(name) is None]
+    hidden = (Column(name, kind, "", place, tags=("pii",)) for name, kind in dropped)
     return replace(contract, columns=(*contract.columns, *hidden))

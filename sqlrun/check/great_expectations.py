@@ -67,12 +67,12 @@ def message(error: Exception) -> str:
 @functools.cache
 def _great_expectations() -> Any:
     """Import Great Expectations without its effects on the process: captured warnings, logging, progress bars."""
-    shown = warnings.showwarning
+    showwarning = warnings.showwarning
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # its own imports' deprecations don't concern users of sqlrun
         import great_expectations
 
-        if warnings.showwarning is not shown:
+        if warnings.showwarning is not showwarning:
             logging.captureWarnings(False)
     # What it logs (a check it can't load, a metric that raised) is in the results here.
     logging.getLogger("great_expectations").setLevel(logging.CRITICAL + 1)
@@ -130,7 +130,7 @@ def _validated(frame: Any, asked: Sequence[Asked], form: str, check_timeout: flo
     except Exception as error:  # validation errors, and pandas' own: this check's error, never a pass
         if len(asked) == 1:
             return {asked[0].number: message(error)}
-        return {key: told for item in asked for key, told in _validated(frame, [item], form, check_timeout).items()}
+        return {key: result for item in asked for key, result in _validated(frame, [item], form, check_timeout).items()}
 
 
 def _run(frame: Any, asked: Sequence[Asked], form: str) -> dict[int, Said]:

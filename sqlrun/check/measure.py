@@ -50,9 +50,9 @@ def measure(context: TickContext, model: Compiled, changed: Change) -> Found:
     try:
         found = [*_measures(context, model, changed), *fresh]
     except Exception as error:  # Arrow's errors are of many classes; none of them fails the tick
-        return tuple(fresh), (*stale, _untold(model, f"not measured: {first_line(error)}"))
-    judged, told = _compared(context, model, found, changed)
-    return judged, (*stale, *told)
+        return tuple(fresh), (*stale, _not_measured(model, f"not measured: {first_line(error)}"))
+    compared, results = _compared(context, model, found, changed)
+    return compared, (*stale, *results)
 
 
 def _measures(context: TickContext, model: Compiled, changed: Change) -> Iterator[Measure]:
@@ -105,45 +105,45 @@ def _compared(context: TickContext, model: Compiled, found: list[Measure], chang
     """Compare measures with their history, and return a check for each measure with an expected range."""
     if not model.query.rendered.config.anomalies:
         return tuple(found), ()
-    kept, told = [], []
+    measures, results = [], []
     for each in found:
         started = time.perf_counter()
         try:
-            judged, band = _judged(context, each, changed.count)
+            measure, band = _with_band(context, each, changed.count)
         except EngineError as error:
-            told.append(_untold(model, f"not compared with the past: {error}"))
-            judged, band = each, None
-        kept.append(judged)
+            results.append(_not_measured(model, f"not compared with the past: {error}"))
+            measure, band = each, None
+        measures.append(measure)
         if band is not None:
-            told.append(_check(model, judged, band, changed.count, time.perf_counter() - started))
-    return tuple(kept), tuple(told)
+            results.append(_check(model, measure, band, changed.count, time.perf_counter() - started))
+    return tuple(measures), tuple(results)
 
 
-def _judged(context: TickContext, each: Measure, count: int) -> tuple[Measure, Band | None]:
+def _with_band(context: TickContext, each: Measure, count: int) -> tuple[Measure, Band | None]:
     if anomalies.kind_of(each.measure) is None:
         return each, None
     at = measures.middle(context.plan.as_of, each.interval_seconds)
-    judged, band = anomalies.judged(each, at, context.history.same_hour(each, at), count)
+    measure, band = anomalies.judged(each, at, context.history.same_hour(each, at), count)
     if band is None:
-        judged, band = anomalies.judged(each, at, context.history.recent(each, at), count)
-    return judged, band
+        measure, band = anomalies.judged(each, at, context.history.recent(each, at), count)
+    return measure, band
 
 
-def _check(model: Compiled, judged: Measure, band: Band, count: int, seconds: float) -> CheckResult:
-    kind = anomalies.kind_of(judged.measure)
+def _check(model: Compiled, measure: Measure, band: Band, count: int, seconds: float) -> CheckResult:
+    kind = anomalies.kind_of(measure.measure)
     assert kind is not None
     contract = model.query.rendered.model
-    column = contract.column(judged.measure.partition(":")[2])
+    column = contract.column(measure.measure.partition(":")[2])
     place = model.source.place if model.source else Place(contract.contract_file)
     columns = () if column is None else (column.name,)
-    message = anomalies.message(judged, band) if judged.unusual else ""
-    status = Outcome.WARN if judged.unusual else Outcome.PASS
+    message = anomalies.message(measure, band) if measure.unusual else ""
+    status = Outcome.WARN if measure.unusual else Outcome.PASS
     return _result(
         model, kind.check, columns, status, place if column is None else column.place, message, count, seconds
     )
 
 
-def _untold(model: Compiled, message: str) -> CheckResult:
+def _not_measured(model: Compiled, message: str) -> CheckResult:
     """Warn that a measure could not be computed; this never blocks publishing."""
     return _result(model, "measures", (), Outcome.UNMEASURED, Place(model.query.rendered.model.contract_file), message)
 
@@ -195,7 +195,7 @@ def _freshness(context: TickContext, model: Compiled, change: Change) -> tuple[l
     found = [Measure(model.name, "freshness_seconds", age, source, _interval(context, model))]
     declared = contract.freshness
     if declared is None:
-        return found, [] if not message else [_untold(model, f"freshness is not measured: {message}")]
+        return found, [] if not message else [_not_measured(model, f"freshness is not measured: {message}")]
     status = Outcome.ERROR if message else _status(age, declared)
     severity = WARNING if status is Outcome.WARN or declared.error_after is None else CRITICAL
     message = message or _age(newest, age, declared)
@@ -221,9 +221,9 @@ class _Newest:
         """Return whether this is valid for a version at a later time, when future events become past ones."""
         return entry is not None and entry == self.entry and self.as_of <= as_of <= self.until
 
-    def grown(self, came: datetime | None, later: Iterable[datetime], as_of: datetime) -> _Newest:
+    def grown(self, newest: datetime | None, later: Iterable[datetime], as_of: datetime) -> _Newest:
         """Add a tick's events, up to its time and after it."""
-        past = [each for each in (self.newest, came) if each] + [each for each in self.following if each <= as_of]
+        past = [each for each in (self.newest, newest) if each] + [each for each in self.following if each <= as_of]
         rest = {each for each in (*self.following, *later) if as_of < each <= self.until}
         return _soonest(_Newest(None, as_of, max(past, default=None), tuple(sorted(rest)), self.until))
 
@@ -232,8 +232,8 @@ def _soonest(found: _Newest) -> _Newest:
     """Return the facts with a limited number of future events, the earliest ones."""
     if len(found.following) <= MOST_LATER:
         return found
-    kept = found.following[:MOST_LATER]
-    return replace(found, following=kept, until=kept[-1])
+    following = found.following[:MOST_LATER]
+    return replace(found, following=following, until=following[-1])
 
 
 # By the tables' paths: in an append-only table, the next tick needn't read earlier rows again.
@@ -246,12 +246,12 @@ def _newest(context: TickContext, model: Compiled, contract: Model, change: Chan
     Few files, if any, have events newer than the newest of this tick's inserted and updated rows.
     """
     path, as_of, column = context.plan.tables[model.name].spec.path, context.plan.as_of, contract.event_time
-    came, later = _ends(change.rows, column, as_of)
+    newest, later = _ends(change.rows, column, as_of)
     known = _known.get(path)
     if known is not None and known.holds(_grown_from(context, model, change), as_of):
-        found = known.grown(came, later, as_of)
+        found = known.grown(newest, later, as_of)
     else:
-        found = _looked_for(context, model, column, came)
+        found = _search_newest(context, model, column, newest)
     entry = delta_table.entry_of(path, context.states[model.name].version)
     _known[path] = replace(found, entry=entry)
     return found.newest
@@ -267,14 +267,14 @@ def _grown_from(context: TickContext, model: Compiled, change: Change) -> delta_
     return delta_table.entry_of(table.spec.path, table.state.version)
 
 
-def _looked_for(context: TickContext, model: Compiled, event_time: str, came: datetime | None) -> _Newest:
+def _search_newest(context: TickContext, model: Compiled, event_time: str, came: datetime | None) -> _Newest:
     """Read the newest event up to the tick's time, and later events, from the table.
 
     For a landing table, which is append-only, all later events; else only the first, because the next tick reads again.
     """
     table, dialect, as_of = context.plan.tables[model.name], context.reader.dialect, context.plan.as_of
     column, now = identifier(event_time, dialect), timestamp(as_of, dialect)
-    held = Relation(
+    relation = Relation(
         "held",
         table.spec.path,
         tuple(c for c in table.public if c.name == event_time),
@@ -292,7 +292,7 @@ def _looked_for(context: TickContext, model: Compiled, event_time: str, came: da
         ranges = () if since is None else ((event_time, since, LAST),)
         # With this condition the engine also skips row groups that have only older events.
         bound = "" if since is None else f" where {column} >= {timestamp(since, dialect)}"
-        (row,) = arrow_rows.plain(context.reader.query(sql + bound, (replace(held, ranges=ranges),)))
+        (row,) = arrow_rows.plain(context.reader.query(sql + bound, (replace(relation, ranges=ranges),)))
         row["newest"] = _since_year_one(row["newest"])
         # An inserted row may have been deleted again in the same tick.
         if row["newest"] is not None and (since is None or row["newest"] >= since):
@@ -304,7 +304,7 @@ def _looked_for(context: TickContext, model: Compiled, event_time: str, came: da
         return _Newest(None, as_of, newest, (first,), first)
     later = f"{column} > {now} and {column} <= {timestamp(LAST, dialect)}"
     every = f"select distinct {column} as at from held where {later} order by 1 limit {MOST_LATER + 1}"
-    rows = arrow_rows.plain(context.reader.query(every, (replace(held, ranges=((event_time, as_of, LAST),)),)))
+    rows = arrow_rows.plain(context.reader.query(every, (replace(relation, ranges=((event_time, as_of, LAST),)),)))
     return _soonest(_Newest(None, as_of, newest, tuple(each["at"] for each in rows)))
 
 

@@ -39,8 +39,8 @@ def over_whole(
     if other is None:
         return not_evaluated(contract, one, f"tick {published.tick} has no table {target(one)}")
     held = relation(warehouse, contract.name, state, "held")
-    wanted = relation(warehouse, target(one), other, "target")
-    return _result(reader, contract, one, [(orphans(one, "held", reader.dialect), (held, wanted))], rows)
+    other_table = relation(warehouse, target(one), other, "target")
+    return _result(reader, contract, one, [(orphans(one, "held", reader.dialect), (held, other_table))], rows)
 
 
 def _in_tick(
@@ -52,20 +52,20 @@ def _in_tick(
     now = context.states.get(to, before)
     if now is None:
         return not_evaluated(contract, one, f"{to} has no table yet; a build without --select makes it")
-    wanted = relation(context.warehouse, to, now, "target")
+    other_table = relation(context.warehouse, to, now, "target")
     queries: list[tuple[str, tuple[Relation, ...]]] = []
     rows = 0
     was = _was(context, to, before, now)
-    left = was is not None and reader.query(f"{gone(one, reader.dialect)} limit 1", (was, wanted)).num_rows > 0
+    left = was is not None and reader.query(f"{gone(one, reader.dialect)} limit 1", (was, other_table)).num_rows > 0
     if changed is not None:
         feed = "(select * from feed where _weight > 0)"
         rows = _count(reader, f"select * from {feed} as r", (changed,))
         # Rows whose key was deleted are among the table's rows below.
         text = orphans(one, feed, reader.dialect, but_gone=left)
-        queries.append((text, (changed, wanted, was) if left and was is not None else (changed, wanted)))
+        queries.append((text, (changed, other_table, was) if left and was is not None else (changed, other_table)))
     if left and was is not None:
         held = relation(context.warehouse, model.name, context.states[model.name], "held")
-        queries.append((rows_of_gone(one, "held", reader.dialect), (held, wanted, was)))
+        queries.append((rows_of_gone(one, "held", reader.dialect), (held, other_table, was)))
     return _result(reader, contract, one, queries, rows)
 
 
@@ -89,15 +89,17 @@ def _result(
 ) -> CheckResult:
     started = time.perf_counter()
     found, samples = 0, list[str]()
-    wanted = sampled_columns(contract, (str(one.kwargs["column"]),))
-    shown = names(wanted, reader.dialect)
+    columns = sampled_columns(contract, (str(one.kwargs["column"]),))
+    listed = names(columns, reader.dialect)
     try:
         for text, relations in queries:
             count = _count(reader, text, relations)
             found += count
             if count and len(samples) < SAMPLES:
-                few = f"select {shown} from ({text}) as q order by {shown} limit {SAMPLES - len(samples)}"
-                samples += [masked(contract, row, "", wanted) for row in arrow_rows.plain(reader.query(few, relations))]
+                few = f"select {listed} from ({text}) as q order by {listed} limit {SAMPLES - len(samples)}"
+                samples += [
+                    masked(contract, row, "", columns) for row in arrow_rows.plain(reader.query(few, relations))
+                ]
     except EngineError as error:
         return not_evaluated(contract, one, f"it can't be evaluated: {error}")
     return counted(contract, one, max(rows, found), found, tuple(samples), time.perf_counter() - started)

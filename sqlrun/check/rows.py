@@ -38,7 +38,7 @@ def large(context: TickContext, model: Compiled, lot: Lot, change: Change) -> La
     return LargeRows(
         count=change.count,
         parts=partial(context.reader.parts, rows, (changes,), changed_rows.LARGE),
-        ask=lambda asked: context.reader.query(f"with keyed as ({query}) {asked}", (table, changes)),
+        ask=lambda select: context.reader.query(f"with keyed as ({query}) {select}", (table, changes)),
         keyed=partial(context.reader.query, query, (table, changes)),
         whole=partial(_whole, context, model),
         dialect=context.reader.dialect,
@@ -60,10 +60,10 @@ def _keyed(context: TickContext, model: Compiled, lot: Lot, near: key_ranges.Ran
     table = context.plan.tables[model.name]
     grain = model.query.rendered.model.grain
     on = " and ".join(same(f"l.{identifier(k, dialect)}", f"r.{identifier(k, dialect)}", dialect) for k in lot.key)
-    shown = list(dict.fromkeys((*grain, *lot.key)))
+    columns = list(dict.fromkeys((*grain, *lot.key)))
     if any(one.kwargs.get("row_condition") is not None for one in lot.expectations):
-        shown = [column.name for column in table.public]  # a condition may name any column
-    names = ", ".join(f"l.{identifier(k, dialect)}" for k in shown)
+        columns = [column.name for column in table.public]  # a condition may name any column
+    names = ", ".join(f"l.{identifier(k, dialect)}" for k in columns)
     version = context.states[model.name].version
     whole = Relation("held", table.spec.path, table.public, "new", version=version, where=table.where, ranges=near)
     return f"select {names} from held as l {semi_join(dialect)} changed as r on {on}", whole

@@ -33,7 +33,7 @@ def sampled_columns(model: Model, names: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*model.grain, *names]))
 
 
-def masked(model: Model, row: Mapping[str, object], query: str, wanted: Sequence[str] | None = None) -> str:
+def masked(model: Model, row: Mapping[str, object], query: str, columns: Sequence[str] | None = None) -> str:
     """Return a row as `name=value, ...`. Columns tagged pii show ***, and so does every value that a query derives.
 
     A query that does more than select rows can give a value any name, so it masks all if the model has pii.
@@ -41,7 +41,7 @@ def masked(model: Model, row: Mapping[str, object], query: str, wanted: Sequence
     private = {column.name for column in model.columns if "pii" in column.tags}
     if private and query and row_predicate(batch_query(query)) is None:
         private = set(row)
-    names = [name for name in wanted if name in row] if wanted is not None else list(row)
+    names = [name for name in columns if name in row] if columns is not None else list(row)
     return ", ".join(f"{name}={MASK if name in private else _text(row[name])}" for name in names)
 
 

@@ -38,10 +38,10 @@ def judged(context: TickContext, model: Compiled, count: int, interval: float | 
     """Evaluate each volume check of a suite: `count` rows landed in `interval` seconds, None in the first tick."""
     suite = context.workspace.suites.get(model.name)
     declared = [one for one in suite.expectations if one.type == VOLUME] if suite else []
-    return tuple(_judged(context, model, one, count, interval) for one in declared)
+    return tuple(_evaluate(context, model, one, count, interval) for one in declared)
 
 
-def _judged(
+def _evaluate(
     context: TickContext, model: Compiled, declared: Expectation, count: int, interval: float | None
 ) -> CheckResult:
     from sqlrun.check.evaluate import not_evaluated, result_of
@@ -84,9 +84,9 @@ def usual(past: Iterable[Past], at: datetime, interval: float | None, weeks: int
     if not interval:
         return "no time has passed since the tick before"
     days = {at.date() - timedelta(weeks=n) for n in range(1, weeks + 1)}
-    held = [each for each in past if each.middle.date() in days and each.middle.hour == at.hour]
-    seconds = sum(each.interval_seconds or 0.0 for each in held)
-    rows = sum(each.value for each in held if each.interval_seconds)
+    matching = [each for each in past if each.middle.date() in days and each.middle.hour == at.hour]
+    seconds = sum(each.interval_seconds or 0.0 for each in matching)
+    rows = sum(each.value for each in matching if each.interval_seconds)
     if not seconds:
         return f"no past yet ({like})"
     if not rows:
@@ -103,9 +103,9 @@ def breach(count: int, found: Usual, least: float | None, most: float | None) ->
     ''
     """
     share = count / found.rows
-    said = f"{count:,} rows, {share:,.2f} of the usual {found.rows:,.0f}"
+    message = f"{count:,} rows, {share:,.2f} of the usual {found.rows:,.0f}"
     if least is not None and share < least:
-        return f"{said}; at least {least:g} is expected ({found.like})"
+        return f"{message}; at least {least:g} is expected ({found.like})"
     if most is not None and share > most:
-        return f"{said}; at most {most:g} is expected ({found.like})"
+        return f"{message}; at most {most:g} is expected ({found.like})"
     return ""

@@ -43,9 +43,9 @@ def nothing_waits(landing: Landing, engine: str) -> bool:
 def _planned(landing: Landing, place: str) -> Positions:
     """Return the parts of DuckDB's batches that are in the table."""
     app_id = f"{landing.app_id}:{batches.identity(place)}"
-    held = delta_table.open_table(landing.table.path).transaction_version(app_id) or 0
+    committed = delta_table.open_table(landing.table.path).transaction_version(app_id) or 0
     plans = batches.read(place).items()
-    return batches.landed(plan for number, plan in plans if plan is not None and number <= held)
+    return batches.landed(plan for number, plan in plans if plan is not None and number <= committed)
 
 
 def missing(landing: Landing, parts: list[str]) -> EngineError:

@@ -102,7 +102,7 @@ def _pair(value: Any) -> str:
     return next((wrong for wrong in map(_maybe(_scalar), value) if wrong), "")
 
 
-def _named(**parts: Callable[[Any], str]) -> Callable[[Any], str]:
+def _mapping(**parts: Callable[[Any], str]) -> Callable[[Any], str]:
     """Return a validator of mappings with some of these parts and no others."""
 
     def check(value: Any) -> str:
@@ -153,9 +153,9 @@ TYPES: Mapping[str, Callable[[Any], str]] = {
     "json_schema": _json_schema, "strftime_format": _time_format,
     "method": _choice("iqr", "std"), "multiplier": _number, "threshold": _number, "double_sided": _flag,
     "ignore_row_if": _text, "or_equal": _flag, "ties_okay": _flag, "exact_match": _flag, "strictly": _flag,
-    "quantile_ranges": _named(quantiles=_listed(_share), value_ranges=_listed(_listed(_maybe(_number)))),
+    "quantile_ranges": _mapping(quantiles=_listed(_share), value_ranges=_listed(_listed(_maybe(_number)))),
     "allow_relative_error": _flag,
-    "partition_object": _named(bins=_NUMBERS, values=_listed(_scalar), weights=_NUMBERS, tail_weights=_NUMBERS),
+    "partition_object": _mapping(bins=_NUMBERS, values=_listed(_scalar), weights=_NUMBERS, tail_weights=_NUMBERS),
     "internal_weight_holdout": _share, "tail_weight_holdout": _share, "bucketize_data": _flag,
     "unexpected_rows_query": _query,
     "min_ratio": lambda _: "", "max_ratio": lambda _: "", "weeks": lambda _: "",

@@ -76,11 +76,13 @@ def _tree(expectation: Expectation, columns: tuple[Column, ...]) -> exp.Expr | N
 
 def _keys(kwargs: Mapping[str, Value]) -> exp.Select:
     """Return the query of repeated keys; NULLs are no keys."""
-    given = kwargs.get("column_list", [kwargs.get("column")])
-    names = [_column(name) for name in (given if isinstance(given, list) else [given])]
-    held = exp.and_(*(exp.not_(name.copy().is_(exp.null())) for name in names))
+    columns = kwargs.get("column_list", [kwargs.get("column")])
+    names = [_column(name) for name in (columns if isinstance(columns, list) else [columns])]
+    not_null = exp.and_(*(exp.not_(name.copy().is_(exp.null())) for name in names))
     count = exp.Count(this=exp.Star())
-    select = exp.select(*names, exp.alias_(count, "n")).from_(BATCH).where(held).group_by(*(n.copy() for n in names))
+    select = (
+        exp.select(*names, exp.alias_(count, "n")).from_(BATCH).where(not_null).group_by(*(n.copy() for n in names))
+    )
     return select.having(exp.GT(this=count.copy(), expression=exp.Literal.number(1)))
 
 

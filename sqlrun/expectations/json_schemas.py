@@ -68,7 +68,7 @@ def require_closed(schema: Any) -> None:
             raise SchemaError(f"`$ref: {target}` at `{place}` names no schema within this one")
     counted: dict[str, int] = {}
     for place in schemas.found:
-        _asked(schemas, place, counted, ())
+        _count_schemas(schemas, place, counted, ())
 
 
 def patterns(schema: Any) -> list[str]:
@@ -155,7 +155,7 @@ def _pattern(pattern: Any, place: str) -> None:
         raise SchemaError(f"the pattern `{pattern[:200]}` at `{place}` could search a text for ever")
 
 
-def _asked(schemas: _Schemas, place: str, known: dict[str, int], above: tuple[str, ...]) -> int:
+def _count_schemas(schemas: _Schemas, place: str, known: dict[str, int], above: tuple[str, ...]) -> int:
     """Return the number of schemas that apply to a value through a schema; each is visited once."""
     if place in above:
         raise SchemaError(f"`$ref: {place}` leads back to itself without a step into the value")
@@ -163,7 +163,9 @@ def _asked(schemas: _Schemas, place: str, known: dict[str, int], above: tuple[st
         if len(above) > MOST_DEPTH:
             raise SchemaError(f"references follow each other more than {MOST_DEPTH} times")
         asks = schemas.asks.get(place, [])
-        known[place] = min(MOST_ASKED + 1, 1 + sum(_asked(schemas, each, known, (*above, place)) for each in asks))
+        known[place] = min(
+            MOST_ASKED + 1, 1 + sum(_count_schemas(schemas, each, known, (*above, place)) for each in asks)
+        )
     if known[place] > MOST_ASKED:
         raise SchemaError(f"references repeat more than {MOST_ASKED:,} schemas for one value")
     return known[place]

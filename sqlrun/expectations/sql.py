@@ -49,13 +49,13 @@ def _tree(expectation: Expectation, types: Mapping[str, Family]) -> exp.Expr | N
     if tree is None or condition is None:
         return tree
     # Rows for which the condition is false or unknown are ignored.
-    held = exp.Coalesce(this=condition_tree(str(condition)), expressions=[exp.false()])
-    return exp.or_(exp.not_(held), tree)
+    condition_true = exp.Coalesce(this=condition_tree(str(condition)), expressions=[exp.false()])
+    return exp.or_(exp.not_(condition_true), tree)
 
 
 def condition_tree(text: str) -> exp.Expr:
     """Return a `row_condition` parsed: one boolean expression over the row's own columns. Raises: ValueError."""
-    tree = _one(f"SELECT * FROM {BATCH} WHERE {text}")
+    tree = _parse_query(f"SELECT * FROM {BATCH} WHERE {text}")
     if not isinstance(tree, exp.Select) or _condition(tree) is None:
         raise ValueError("a condition is one boolean expression over the row's own columns")
     return tree.args["where"].this  # type: ignore[no-any-return]
@@ -63,7 +63,7 @@ def condition_tree(text: str) -> exp.Expr:
 
 def batch_query(text: str) -> exp.Query:
     """Return an unexpected_rows_query parsed; the batch is the table `batch`. Raises: ValueError with a sentence."""
-    return _one(batch_text(text))
+    return _parse_query(batch_text(text))
 
 
 def batch_text(text: str) -> str:
@@ -81,7 +81,7 @@ def batch_text(text: str) -> str:
     return BRACES.sub(lambda piece: written[piece[0]], text)
 
 
-def _one(query: str) -> exp.Query:
+def _parse_query(query: str) -> exp.Query:
     try:
         trees = sqlglot.parse(query, dialect=_DIALECT)
     except SqlglotError as error:
@@ -117,9 +117,9 @@ def row_predicate(tree: exp.Query) -> exp.Expr | None:
 
 
 def _condition(tree: exp.Select) -> exp.Expr | None:
-    given = {name for name, value in tree.args.items() if value}
+    clauses = {name for name, value in tree.args.items() if value}
     where = tree.args.get("where")
-    if where is None or not given <= {"kind", "expressions", "from_", "from", "where"}:
+    if where is None or not clauses <= {"kind", "expressions", "from_", "from", "where"}:
         return None
     if where.find(exp.AggFunc, exp.Window, exp.Query, exp.Explode):
         return None
@@ -192,8 +192,8 @@ def _lengths(kwargs: Mapping[str, Value], types: Mapping[str, Family]) -> exp.Ex
 
 def _inside(kwargs: Mapping[str, Value], types: Mapping[str, Family]) -> exp.Expr:
     family = _family(kwargs, types)
-    given = cast(Sequence[Value], kwargs["value_set"])
-    values = [typed(value, family) for value in given if value is not None]
+    value_set = cast(Sequence[Value], kwargs["value_set"])
+    values = [typed(value, family) for value in value_set if value is not None]
     if not values:
         return exp.false()
     return _column(kwargs["column"]).isin(*[literal(value, family) for value in values])
@@ -221,12 +221,12 @@ def _not_regex(kwargs: Mapping[str, Value], types: Mapping[str, Family]) -> exp.
 def _pair(kwargs: Mapping[str, Value], compare: type[exp.Binary]) -> exp.Expr:
     first, second = _column(kwargs["column_A"]), _column(kwargs["column_B"])
     test = compare(this=first, expression=second)
-    held = exp.Coalesce(this=test, expressions=[exp.false()])
+    comparison = exp.Coalesce(this=test, expressions=[exp.false()])
     missing = [side.copy().is_(exp.null()) for side in (first, second)]
     ignored = str(kwargs.get("ignore_row_if", "both_values_are_missing"))
     if ignored == "neither":
-        return held
-    return exp.or_(exp.and_(*missing) if ignored.startswith("both") else exp.or_(*missing), held)
+        return comparison
+    return exp.or_(exp.and_(*missing) if ignored.startswith("both") else exp.or_(*missing), comparison)
 
 
 def _greater(kwargs: Mapping[str, Value], types: Mapping[str, Family]) -> exp.Expr:

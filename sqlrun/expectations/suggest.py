@@ -49,13 +49,18 @@ def suggest(engine: Engine, table: Relation, model: Model, known: Collection[Exp
     rows, profiled = _profiled(engine, table, columns)
     if not rows:
         raise UsageError(f"{model.name} has no rows at this tick, so there is nothing to suggest. Choose a --tick.")
-    there = {(e.type, str(e.kwargs.get("column", ""))) for e in known}
+    existing = {(e.type, str(e.kwargs.get("column", ""))) for e in known}
     lines = ["expectations:"]
     for kind, column, kwargs, why in _suggested(rows, profiled, as_of):
-        if (kind, column) in there:
+        if (kind, column) in existing:
             continue
-        given = ", ".join([*([f"column: {_text(column)}"] if column else []), *kwargs])
-        lines += [f"  - type: {kind}", f"    kwargs: {{{given}}}", "    severity: warning", f"    description: {why}"]
+        arguments = ", ".join([*([f"column: {_text(column)}"] if column else []), *kwargs])
+        lines += [
+            f"  - type: {kind}",
+            f"    kwargs: {{{arguments}}}",
+            "    severity: warning",
+            f"    description: {why}",
+        ]
     return "\n".join(lines if len(lines) > 1 else ["expectations: []"])
 
 

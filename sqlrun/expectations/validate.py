@@ -110,7 +110,7 @@ def promised_problems(expectation: Expectation, model: Model) -> tuple[Problem, 
 
 def _problems(expectation: Expectation, model: Model, lands: bool) -> list[Problem]:
     place = expectation.place
-    found = [Problem(*said[:1], place, *said[1:]) for said in _words(expectation)]
+    found = [Problem(*mistake[:1], place, *mistake[1:]) for mistake in _words(expectation)]
     kind = CATALOGUE.get(expectation.type)
     if kind is None:
         hint = near(expectation.type, tuple(CATALOGUE))
@@ -126,10 +126,10 @@ def _problems(expectation: Expectation, model: Model, lands: bool) -> list[Probl
     return found + [Problem(code, place, message, hint) for code, message, hint in deeper]
 
 
-_Said = tuple[str, str, str]  # code, message, hint
+_Mistake = tuple[str, str, str]  # code, message, hint
 
 
-def _words(expectation: Expectation) -> Iterator[_Said]:
+def _words(expectation: Expectation) -> Iterator[_Mistake]:
     if expectation.severity not in SEVERITIES:
         message = f"`{expectation.type}`: no severity `{expectation.severity}`"
         yield "SR706", message, near(expectation.severity, SEVERITIES)
@@ -138,7 +138,7 @@ def _words(expectation: Expectation) -> Iterator[_Said]:
         yield "SR707", message, near(expectation.on_fail, ON_FAIL)
 
 
-def _arguments(expectation: Expectation, kind: Kind) -> Iterator[_Said]:
+def _arguments(expectation: Expectation, kind: Kind) -> Iterator[_Mistake]:
     for name in expectation.kwargs:
         if name not in kind.allowed:
             yield "SR703", f"`{kind.name}` has no argument `{name}`", near(name, kind.allowed)
@@ -151,7 +151,7 @@ def _arguments(expectation: Expectation, kind: Kind) -> Iterator[_Said]:
             yield "SR704", f"`{kind.name}` needs {' or '.join(bounds)}", ""
 
 
-def _named_columns(expectation: Expectation, kind: Kind, model: Model) -> Iterator[_Said]:
+def _named_columns(expectation: Expectation, kind: Kind, model: Model) -> Iterator[_Mistake]:
     names = tuple(column.name for column in model.columns)
     for name in columns_of(expectation, kind.columns):
         if name not in names:
@@ -161,7 +161,7 @@ def _named_columns(expectation: Expectation, kind: Kind, model: Model) -> Iterat
         yield "SR713", "column_list has to be a list of two columns or more", ""
 
 
-def _values(expectation: Expectation, kind: Kind, model: Model) -> Iterator[_Said]:
+def _values(expectation: Expectation, kind: Kind, model: Model) -> Iterator[_Mistake]:
     kwargs = expectation.kwargs
     yield from _parameters(kwargs)
     mistaken = [*mistakes(kwargs)]
@@ -196,15 +196,15 @@ def _never(word: str) -> str:
     return "neither" if word == "both" else "never"
 
 
-def _parameters(kwargs: Mapping[str, Value]) -> Iterator[_Said]:
-    for given in kwargs.values():
-        for value in given if isinstance(given, list) else [given]:
+def _parameters(kwargs: Mapping[str, Value]) -> Iterator[_Mistake]:
+    for argument in kwargs.values():
+        for value in argument if isinstance(argument, list) else [argument]:
             name = parameter(value)
             if name is not None and name not in PARAMETERS:
                 yield "SR712", f"there is no parameter `{name}`", near(name, PARAMETERS)
 
 
-def _mostly(kwargs: Mapping[str, Value], kind: Kind) -> Iterator[_Said]:
+def _mostly(kwargs: Mapping[str, Value], kind: Kind) -> Iterator[_Mistake]:
     mostly = kwargs.get("mostly")
     if mostly is None:
         return
@@ -214,7 +214,7 @@ def _mostly(kwargs: Mapping[str, Value], kind: Kind) -> Iterator[_Said]:
         yield "SR710", message, "It is the share of rows that have to be good: above 0, up to 1."
 
 
-def _regexes(kwargs: Mapping[str, Value]) -> Iterator[_Said]:
+def _regexes(kwargs: Mapping[str, Value]) -> Iterator[_Mistake]:
     listed = kwargs.get("regex_list")
     patterns = [kwargs["regex"]] if "regex" in kwargs else listed
     if listed is not None and not isinstance(listed, list):
@@ -227,7 +227,7 @@ def _regexes(kwargs: Mapping[str, Value]) -> Iterator[_Said]:
             yield "SR709", f"`{pattern}` is not a regular expression: {error}", ""
 
 
-def _condition(kwargs: Mapping[str, Value]) -> Iterator[_Said]:
+def _condition(kwargs: Mapping[str, Value]) -> Iterator[_Mistake]:
     if kwargs.get("condition_parser", "spark") != "spark":
         yield "SR713", "condition_parser can only be `spark`", "row_condition is Spark SQL here."
     if kwargs.get("row_condition") is not None:
@@ -237,7 +237,7 @@ def _condition(kwargs: Mapping[str, Value]) -> Iterator[_Said]:
             yield "SR711", f"row_condition: {error}", ""
 
 
-def _typed(expectation: Expectation, kind: Kind, model: Model) -> Iterator[_Said]:
+def _typed(expectation: Expectation, kind: Kind, model: Model) -> Iterator[_Mistake]:
     kwargs, types = expectation.kwargs, families(model.columns)
     family = types.get(str(kwargs.get("column")), "other")
     if _TEXT_ONLY.search(kind.name) and family not in ("text", "other"):
@@ -254,14 +254,14 @@ def _typed(expectation: Expectation, kind: Kind, model: Model) -> Iterator[_Said
     if kind.name.startswith("expect_column_values_to_be_between"):
         yield from _ordered([typed(kwargs.get(end), family) for end in ("min_value", "max_value")])
     elif "min_value" in kind.allowed:
-        kept = kind.name.startswith(("expect_column_min_", "expect_column_max_"))
-        kept_family = family if kept else "decimal"
+        is_extreme = kind.name.startswith(("expect_column_min_", "expect_column_max_"))
+        kept_family = family if is_extreme else "decimal"
         yield from _ordered([typed(kwargs.get(end), kept_family) for end in ("min_value", "max_value")])
     for name in ("value", "sum_total"):
         typed(kwargs.get(name), "decimal")
 
 
-def _ordered(ends: list[Value], what: str = "value") -> Iterator[_Said]:
+def _ordered(ends: list[Value], what: str = "value") -> Iterator[_Mistake]:
     low, high = ends
     if parameter(low) or parameter(high) or low is None or high is None:
         return
@@ -269,7 +269,7 @@ def _ordered(ends: list[Value], what: str = "value") -> Iterator[_Said]:
         yield "SR713", f"min_{what} {low} is above max_{what} {high}", ""
 
 
-def _quarantine(expectation: Expectation, model: Model, lands: bool) -> Iterator[_Said]:
+def _quarantine(expectation: Expectation, model: Model, lands: bool) -> Iterator[_Mistake]:
     if expectation.on_fail != QUARANTINE:
         return
     if not lands:
@@ -283,7 +283,7 @@ def _quarantine(expectation: Expectation, model: Model, lands: bool) -> Iterator
         yield "SR708", message, "Leave one of the two out."
 
 
-def _volume(expectation: Expectation, model: Model, lands: bool) -> Iterator[_Said]:
+def _volume(expectation: Expectation, model: Model, lands: bool) -> Iterator[_Mistake]:
     if expectation.type != VOLUME:
         return
     if not lands:

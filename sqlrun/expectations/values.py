@@ -124,8 +124,8 @@ def columns_of(expectation: Expectation, names: tuple[str, ...]) -> tuple[str, .
     """Return the columns that an expectation's arguments name; `names`: the arguments that name columns."""
     found: list[str] = []
     for name in names:
-        given = expectation.kwargs.get(name)
-        found += [str(item) for item in given] if isinstance(given, (list, tuple)) else [str(given)]
+        value = expectation.kwargs.get(name)
+        found += [str(item) for item in value] if isinstance(value, (list, tuple)) else [str(value)]
     return tuple(found)
 
 
@@ -137,8 +137,8 @@ def identity(model: str, expectation: Expectation) -> str:
     >>> identity("orders", Expectation("expect_column_values_to_be_unique", kwargs, "critical", "fail", "", Place("x")))
     'f81f8a0b1929b6a6'
     """
-    said = json.dumps([model, expectation.type, expectation.kwargs], sort_keys=True, default=str)
-    return hashlib.sha256(said.encode()).hexdigest()[:16]
+    text = json.dumps([model, expectation.type, expectation.kwargs], sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def number(value: Value, default: float) -> float:

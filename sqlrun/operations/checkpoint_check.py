@@ -50,16 +50,16 @@ def _plans(warehouse: str, subject: Subject, found: Found, checkpoint: str, proj
     bad = batches.first_fault(known)
     if bad is None:
         return
-    held = 0
+    committed = 0
     if head > 0:
         table = delta_table.open_table(f"{warehouse}/{subject.path}", head)
-        held = table.transaction_version(f"{project}.{subject.name}:{name}") or 0
+        committed = table.transaction_version(f"{project}.{subject.name}:{name}") or 0
     what = "is corrupt" if bad in known else "is missing"
-    aside = bad > held
+    removable = bad > committed
     found.findings.append(
-        Finding(subject.name, f"{place}/{batches.name_of(bad)}", what, aside, "" if aside else subject.advice)
+        Finding(subject.name, f"{place}/{batches.name_of(bad)}", what, removable, "" if removable else subject.advice)
     )
-    if aside:
+    if removable:
         found.moves += [f"{place}/{batches.name_of(n)}" for n in sorted(known, reverse=True) if n >= bad]
 
 
@@ -80,18 +80,18 @@ class _Stream:
         query, known = self._query(), self._known()
         if query is None:
             if self.subject.kept < 1:
-                self._back(-1, "metadata", "can't be read")
+                self._restore(-1, "metadata", "can't be read")
             return
         if known is not None and not query.startswith(known):
             return  # another table's checkpoint: landing rejects it
         if known is not None and known != query:
-            self._left(f"{self.subject.path}/{IDENTITY}", "is cut off")
-        published = self._held(query, self.subject.kept)
+            self._move_aside(f"{self.subject.path}/{IDENTITY}", "is cut off")
+        published = self._newest_batch(query, self.subject.kept)
         if published is None:
             return  # rows that this checkpoint doesn't know: landing rejects them
         fault = self._fault(query, published)
         if fault is not None:
-            self._back(published, *fault)
+            self._restore(published, *fault)
         else:
             self._orphans()
 
@@ -105,12 +105,12 @@ class _Stream:
         file = f"{self.warehouse}/{self.subject.path}/{IDENTITY}"
         return self.storage.text(file).strip() if self.storage.is_there(file) else None
 
-    def _held(self, query: str, version: int) -> int | None:
+    def _newest_batch(self, query: str, version: int) -> int | None:
         """Return the newest batch in the table at a version, -1 before its first; None: another query wrote rows."""
         if version < 1:
             return -1
-        held = delta_table.open_table(f"{self.warehouse}/{self.subject.path}", version).transaction_version(query)
-        return None if held is None else int(held)
+        batch = delta_table.open_table(f"{self.warehouse}/{self.subject.path}", version).transaction_version(query)
+        return None if batch is None else int(batch)
 
     def _numbers(self, folder: str) -> list[int]:
         return sorted(int(name) for name in self.names.get(folder, ()) if name.isdigit())
@@ -122,32 +122,36 @@ class _Stream:
         offsets, commits = self._numbers(OFFSETS), self._numbers(COMMITS)
         for folder, numbers, least in ((OFFSETS, offsets, 2), (COMMITS, commits, 1)):
             for number in (n for n in numbers if n > published):
-                if what := self._torn(folder, str(number), least):
+                if what := self._file_fault(folder, str(number), least):
                     return f"{folder}/{number}", what
         if (
             fault := self._source_fault(self._reached(published), self._reached(offsets[-1]) if offsets else -1)
         ) is not None:
             return fault
-        held = self._held(query, self.found.log.head)
-        if held is None:
+        committed = self._newest_batch(query, self.found.log.head)
+        if committed is None:
             return None
         newest = offsets[-1] if offsets else -1
-        if held > newest:
-            return "offsets", f"ends with batch {newest}, the table ends with batch {held}"
-        if commits and commits[-1] > held:
-            return "commits", f"ends with batch {commits[-1]}, the table ends with {held}"
-        return None if newest <= held + 1 else ("offsets", f"continues to batch {newest}, the table ends with {held}")
+        if committed > newest:
+            return "offsets", f"ends with batch {newest}, the table ends with batch {committed}"
+        if commits and commits[-1] > committed:
+            return "commits", f"ends with batch {commits[-1]}, the table ends with {committed}"
+        return (
+            None
+            if newest <= committed + 1
+            else ("offsets", f"continues to batch {newest}, the table ends with {committed}")
+        )
 
     def _source_fault(self, published: int, planned: int) -> tuple[str, str] | None:
         """Find a list of files, newer than the published state, that is corrupt, or that a planned batch lacks."""
         logs = stream_checkpoint.source_logs(self.names.get(LOG, ()))
         for number, name in logs.items():
-            if number > published and (what := self._torn(LOG, name, 0)):
+            if number > published and (what := self._file_fault(LOG, name, 0)):
                 return f"{LOG}/{name}", what
         missing = [number for number in range(published + 1, planned + 1) if number not in logs]
         return (f"{LOG}/{missing[0]}", "is missing") if missing else None
 
-    def _torn(self, folder: str, name: str, least: int) -> str:
+    def _file_fault(self, folder: str, name: str, least: int) -> str:
         data = self.storage.read(f"{self.checkpoint}/{folder}/{name}")
         fault = stream_checkpoint.fault(data.decode("utf-8", "replace"), least)
         checksum = f"{self.checkpoint}/{folder}/.{name}.crc"
@@ -167,18 +171,18 @@ class _Stream:
         except (OSError, ValueError, KeyError, TypeError):
             return batch
 
-    def _back(self, batch: int, file: str, what: str) -> None:
+    def _restore(self, batch: int, file: str, what: str) -> None:
         """Restore table and checkpoint to a batch; following rows are landed again."""
         place, path = path_of(self.subject.path), self.subject.path
         reached = self._reached(batch)
-        gone = self._lost(reached)
-        aside = not gone
-        if gone:
-            what += f", and {gone}"
+        lost = self._lost(reached)
+        removable = not lost
+        if lost:
+            what += f", and {lost}"
         self.found.findings.append(
-            Finding(self.subject.name, f"{place}/{file}", what, aside, "" if aside else self.subject.advice)
+            Finding(self.subject.name, f"{place}/{file}", what, removable, "" if removable else self.subject.advice)
         )
-        if gone:
+        if lost:
             return
         if path not in self.found.moves:
             first = max(self.subject.kept + 1, 1)
@@ -219,13 +223,13 @@ class _Stream:
         for folder, names in self.names.items():
             loose = [name for name in names if log_faults.UNFINISHED.fullmatch(name)]
             for name in sorted({*log_faults.orphan_checksums(names), *loose}):
-                self._left(f"{place}/{folder}/{name}", "is left over")
+                self._move_aside(f"{place}/{folder}/{name}", "is left over")
         metadata, checksum = f"{self.checkpoint}/{METADATA}", f"{self.checkpoint}/.{METADATA}.crc"
         read, is_summed = self.storage.read, self.storage.is_there(checksum)
         if is_summed and not hadoop_checksums.fits(read(metadata), read(checksum)):
-            self._left(f"{place}/.{METADATA}.crc", "is corrupt")
+            self._move_aside(f"{place}/.{METADATA}.crc", "is corrupt")
 
-    def _left(self, path: str, what: str) -> None:
+    def _move_aside(self, path: str, what: str) -> None:
         """Move aside a file that isn't needed."""
         self.found.findings.append(Finding(self.subject.name, path, what, True))
         self.found.moves.append(path)

@@ -60,8 +60,8 @@ def before_tick(ledger: Ledger, plan: TickPlan, clock: datetime, warn: Warn) -> 
         if table.shared:
             continue  # production checks it
         shown = table.state.version if table.state else -1
-        told, project = advice(name, lands=table.lands), ledger.project
-        subject = Subject(name, table.path, shown, shown, table.lands, advice=told, project=project)
+        hint, project = advice(name, lands=table.lands), ledger.project
+        subject = Subject(name, table.path, shown, shown, table.lands, advice=hint, project=project)
         found.append(of_table(ledger, subject, deep=False))
     heal(ledger.warehouse, found, clock, warn)
 
@@ -94,18 +94,18 @@ def of_table(ledger: Ledger, subject: Subject, *, deep: bool) -> Found:
     found = _examined(ledger, subject, deep=deep)
     if not found.moves or deep:
         return found
-    kept = versions_shown(ledger).get(subject.path, -1)
-    return found if kept <= subject.kept else _examined(ledger, replace(subject, kept=kept), deep=deep)
+    published = versions_shown(ledger).get(subject.path, -1)
+    return found if published <= subject.kept else _examined(ledger, replace(subject, kept=published), deep=deep)
 
 
 def versions_shown(ledger: Ledger) -> dict[str, int]:
     """Return the newest published version of each table, over all environments, by path."""
-    kept: dict[str, int] = {}
+    newest: dict[str, int] = {}
     for each in environments.all_of(ledger):
         for tick in each.all_published():
             for state in tick.tables.values():
-                kept[state.path] = max(kept.get(state.path, -1), state.version)
-    return kept
+                newest[state.path] = max(newest.get(state.path, -1), state.version)
+    return newest
 
 
 def _examined(ledger: Ledger, subject: Subject, *, deep: bool) -> Found:

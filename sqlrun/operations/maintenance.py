@@ -75,30 +75,30 @@ def _mark(ledger: Ledger) -> str:
 
 def look_after(ledger: Ledger, keep: int, clock: datetime, holder: str, tell: Callable[[str], None]) -> Done:
     """Do what `maintain` does; the caller holds the warehouse's lock."""
-    kept = ledger.newest(keep)
-    if not kept:
+    retained = ledger.newest(keep)
+    if not retained:
         raise nothing_published(ledger)
-    newest, done = kept[0], Done()
+    newest, done = retained[0], Done()
     assert_lock_held = partial(_require_alone, ledger, holder, ledger.last_pinned())
     # Versions that other environments still show, or derived their own tables from, stay as well.
-    wanted = retention.needed([*kept, *environments.others(ledger, keep)])
-    mine = environments.mine(ledger, newest)
-    _require_whole(ledger, newest, mine)
+    needed = retention.needed([*retained, *environments.others(ledger, keep)])
+    own = environments.mine(ledger, newest)
+    _require_whole(ledger, newest, own)
     states: dict[str, TableState] = dict(newest.tables)
     for name, state in newest.tables.items():
-        if name not in mine:
+        if name not in own:
             continue
         path = f"{ledger.warehouse}/{state.path}"
         assert_lock_held()
-        states[name] = replace(state, version=_put_together(path, done, state.version))
+        states[name] = replace(state, version=_compact(path, done, state.version))
         assert_lock_held()
-        _delete_old(path, wanted[state.path], clock, done)
+        _delete_old(path, needed[state.path], clock, done)
         tell(name)
     assert_lock_held()
-    measures.forget(ledger.warehouse, kept[-1].tick, newest.as_of, ledger.env)
-    _forget(ledger, kept[-1].tick, clock, done)
+    measures.forget(ledger.warehouse, retained[-1].tick, newest.as_of, ledger.env)
+    _forget(ledger, retained[-1].tick, clock, done)
     done.tables = tuple(
-        drop_table(ledger.warehouse, path, assert_lock_held) for path in unused(ledger.warehouse, wanted)
+        drop_table(ledger.warehouse, path, assert_lock_held) for path in unused(ledger.warehouse, needed)
     )
     if states != newest.tables:
         done.tick = ledger.read().last_tick + 1
@@ -127,7 +127,7 @@ def _forget(ledger: Ledger, oldest: int, clock: datetime, done: Done) -> None:
         if head is not None:
             if path != measured:  # comparisons need weeks of measures
                 delta_table.delete_rows(path, f"tick < {oldest}")
-            _put_together(path, done)
+            _compact(path, done)
             done.files += delta_vacuum.vacuum(path, READERS)
             head = delta_table.head(path)
             assert head is not None
@@ -136,8 +136,8 @@ def _forget(ledger: Ledger, oldest: int, clock: datetime, done: Done) -> None:
             done.entries += delta_vacuum.trim_log(path, head, clock - READERS)
 
 
-def _require_whole(ledger: Ledger, newest: Published, mine: Iterable[str]) -> None:
-    for name in mine:
+def _require_whole(ledger: Ledger, newest: Published, own: Iterable[str]) -> None:
+    for name in own:
         state = newest.tables[name]
         path = f"{ledger.warehouse}/{state.path}"
         head = delta_table.head(path)
@@ -155,7 +155,7 @@ def _require_whole(ledger: Ledger, newest: Published, mine: Iterable[str]) -> No
             )
 
 
-def _put_together(path: str, done: Done, version: int | None = None) -> int:
+def _compact(path: str, done: Done, version: int | None = None) -> int:
     """Compact a table's small files; return its version afterwards.
 
     `version`: only if the table is still at this version; another build may have changed it during a suspension.

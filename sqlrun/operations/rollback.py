@@ -94,9 +94,9 @@ def roll_back(ledger: Ledger, to: int, clock: datetime, console: Console) -> Non
             raise UsageError(f"tick {to} is the current one")
         for name, state in old.tables.items():
             path = f"{ledger.warehouse}/{state.path}"
-            gone = _gone(path, state.version)
-            if gone:
-                raise UsageError(f"can't roll back to tick {to}: {name} at version {state.version} {gone}")
+            fault = _gone(path, state.version)
+            if fault:
+                raise UsageError(f"can't roll back to tick {to}: {name} at version {state.version} {fault}")
         number = ledger.read().last_tick + 1
         lock.require(ledger.warehouse, holder)
         pinned = ledger.pin(number, old.as_of, old.tables, clock, holder)

@@ -64,8 +64,8 @@ def mine(ledger: Ledger, newest: Published) -> dict[str, str]:
 
 def unknown(ledger: Ledger) -> UsageError:
     """Return the error for an unknown environment; it lists the existing ones."""
-    there = ", ".join([PRODUCTION, *names(ledger.warehouse)])
+    existing = ", ".join([PRODUCTION, *names(ledger.warehouse)])
     return UsageError(
-        f"there is no environment `{ledger.env}` in {ledger.warehouse}; there are: {there}. "
+        f"there is no environment `{ledger.env}` in {ledger.warehouse}; there are: {existing}. "
         f"`sqlrun build --env {ledger.env}` makes it."
     )

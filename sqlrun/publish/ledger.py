@@ -115,10 +115,10 @@ class Ledger:
 
     def published(self, tick: int) -> Published | None:
         """Return one published tick; None if it wasn't published."""
-        held = [row for row in self._known(whole=True) or () if row["tick"] == tick and row["kind"] == "published"]
-        if held:
-            self._require_unedited(hash_chain.broken(held[-1:]))
-        found = held or self.sealed(f"tick = {tick} and kind = 'published'")
+        cached = [row for row in self._known(whole=True) or () if row["tick"] == tick and row["kind"] == "published"]
+        if cached:
+            self._require_unedited(hash_chain.broken(cached[-1:]))
+        found = cached or self.sealed(f"tick = {tick} and kind = 'published'")
         return self._tick(found[-1]) if found else None
 
     def newest(self, count: int | None = None) -> list[Published]:
@@ -194,9 +194,9 @@ class Ledger:
         except SqlrunError as error:
             if isinstance(error, UsageError):
                 raise
-            raise self._torn(error) from error
+            raise self._read_error(error) from error
         except Exception as error:
-            raise self._torn(error) from error
+            raise self._read_error(error) from error
         return rows
 
     def _newest_rows(self, wanted: Callable[[dict[str, Any]], bool]) -> list[dict[str, Any]]:
@@ -238,7 +238,7 @@ class Ledger:
                 return delta_table.open_table(self.path, head).transaction_version(f"{self.project}.pinned")
         return None
 
-    def _torn(self, error: Exception) -> EngineError:
+    def _read_error(self, error: Exception) -> EngineError:
         first = first_line(error)[:300]
         return EngineError(
             f"the ledger {self.path} can't be read: {first}. `sqlrun doctor` tells what is torn; "

@@ -28,16 +28,16 @@ def hold(warehouse: str, at: datetime, wait: Callable[[str], None] | None = None
     """
 
     def taken(text: str) -> None:
-        told = f"another build holds the warehouse {warehouse}{_named(text)}"
+        message = f"another build holds the warehouse {warehouse}{_holder_name(text)}"
         if wait is None:
-            raise LockedError(f"{told}. Wait for it to end (build --wait does), or stop it.") from None
-        wait(f"{told}. Waiting for it to end.")
+            raise LockedError(f"{message}. Wait for it to end (build --wait does), or stop it.") from None
+        wait(f"{message}. Waiting for it to end.")
 
     storage, file, me = storage_of(warehouse), _file(warehouse), holder(at)
     storage.require_no_links(warehouse)
-    with ExitStack() as held:
-        with _explained(file):
-            held.enter_context(storage.hold(file, me, taken))
+    with ExitStack() as stack:
+        with _explain_errors(file):
+            stack.enter_context(storage.hold(file, me, taken))
         yield me
 
 
@@ -49,13 +49,13 @@ def require(warehouse: str, me: str) -> None:
     Raises: LockedError naming the other process.
     """
     file = _file(warehouse)
-    with _explained(file):
+    with _explain_errors(file):
         try:
             text = storage_of(warehouse).read(file).decode("utf-8", "replace")
         except FileNotFoundError:
             text = ""
     if text != me:
-        by = _named(text)
+        by = _holder_name(text)
         taken = f"was taken over by another build{by}" if text else "is free for others: its lock file is gone"
         raise LockedError(
             f"the warehouse {warehouse} {taken}. This build has stopped without publishing; start it again."
@@ -67,7 +67,7 @@ def _file(warehouse: str) -> str:
 
 
 @contextmanager
-def _explained(file: str) -> Iterator[None]:
+def _explain_errors(file: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -77,7 +77,7 @@ def _explained(file: str) -> Iterator[None]:
         ) from error
 
 
-def _named(text: str) -> str:
+def _holder_name(text: str) -> str:
     """Return the holder's name from the lock file's text."""
     try:
         by, _ = json.JSONDecoder().raw_decode(text)

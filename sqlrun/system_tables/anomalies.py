@@ -129,13 +129,13 @@ def expected(kind: Kind, at: datetime, interval: float | None, past: Iterable[Pa
     lately = [each for each in same_hour if at - each.middle <= DAYS_BACK]
     for among, days, what, share in ((same_week, DAYS[at.weekday()], "weeks", 0.25), (lately, "daily", "days", 0.45)):
         found, span = _same_time(_alike(kind, among, interval), at)
-        groups = _by(found, lambda each: each.middle.date())
+        groups = _grouped(found, lambda each: each.middle.date())
         if len(found) >= FEWEST and len(groups) >= FEWEST_GROUPS:
             return _band(kind, groups, share, f"{days} {span}, {len(groups)} {what}", rows)
     recent = _alike(kind, (each for each in past if at - RECENT <= each.middle < at), interval)
     recent = sorted(recent, key=lambda each: each.middle)[-MOST_RECENT:]
     if len(recent) >= FEWEST_RECENT:
-        hours = _by(recent, lambda each: (each.middle.date(), each.middle.hour))
+        hours = _grouped(recent, lambda each: (each.middle.date(), each.middle.hour))
         return _band(kind, hours, 0.45, f"the last {len(recent)} ticks", rows)
     return None
 
@@ -164,7 +164,7 @@ def _alike(kind: Kind, past: Iterable[Past], interval: float | None) -> list[Pas
     return found
 
 
-def _by(past: Iterable[Past], key: Callable[[Past], object]) -> list[list[float]]:
+def _grouped(past: Iterable[Past], key: Callable[[Past], object]) -> list[list[float]]:
     found: dict[object, list[float]] = {}
     for each in past:
         found.setdefault(key(each), []).append(each.value)
@@ -199,14 +199,14 @@ def message(measure: Measure, band: Band) -> str:
     low, high = measure.low if measure.low is not None else band.low, band.high
     match name[0]:
         case "rows":
-            said = f"{value:,.0f} rows, {math.floor(low):,} to {math.ceil(high):,} expected"
+            text = f"{value:,.0f} rows, {math.floor(low):,} to {math.ceil(high):,} expected"
         case "quarantined":
-            said = f"{value:,.0f} lines set aside, at most {math.ceil(high):,} expected"
+            text = f"{value:,.0f} lines set aside, at most {math.ceil(high):,} expected"
         case "null_share":
-            said = f"{_percent(value)} NULL, {_percent(low)} to {_percent(min(high, 1.0))} expected"
+            text = f"{_percent(value)} NULL, {_percent(low)} to {_percent(min(high, 1.0))} expected"
         case _:
-            said = f"5 in 100 lines came {duration(value)} late or more, at most {duration(high)} expected"
-    return f"{said} ({band.like})"
+            text = f"5 in 100 lines came {duration(value)} late or more, at most {duration(high)} expected"
+    return f"{text} ({band.like})"
 
 
 def _percent(share: float) -> str:

@@ -52,7 +52,7 @@ def write(warehouse: str, result: TickResult, at: datetime, env: str = "") -> No
     step = receipts.append(_spec(warehouse, env), rows, result.tick) if rows else None
     known = None if step is None else _known.known(step[0])
     if step is not None and known is not None:
-        _known.put(step[1], replace(known, rows=(*known.rows, *_asked(rows, known.checks))))
+        _known.put(step[1], replace(known, rows=(*known.rows, *_of_checks(rows, known.checks))))
 
 
 def _spec(warehouse: str, env: str) -> TableSpec:
@@ -90,10 +90,10 @@ def recent(warehouse: str, env: str, since: int, checks: Collection[str]) -> lis
     known = replace(known, since=since, rows=tuple(row for row in known.rows if row["tick"] >= since))
     if entry is not None:
         _known.put(entry, known)
-    return _asked(known.rows, checks)
+    return _of_checks(known.rows, checks)
 
 
-def _asked(rows: Iterable[dict[str, Any]], checks: Collection[str]) -> list[dict[str, Any]]:
+def _of_checks(rows: Iterable[dict[str, Any]], checks: Collection[str]) -> list[dict[str, Any]]:
     return [{name: row[name] for name in NEEDED} for row in rows if row["check_id"] in checks]
 
 

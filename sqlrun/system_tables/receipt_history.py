@@ -12,7 +12,7 @@ COLUMNS = ("tick", "table", "strategy", "rows_in", "rows_read")
 LOOK_BACK = 50
 
 
-class _Told(NamedTuple):
+class _Row(NamedTuple):
     tick: int
     changed: Any
     read: Any
@@ -31,24 +31,26 @@ class Advice:
     """
 
     # By table and strategy, oldest first.
-    told: Mapping[tuple[str, str], tuple[_Told, ...]]
+    rows_by_table: Mapping[tuple[str, str], tuple[_Row, ...]]
 
     def and_of(self, rows: Iterable[Mapping[str, Any]]) -> Advice:
         """Return this advice with the rows of later ticks, which may come in any order."""
-        came: dict[tuple[str, str], list[_Told]] = {}
+        later: dict[tuple[str, str], list[_Row]] = {}
         for row in rows:
             if isinstance(row["tick"], int):
-                one = _Told(row["tick"], row["rows_in"], row["rows_read"])
-                came.setdefault((str(row["table"]), str(row["strategy"])), []).append(one)
-        newest = {key: tuple(_sorted((*self.told.get(key, ()), *rows))[-LOOK_BACK:]) for key, rows in came.items()}
-        return Advice({**self.told, **newest})
+                one = _Row(row["tick"], row["rows_in"], row["rows_read"])
+                later.setdefault((str(row["table"]), str(row["strategy"])), []).append(one)
+        newest = {
+            key: tuple(_sorted((*self.rows_by_table.get(key, ()), *rows))[-LOOK_BACK:]) for key, rows in later.items()
+        }
+        return Advice({**self.rows_by_table, **newest})
 
     def reads(self, table: str, strategy: str) -> list[tuple[Any, Any]]:
         """Return pairs of rows read and changed input rows of past ticks for a table and a strategy, latest last."""
-        return [(one.read, one.changed) for one in self.told.get((table, strategy), ())]
+        return [(one.read, one.changed) for one in self.rows_by_table.get((table, strategy), ())]
 
 
-def _sorted(rows: Iterable[_Told]) -> list[_Told]:
+def _sorted(rows: Iterable[_Row]) -> list[_Row]:
     return sorted(rows, key=lambda one: one.tick)
 
 

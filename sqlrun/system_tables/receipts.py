@@ -87,8 +87,8 @@ def append(table: TableSpec, rows: list[dict[str, Any]], tick: int) -> _Step | N
         if tick % COMPACT_EVERY == 0:
             delta_table.compact(table.path)
     except Exception as error:  # a table of that name with other columns raises another error for each type
-        told = first_line(error) or type(error).__name__
-        raise EngineError(f"the {table.name} of tick {tick} can't be written to {table.path}: {told}") from error
+        message = first_line(error) or type(error).__name__
+        raise EngineError(f"the {table.name} of tick {tick} can't be written to {table.path}: {message}") from error
     if before is None or after is None or delta_table.version_of(after) != delta_table.version_of(before) + 1:
         return None
     return before, after
@@ -99,17 +99,17 @@ def scan(table: TableSpec, columns: Sequence[str], predicate: str | None = None)
 
     Raises: EngineError if they can't be read.
     """
-    found = _lent(table, columns, predicate)
+    found = _scan(table, columns, predicate)
     return None if found is None else arrow_rows.table_of(found)
 
 
 def rows(table: TableSpec, columns: Sequence[str], predicate: str | None = None) -> list[dict[str, Any]]:
     """Return what `scan` returns, as rows of plain values; empty if nothing was ever written."""
-    found = _lent(table, columns, predicate)
+    found = _scan(table, columns, predicate)
     return [] if found is None else arrow_rows.plain(found)
 
 
-def _lent(table: TableSpec, columns: Sequence[str], predicate: str | None) -> Any:
+def _scan(table: TableSpec, columns: Sequence[str], predicate: str | None) -> Any:
     head = delta_table.head(table.path)
     if head is None:
         return None
@@ -219,7 +219,7 @@ def rows_of(result: TickResult, engine: str, at: datetime) -> list[dict[str, Any
 
 def _checks(result: TickResult, table: str) -> dict[str, int]:
     """Count the checks of a table: a hidden table has none, a model's own table has the model's."""
-    mine = [check.status for check in result.checks if check.model == table]
-    warned = sum(1 for status in mine if status.level is Level.WARNING)
-    failed = sum(1 for status in mine if status.blocks)
-    return {"checks": len(mine), "checks_warned": warned, "checks_failed": failed}
+    statuses = [check.status for check in result.checks if check.model == table]
+    warned = sum(1 for status in statuses if status.level is Level.WARNING)
+    failed = sum(1 for status in statuses if status.blocks)
+    return {"checks": len(statuses), "checks_warned": warned, "checks_failed": failed}

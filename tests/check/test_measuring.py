@@ -281,9 +281,9 @@ def test_a_table_that_grew_is_not_searched_again(
     """
     monkeypatch.setattr(measure, "MOST_LATER", remembered)
     searched: list[datetime] = []
-    real = measure._looked_for
+    real = measure._search_newest
     site = Site(project(tmp_path, FRESH), DuckDBEngine())
-    monkeypatch.setattr(measure, "_looked_for", lambda p, *rest: searched.append(p.plan.as_of) or real(p, *rest))
+    monkeypatch.setattr(measure, "_search_newest", lambda p, *rest: searched.append(p.plan.as_of) or real(p, *rest))
     events = list[datetime]()
     # Minutes after the tick at which a tick's events are dated: late, of the future, none at all, all quarantined.
     played = ((-3, -1), (-9, 12, 17), (-2,), (), (None,), (-30, 40), (), (-1, 5), (-40,), (3,), ())

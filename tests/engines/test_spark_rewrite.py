@@ -84,7 +84,7 @@ def test_what_spark_has_found_is_committed_whole(tmp_path: Path) -> None:
         session.execute(f"create temp table _hits as {spark_merge._typed(write, STATEMENT, read, [file])}")
         plan = duckdb_merge.planned(session, table, write, files, 10)
         assert plan is not None and plan.fits
-        duckdb_merge.carry_out(session, table, spark_merge._noted(write), STATEMENT, plan)
+        duckdb_merge.carry_out(session, table, spark_merge._with_metadata(write), STATEMENT, plan)
     found_now = engine.query('select k, v, "at", parts, day from r order by k', (relation(spec, 2),)).to_pylist()
     kept = {"k": "c", "v": Decimal("1.50"), "at": None, "parts": [1, None], "day": DAY}
     assert found_now == [{**new, "k": "a"}, kept, {**new, "k": "n", "day": None}]

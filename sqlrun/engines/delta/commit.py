@@ -170,16 +170,16 @@ def _lines(write: Write, change: Change, now: int) -> Iterable[str]:
     }
     yield _line("commitInfo", info)
     yield _line("txn", {"appId": write.app_id, "version": write.tick, "lastUpdated": now})
-    for gone in (*change.removed, *map(_before, change.marked)):
-        told = {"path": gone.path, "deletionTimestamp": now, "dataChange": True, "extendedFileMetadata": True}
-        held = {} if gone.vector is None else {"deletionVector": gone.vector}
-        yield _line("remove", {**told, "partitionValues": gone.partition, "size": gone.size, **held})
+    for removed in (*change.removed, *map(_before, change.marked)):
+        removal = {"path": removed.path, "deletionTimestamp": now, "dataChange": True, "extendedFileMetadata": True}
+        vector = {} if removed.vector is None else {"deletionVector": removed.vector}
+        yield _line("remove", {**removal, "partitionValues": removed.partition, "size": removed.size, **vector})
     for mark in change.marked:
         entry = {**mark.entry, "dataChange": True, "stats": delta_stats.loosened(mark.entry["stats"])}
         yield _line("add", {**entry, "deletionVector": mark.vector})
     for file in change.added:
-        there = {"path": file.entry, "partitionValues": file.partition, "size": file.size, "modificationTime": now}
-        yield _line("add", {**there, "dataChange": True, "stats": file.stats})
+        addition = {"path": file.entry, "partitionValues": file.partition, "size": file.size, "modificationTime": now}
+        yield _line("add", {**addition, "dataChange": True, "stats": file.stats})
     for file in change.feed:
         fed = {"path": file.entry, "partitionValues": file.partition, "size": file.size, "dataChange": False}
         yield _line("cdc", fed)

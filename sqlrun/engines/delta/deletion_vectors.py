@@ -72,9 +72,9 @@ def _read(table: DeltaTable) -> Deleted:
 
     found: dict[str, pa.Array] = {}
     for batch in table.deletion_vectors():
-        held = pa.record_batch(batch)
-        for uri, selected in zip(held["filepath"], held["selection_vector"], strict=True):
-            gone = pc.indices_nonzero(pc.invert(selected.values))
-            if len(gone):
-                found[unquote(uri.as_py().removeprefix("file://"))] = gone.cast(pa.int64())
+        columns = pa.record_batch(batch)
+        for uri, selected in zip(columns["filepath"], columns["selection_vector"], strict=True):
+            numbers = pc.indices_nonzero(pc.invert(selected.values))
+            if len(numbers):
+                found[unquote(uri.as_py().removeprefix("file://"))] = numbers.cast(pa.int64())
     return found

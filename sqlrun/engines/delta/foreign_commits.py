@@ -125,16 +125,16 @@ def among(commits: Mapping[int, Actions], head: int, since: int, whose: Whose, r
     version `restores` a RESTORE counts as sqlrun's, because earlier versions of sqlrun didn't mark it.
     """
     found: list[Foreign] = []
-    version, gone = head, set[int]()
+    version, undone_versions = head, set[int]()
     while version > since and version in commits:
         actions = commits[version]
-        gone |= undone(actions)
+        undone_versions |= undone(actions)
         back = restored(actions)
-        known = version in gone or (back is not None and version <= restores)
+        known = version in undone_versions or (back is not None and version <= restores)
         one = None if known else of(version, actions, whose)
         if one is not None:
             found.append(one)
-        version = back if back is not None and one is None and version not in gone else version - 1
+        version = back if back is not None and one is None and version not in undone_versions else version - 1
     return found[::-1]
 
 
@@ -170,9 +170,9 @@ def _did(actions: Actions, info: Mapping[str, Any]) -> str:
         parts = [part for part in parts if not part.endswith("inserted")]
     if parts:
         return "rows: " + ", ".join(parts)
-    came, left = (sum(kind in action for action in actions) for kind in ("add", "remove"))
+    added, removed = (sum(kind in action for action in actions) for kind in ("add", "remove"))
     shape = ["its columns, properties or features changed"] if reshapes(actions) else []
-    return ", ".join([*([f"{came} files came, {left} left"] if came or left or not shape else []), *shape])
+    return ", ".join([*([f"{added} files came, {removed} left"] if added or removed or not shape else []), *shape])
 
 
 def _count(value: Any) -> str:

@@ -34,7 +34,7 @@ def is_refused(subject: Subject) -> bool:
 
 def refusal(subject: Subject, found: list[Foreign]) -> str:
     """Return the message about another writer's changes to a table that a build rejects."""
-    said = f"SR740 {_changed(subject, found)}"
+    message = f"SR740 {_changed(subject, found)}"
     if not is_refused(subject):
         return f"SR741 {_changed(subject, found)}. The next build, or `--repair`, takes that back"
     way = "`sqlrun doctor --repair` takes that back"
@@ -43,7 +43,7 @@ def refusal(subject: Subject, found: list[Foreign]) -> str:
             ". If it was meant, do it to the source's files, and land them again: "
             f"`sqlrun build --full-refresh --select {subject.name}+`"
         )
-    return f"{said}. Nothing was written. {way}"
+    return f"{message}. Nothing was written. {way}"
 
 
 def _changed(subject: Subject, found: list[Foreign]) -> str:

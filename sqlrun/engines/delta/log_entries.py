@@ -38,8 +38,8 @@ def of_files(path: str, version: int, wanted: Iterable[str]) -> dict[str, dict[s
 
 def brought(actions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the entries of the files that a commit added, without those whose deletion vector it changed."""
-    gone = {action["remove"]["path"] for action in actions if "remove" in action}
-    return [action["add"] for action in actions if "add" in action and action["add"]["path"] not in gone]
+    removed = {action["remove"]["path"] for action in actions if "remove" in action}
+    return [action["add"] for action in actions if "add" in action and action["add"]["path"] not in removed]
 
 
 def _in_checkpoint(file: str, wanted: set[str]) -> dict[str, dict[str, Any]]:
@@ -47,8 +47,8 @@ def _in_checkpoint(file: str, wanted: set[str]) -> dict[str, dict[str, Any]]:
 
     table = delta_table.columns_of(file, ["add"])
     paths = pc.struct_field(table["add"], "path")
-    kept = table["add"].filter(pc.is_in(paths, value_set=_texts(wanted, paths.type)))
-    return {entry["path"]: plain(entry) for entry in kept.to_pylist()}
+    matches = table["add"].filter(pc.is_in(paths, value_set=_texts(wanted, paths.type)))
+    return {entry["path"]: plain(entry) for entry in matches.to_pylist()}
 
 
 def _texts(values: set[str], kind: Any) -> Any:

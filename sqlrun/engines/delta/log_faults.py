@@ -152,17 +152,17 @@ def commit_fault(text: str, *, transaction: bool, known: Callable[[list[Any]], b
 def _missing(actions: Sequence[Mapping[str, Any]], metrics: Mapping[str, Any]) -> str:
     """Return the files that a commit's metrics count and its actions lack."""
     for kind, keys in (("add", ADDED), ("remove", REMOVED)):
-        told = next((int(metrics[key]) for key in keys if key in metrics), None)
-        if told is not None and told != sum(kind in action for action in actions):
-            return f"is cut off: it tells of {told} files to {kind} and names fewer"
+        expected = next((int(metrics[key]) for key in keys if key in metrics), None)
+        if expected is not None and expected != sum(kind in action for action in actions):
+            return f"is cut off: it tells of {expected} files to {kind} and names fewer"
     if "numOutputRows" not in metrics:
         return ""
     # Spark's count of files includes empty ones, which its commit leaves out.
     stats = [json.loads(action["add"].get("stats") or "{}") for action in actions if "add" in action]
     rows = [found.get("numRecords") for found in stats]
-    told = int(metrics["numOutputRows"])
-    if None not in rows and sum(rows) != told:
-        return f"is cut off: it tells of {told} rows to add and names fewer"
+    expected = int(metrics["numOutputRows"])
+    if None not in rows and sum(rows) != expected:
+        return f"is cut off: it tells of {expected} rows to add and names fewer"
     return ""
 
 
@@ -185,10 +185,10 @@ def files_added(texts: Sequence[str]) -> dict[str, int]:
     return found
 
 
-def parquet_fault(size: int, told: int | None, ends: tuple[bytes, bytes]) -> str:
+def parquet_fault(size: int, expected: int | None, ends: tuple[bytes, bytes]) -> str:
     """Return the fault of a Parquet file, by its size, the size in the log, and its first and last bytes."""
     if size == 0:
         return "is of zero length"
-    if told is not None and size != told:
-        return f"has {size:,} bytes, its log says {told:,}"
+    if expected is not None and size != expected:
+        return f"has {size:,} bytes, its log says {expected:,}"
     return "" if ends == (MAGIC, MAGIC) else "is not whole: it does not begin and end as Parquet"

@@ -291,8 +291,8 @@ def files_at(table: DeltaTable, columns: Iterable[str] = ()) -> list[dict[str, A
     Includes the bounds of `columns` (`min.x`, `max.x`) if there are statistics. Callers share the rows and must not
     change them.
     """
-    asked = frozenset(columns)
-    return list(table_facts.once(table, ("files", asked), lambda: _files(table, asked)))
+    wanted = frozenset(columns)
+    return list(table_facts.once(table, ("files", wanted), lambda: _files(table, wanted)))
 
 
 def entries(table: DeltaTable) -> Any:
@@ -301,15 +301,15 @@ def entries(table: DeltaTable) -> Any:
 
 
 def _files(table: DeltaTable, columns: frozenset[str]) -> list[dict[str, Any]]:
-    held = entries(table)
+    table_entries = entries(table)
     # Converting the statistics of all columns to Python values takes 30 times as long as converting the needed ones.
-    asked = {"path", "size_bytes", "num_records"} | {f"{end}.{name}" for name in columns for end in ("min", "max")}
-    names = [name for name in held.column_names if name in asked or name.startswith("partition.")]
-    found = arrow_rows.plain(held.select(names))
-    if gone := deletion_vectors.deleted(table):
+    wanted = {"path", "size_bytes", "num_records"} | {f"{end}.{name}" for name in columns for end in ("min", "max")}
+    names = [name for name in table_entries.column_names if name in wanted or name.startswith("partition.")]
+    found = arrow_rows.plain(table_entries.select(names))
+    if deleted := deletion_vectors.deleted(table):
         root = local_path(table)
         for file in found:
-            dead = gone.get(f"{root}/{unquote(file['path'])}")
+            dead = deleted.get(f"{root}/{unquote(file['path'])}")
             if dead is not None and file.get("num_records") is not None:
                 file["num_records"] -= len(dead)
     return found
@@ -331,24 +331,24 @@ def effective_commits(path: str, after: int, until: int) -> tuple[int, ...]:
 
     Raises: EngineError if `until` doesn't derive from `after`: the table was restored to an earlier version.
     """
-    kept: list[int] = []
-    version, gone = until, set[int]()
+    effective: list[int] = []
+    version, undone = until, set[int]()
     # Backwards: a RESTORE continues from its own version, whatever other restores undid in between.
     while version > after:
         done = actions(path, version)
         back, to = foreign_commits.undone(done), foreign_commits.restored(done)
-        gone |= back
-        if to is not None and version not in gone:
+        undone |= back
+        if to is not None and version not in undone:
             version = to
             continue
-        if not back and version not in gone and foreign_commits.info_of(done).get("operation") not in UPKEEP:
-            kept.append(version)
+        if not back and version not in undone and foreign_commits.info_of(done).get("operation") not in UPKEEP:
+            effective.append(version)
         version -= 1
-    if early := [each for each in gone if each <= after]:
+    if early := [each for each in undone if each <= after]:
         raise EngineError(f"{path}: version {min(early)}, which a tick has read, was taken back since")
     if version < after:
         raise EngineError(f"{path} was restored to version {version}, before version {after} that a tick has read")
-    return tuple(reversed(kept))
+    return tuple(reversed(effective))
 
 
 def landings(path: str, commits: Iterable[int]) -> tuple[int, ...]:
@@ -375,11 +375,11 @@ def rows_changed(path: str, commits: Iterable[int]) -> int:
         if any(value is not None for value in merged):
             count += sum(int(value or 0) for value in merged)
             continue
-        came = next((int(metrics[name]) for name in CAME if name in metrics), None)
-        if came is None:
+        inserted = next((int(metrics[name]) for name in CAME if name in metrics), None)
+        if inserted is None:
             added = (a["add"] for a in done if "add" in a and a["add"].get("dataChange"))
-            came = sum(json.loads(add.get("stats") or "{}").get("numRecords", 0) for add in added)
-        count += came
+            inserted = sum(json.loads(add.get("stats") or "{}").get("numRecords", 0) for add in added)
+        count += inserted
     return count
 
 
@@ -476,7 +476,7 @@ def delete_rows(path: str, predicate: str) -> None:
 
 def update_rows(path: str, predicate: str, values: Mapping[str, str]) -> None:
     """Set columns of the rows that match a condition to SQL expressions; without such rows there is no commit."""
-    told = ours("book")
+    properties = ours("book")
     open_table(path).update(
-        dict(values), predicate=predicate, commit_properties=told, post_commithook_properties=hooks()
+        dict(values), predicate=predicate, commit_properties=properties, post_commithook_properties=hooks()
     )

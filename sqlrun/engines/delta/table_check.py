@@ -89,7 +89,7 @@ class Table:
     def examine(self) -> Found:
         """Check commits, checkpoints, checksums and data files."""
         found, log, kept = self.found, self.found.log, self.subject.kept
-        torn = self._torn_checkpoints()
+        torn = self._damaged_checkpoints()
         missing = log_faults.gap(log, [version for version in log.checkpoints if version not in torn])
         if log.head < kept:
             self._damaged(log.head + 1, commit_name(log.head + 1), "is missing")
@@ -97,7 +97,7 @@ class Table:
             self._damaged(missing, commit_name(missing), "is missing")
         for version in self._versions():
             self._commit(version)
-        self._look_for_others()
+        self._find_foreign_commits()
         self._data()
         if found.first is not None:
             self._move_since(found.first)
@@ -119,8 +119,8 @@ class Table:
     def _commit(self, version: int) -> None:
         data = self.storage.read(f"{self.log}/{commit_name(version)}")
         text = data.decode("utf-8", "replace")
-        fault = log_faults.commit_fault(text, transaction=self.subject.transaction, known=self._whose.wrote)
-        if not fault and version > self.subject.kept and not self._fits(commit_name(version), data):
+        fault = log_faults.commit_fault(text, transaction=self.subject.transaction, known=self._owners.wrote)
+        if not fault and version > self.subject.kept and not self._matches_checksum(commit_name(version), data):
             fault = "is not what its checksum says"
         if fault:
             self._damaged(version, commit_name(version), fault)
@@ -128,7 +128,7 @@ class Table:
             self.found.texts[version] = text
 
     @cached_property
-    def _whose(self) -> Whose:
+    def _owners(self) -> Whose:
         """Return the owners of the table's commits; the table and its checkpoint record their stream."""
         place = f"{self.warehouse}/_sqlrun/checkpoints/{self.subject.path}/metadata"
         found = set[str]()
@@ -138,7 +138,7 @@ class Table:
             found.add(self.storage.text(f"{self.path}/_sqlrun_checkpoint").strip())
         return Whose(self.subject.project, frozenset(found) or None)
 
-    def _look_for_others(self) -> None:
+    def _find_foreign_commits(self) -> None:
         """Find the commits of other writers among the intact ones."""
         texts, since, first = self.found.texts, -1 if self.deep else self.subject.shown, self.found.first
         commits = {v: log_faults.actions_of(text) for v, text in texts.items() if first is None or v < first}
@@ -147,7 +147,7 @@ class Table:
             marked = [version for version, actions in commits.items() if foreign.is_marked(actions)]
             since = min(marked, default=self.found.log.head)
         restores = -1 if self.subject.stays else self.subject.seen
-        self.found.foreign = foreign.among(commits, max(commits, default=-1), since, self._whose, restores)
+        self.found.foreign = foreign.among(commits, max(commits, default=-1), since, self._owners, restores)
 
     def _data(self) -> None:
         """Check the files that intact commits added: of published versions, and of newer rows that stay."""
@@ -178,7 +178,7 @@ class Table:
     def _data_fault(self, path: str, size: int) -> str:
         return "" if "://" in path else parquet_fault(f"{self.path}/{unquote(path)}", size)
 
-    def _torn_checkpoints(self) -> dict[int, tuple[str, ...]]:
+    def _damaged_checkpoints(self) -> dict[int, tuple[str, ...]]:
         """Return damaged checkpoints with their files; only `deep` checks old ones."""
         log = self.found.log
         newest = max(log.checkpoints, default=-1)
@@ -211,14 +211,14 @@ class Table:
         except (ValueError, KeyError, TypeError):
             version = -1
         known = version in self.found.log.checkpoints and version not in torn
-        gone = self.found.first is not None and version >= self.found.first
-        if not known or gone:
+        removed = self.found.first is not None and version >= self.found.first
+        if not known or removed:
             return [name for name in (pointer, f".{pointer}.crc") if name in self.found.log.names]
-        if not self._fits(pointer, data):
+        if not self._matches_checksum(pointer, data):
             self.found.stale.append(f"{self.subject.path}/_delta_log/.{pointer}.crc")
         return []
 
-    def _fits(self, name: str, data: bytes) -> bool:
+    def _matches_checksum(self, name: str, data: bytes) -> bool:
         """Return whether a file matches its Hadoop checksum, if it has one."""
         checksum = f".{name}.crc"
         if checksum not in self.found.log.names:
@@ -226,12 +226,12 @@ class Table:
         return hadoop_checksums.fits(data, self.storage.read(f"{self.log}/{checksum}"))
 
     def _damaged(self, version: int, name: str, what: str) -> None:
-        aside = version > self.subject.kept
+        removable = version > self.subject.kept
         file = name if name.endswith(".parquet") else f"_delta_log/{name}"
-        advice = "" if aside else self.subject.advice
-        shown = f"{self.subject.path}/{unquote(file)}"
-        self.found.findings.append(Finding(self.subject.name, shown, what, aside, advice))
-        if aside:
+        advice = "" if removable else self.subject.advice
+        data_file = f"{self.subject.path}/{unquote(file)}"
+        self.found.findings.append(Finding(self.subject.name, data_file, what, removable, advice))
+        if removable:
             self.found.first = version if self.found.first is None else min(version, self.found.first)
 
     def _move_since(self, version: int) -> None:

@@ -43,16 +43,16 @@ def note(table: DeltaTable, version: int, what: Hashable, found: object) -> None
 def _known(table: DeltaTable, version: int) -> dict[Hashable, Any]:
     number, now = id(table), table.version()
     with _keeping:
-        kept = _cached.get(number)
-        if kept is None or kept[0]() is not table:
-            kept = _cached[number] = (ref(table, lambda gone: _forget(number, gone)), {})
-        for gone in [each for each in kept[1] if each < now]:
-            del kept[1][gone]
-        return kept[1].setdefault(version, {})
+        cached = _cached.get(number)
+        if cached is None or cached[0]() is not table:
+            cached = _cached[number] = (ref(table, lambda old: _forget(number, old)), {})
+        for old in [each for each in cached[1] if each < now]:
+            del cached[1][old]
+        return cached[1].setdefault(version, {})
 
 
 def _forget(number: int, gone: object) -> None:
     # No lock: this runs wherever the last reference is dropped, perhaps in a thread that holds the lock.
-    kept = _cached.get(number)
-    if kept is not None and kept[0] is gone:
+    cached = _cached.get(number)
+    if cached is not None and cached[0] is gone:
         _cached.pop(number, None)

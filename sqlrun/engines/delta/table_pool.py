@@ -26,7 +26,7 @@ WRITES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class _Noted:
+class _Facts:
     """The facts that readers of a version need: schema, metadata, protocol and the log's entries of its files."""
 
     schema: Any
@@ -39,13 +39,13 @@ class _Noted:
 class _Spare:
     """An unused open table, the log entry of its newest version, and its number of writes.
 
-    `noted`: until it is done, the table is still reading its log.
+    `facts`: until it is done, the table is still reading its log.
     """
 
     table: DeltaTable
     entry: delta_table.Entry
     writes: int
-    noted: Future[_Noted]
+    facts: Future[_Facts]
 
 
 # By path; a writer removes it while it writes.
@@ -56,11 +56,11 @@ _keeping = Lock()
 class AsWritten:
     """A table at the version that its writer has made, read-only.
 
-    Its facts are noted, because the writer's own object continues to later versions; for all other attributes the
+    Its facts are read in advance, because the writer's own object continues to later versions; for other attributes the
     table is opened.
     """
 
-    def __init__(self, path: str, uri: str, version: int, coming: Future[_Noted]) -> None:
+    def __init__(self, path: str, uri: str, version: int, coming: Future[_Facts]) -> None:
         self._path, self._version, self._coming = path, version, coming
         self.table_uri = uri
 
@@ -70,28 +70,28 @@ class AsWritten:
 
     def schema(self) -> Any:
         """Return the schema."""
-        return self._noted.schema
+        return self._facts.schema
 
     def metadata(self) -> Any:
         """Return the metadata."""
-        return self._noted.metadata
+        return self._facts.metadata
 
     def protocol(self) -> Any:
         """Return the protocol."""
-        return self._noted.protocol
+        return self._facts.protocol
 
     def get_add_actions(self, flatten: bool = False) -> Any:
         """Return the log's entries of the files."""
-        return self._noted.files if flatten else self._opened.get_add_actions()
+        return self._facts.files if flatten else self._opened.get_add_actions()
 
     def __getattr__(self, name: str) -> Any:
         """Open the table and return its attribute."""
         return getattr(self._opened, name)
 
     @cached_property
-    def _noted(self) -> _Noted:
+    def _facts(self) -> _Facts:
         # If reading the log failed, opening the table raises the error.
-        return _note_down(self._opened) if self._coming.exception() else self._coming.result()
+        return _read_facts(self._opened) if self._coming.exception() else self._coming.result()
 
     @cached_property
     def _opened(self) -> DeltaTable:
@@ -115,38 +115,38 @@ def writing(path: str) -> Iterator[DeltaTable]:
     entry = delta_table.entry_of(path, version)
     if entry is None:
         return
-    noted = Future[_Noted]()
-    shown = cast("DeltaTable", AsWritten(path, table.table_uri, version, noted))
-    deletion_vectors.hand_on(table, shown)
-    delta_table.keep_open(path, shown)
+    facts = Future[_Facts]()
+    as_written = cast("DeltaTable", AsWritten(path, table.table_uri, version, facts))
+    deletion_vectors.hand_on(table, as_written)
+    delta_table.keep_open(path, as_written)
     if version == table.version():
-        _catch_up(path, table, version, noted)
+        _catch_up(path, table, version, facts)
     else:
         # The table is returned to the pool only when that is done.
-        Thread(target=_catch_up, args=(path, table, version, noted), name="sqlrun-log").start()
+        Thread(target=_catch_up, args=(path, table, version, facts), name="sqlrun-log").start()
     if writes < WRITES:
         with _keeping:
-            _spare[path] = _Spare(table, entry, writes + (version != before), noted)
+            _spare[path] = _Spare(table, entry, writes + (version != before), facts)
 
 
-def _catch_up(path: str, table: DeltaTable, version: int, noted: Future[_Noted]) -> None:
+def _catch_up(path: str, table: DeltaTable, version: int, facts: Future[_Facts]) -> None:
     """Update a table to a version of its log, and note its facts there."""
     try:
         delta_table.follow(path, table)
         if table.version() != version:
             raise EngineError(f"{path} is at version {table.version()}, not {version}: another writer was here")
-        noted.set_result(_note_down(table))
+        facts.set_result(_read_facts(table))
     except BaseException as error:  # a panic of delta-rs, too: the next user opens the table again
-        noted.set_exception(error)
+        facts.set_exception(error)
 
 
-def _note_down(table: DeltaTable) -> _Noted:
-    return _Noted(table.schema(), table.metadata(), table.protocol(), delta_table.entries(table))
+def _read_facts(table: DeltaTable) -> _Facts:
+    return _Facts(table.schema(), table.metadata(), table.protocol(), delta_table.entries(table))
 
 
 def _followed(path: str, spare: _Spare) -> DeltaTable | None:
     """Return an updated table; None if the log that it has read no longer exists."""
-    if spare.noted.exception() or delta_table.entry_of(path, spare.table.version()) != spare.entry:
+    if spare.facts.exception() or delta_table.entry_of(path, spare.table.version()) != spare.entry:
         return None
     try:
         with delta_table.explained(path):

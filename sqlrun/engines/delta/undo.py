@@ -92,8 +92,8 @@ def _actions(undo: Undo) -> Iterator[dict[str, Any]]:
     if undo.then.metadata is not None:
         yield {"metaData": undo.then.metadata}
     for entry in _unlike(undo.now, undo.then):
-        told = {"path": entry["path"], "deletionTimestamp": stamp, "dataChange": True, "extendedFileMetadata": True}
-        held = {"deletionVector": entry["deletionVector"]} if entry.get("deletionVector") else {}
-        yield {"remove": {**told, "partitionValues": entry["partitionValues"], "size": entry["size"], **held}}
+        removal = {"path": entry["path"], "deletionTimestamp": stamp, "dataChange": True, "extendedFileMetadata": True}
+        vector = {"deletionVector": entry["deletionVector"]} if entry.get("deletionVector") else {}
+        yield {"remove": {**removal, "partitionValues": entry["partitionValues"], "size": entry["size"], **vector}}
     for entry in _unlike(undo.then, undo.now):
         yield {"add": {**entry, "dataChange": True}}

@@ -26,11 +26,11 @@ def vacuum(path: str, age: timedelta) -> int:
     # delta-rs names a file as long as the log records its removal, even if it is already deleted.
     named = map(unquote, table.vacuum(hours, dry_run=True, enforce_retention_duration=False))
     storage = storage_of(path)
-    gone = [file for file in named if storage.is_there(f"{path}/{file}")]
-    if not gone:
+    deletable = [file for file in named if storage.is_there(f"{path}/{file}")]
+    if not deletable:
         return 0
     since = datetime.now(timezone.utc) - timedelta(hours=hours)
-    needed = _left_since(path, table.version(), since, set(gone))
+    needed = _left_since(path, table.version(), since, set(deletable))
     table.vacuum(
         hours,
         dry_run=False,
@@ -39,7 +39,7 @@ def vacuum(path: str, age: timedelta) -> int:
         commit_properties=delta_table.ours("upkeep"),
         post_commithook_properties=delta_table.hooks(),
     )
-    return sum(not storage.is_there(f"{path}/{file}") for file in gone)
+    return sum(not storage.is_there(f"{path}/{file}") for file in deletable)
 
 
 def _left_since(path: str, newest: int, since: datetime, files: set[str]) -> list[int]:

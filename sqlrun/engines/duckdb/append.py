@@ -66,11 +66,11 @@ class Coming:
             "execution_time_ms": int((time.perf_counter() - self._started) * 1000),
         }
         change = Change("WRITE", {"mode": "Append"}, metrics, tuple(self._files))
-        gone = deletion_vectors.deleted(self._table)
+        deleted = deletion_vectors.deleted(self._table)
         # From here on a commit may name the files, so they must stay even after an error.
         self.paths.clear()
         delta_commit.commit(self._table, write, change)
-        deletion_vectors.keep(self._table, gone, write.base + 1)
+        deletion_vectors.keep(self._table, deleted, write.base + 1)
         return self._rows
 
 

@@ -116,12 +116,12 @@ class _Bench:
             for name in self._inputs(model.query):
                 self._hold(name, _columns(self._project, name))
         except failures() as error:
-            return _Failure(_said(error)[0])
+            return _Failure(_error_message(error)[0])
         found = self._refused(self._whole(model.query))
         if found is None:
             return None
         marked = self._refused(self._whole(replace(model.query, tree=spark_only.marked(model.query.tree))))
-        line, column = _marked(*(marked or found))
+        line, column = _query_position(*(marked or found))
         return _Failure(found[1][0], line, column)
 
     def _whole(self, query: Query) -> str:
@@ -165,11 +165,11 @@ class _Bench:
 
     def _refused(self, text: str) -> tuple[str, tuple[str, int]] | None:
         """Return a text that DuckDB rejects, with its message and the character's position; None if it accepts all."""
-        asked = f"explain {text}"
+        statement = f"explain {text}"
         try:
-            self._connection.execute(asked).fetchall()
+            self._connection.execute(statement).fetchall()
         except failures() as error:
-            return asked, _said(error)
+            return statement, _error_message(error)
         return None
 
 
@@ -181,21 +181,21 @@ def _selects(statement: Statement) -> Iterable[str]:
             yield from (text, touched)
 
 
-def _said(error: Exception) -> tuple[str, int]:
+def _error_message(error: Exception) -> tuple[str, int]:
     """Return DuckDB's message without its lists of candidates, and the position of the character that it points at."""
     kind, _, body = str(error).partition(": ")
     try:
-        told: Any = json.loads(body)
-        text, position = str(told["exception_message"]), int(told.get("position", "0"))
+        parsed: Any = json.loads(body)
+        text, position = str(parsed["exception_message"]), int(parsed.get("position", "0"))
     except (ValueError, KeyError, TypeError):
         text, position = body or kind, -1
     first = text.split("\n")[0].split(" You might need to add")[0].removeprefix("explain ").rstrip(". ")
     return first if first[1:2].isupper() else first[:1].lower() + first[1:], position
 
 
-def _marked(text: str, said: tuple[str, int]) -> tuple[int, int]:
+def _query_position(text: str, error: tuple[str, int]) -> tuple[int, int]:
     """Return the position in the query for a position in DuckDB's SQL: that of the next marked column."""
-    found = MARK.search(text, max(said[1], 0)) if said[1] >= 0 else None
+    found = MARK.search(text, max(error[1], 0)) if error[1] >= 0 else None
     return (int(found[1]), int(found[2])) if found is not None else (0, 0)
 
 

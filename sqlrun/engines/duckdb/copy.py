@@ -48,7 +48,7 @@ def rows(
     session: Any,
     write: Write,
     files: duckdb_scan.Values,
-    gone: deletion_vectors.Deleted,
+    deleted: deletion_vectors.Deleted,
     new: str,
     whole: bool = False,
 ) -> str:
@@ -58,16 +58,16 @@ def rows(
     """
     columns = write.table.columns if whole else _stored(write)
     listing = duckdb_scan.names(columns)
-    came = f"select {listing} from _hits where {OP} <> 'd' and {new}"
+    inserted = f"select {listing} from _hits where {OP} <> 'd' and {new}"
     if not files:
-        return came
+        return inserted
     items = ", ".join(_typed(identifier(c.name, "duckdb"), c) for c in columns)
     hit = f"select {FILE}, {ROW} from _hits where {FILE} in ({listed(files)})"
     where = f"h.{ROW} = t.file_row_number" + (f" and h.{FILE} = t.filename" if len(files) > 1 else "")
     values = files if whole else {}
-    sources = duckdb_scan.live(session, list(files), values, write.table.columns, gone, "_copied", places=True)
-    kept = (f"select {items} from {source} anti join ({hit}) as h on {where}" for source in sources)
-    return " union all ".join([*kept, came])
+    sources = duckdb_scan.live(session, list(files), values, write.table.columns, deleted, "_copied", places=True)
+    remaining = (f"select {items} from {source} anti join ({hit}) as h on {where}" for source in sources)
+    return " union all ".join([*remaining, inserted])
 
 
 def changes(write: Write, files: list[str], new: str, whole: bool = False) -> str:
@@ -78,16 +78,16 @@ def changes(write: Write, files: list[str], new: str, whole: bool = False) -> st
     columns = write.table.columns if whole else _stored(write)
     listing = duckdb_scan.names(columns)
     olds = ", ".join(f"{_typed(old(c.name), c)}" for c in columns)
-    came = (
+    inserted = (
         f"select {listing}, case {OP} when 'i' then 'insert' else 'update_postimage' end as _change_type "
         f"from _hits where {OP} <> 'd' and {new}"
     )
     if not files:
-        return came
+        return inserted
     # Planning a list of paths takes longer than reading the rows.
     left = f"{FILE} is not null" if whole else f"{FILE} in ({listed(files)})"
     return (
-        f"{came} union all select {olds}, case {OP} when 'd' then 'delete' else 'update_preimage' end "
+        f"{inserted} union all select {olds}, case {OP} when 'd' then 'delete' else 'update_preimage' end "
         f"from _hits where {left}"
     )
 
@@ -121,8 +121,8 @@ def copied(
         if not rows:
             storage.delete(file)
             continue
-        told = "" if below else delta_stats.stats(rows, found, write.table.columns)
+        stats = "" if below else delta_stats.stats(rows, found, write.table.columns)
         files.append(
-            File(str(PurePosixPath(file).relative_to(root)), keys if values is None else values, size, rows, told)
+            File(str(PurePosixPath(file).relative_to(root)), keys if values is None else values, size, rows, stats)
         )
     return files

@@ -93,9 +93,9 @@ class DuckDBEngine:
             try:
                 self._root = duckdb.connect(config={**CLOSED, **self._settings})
             except duckdb.Error as error:
-                given = ", ".join(sorted(self._settings))
-                told = f"DuckDB doesn't take the profile's settings ({given}): {first_line(error)}"
-                raise EngineError(told) from error
+                names = ", ".join(sorted(self._settings))
+                message = f"DuckDB doesn't take the profile's settings ({names}): {first_line(error)}"
+                raise EngineError(message) from error
             self._root.execute("set TimeZone = 'UTC'")
             self._root.execute("set preserve_insertion_order = false")
             self._root.execute("set lock_configuration = true")
@@ -273,7 +273,7 @@ class DuckDBEngine:
     def _wrapped(self, error: Exception, model: str, statement: str) -> EngineError:
         import duckdb
 
-        told = f"{type(error).__name__}: {first_line(error)}"
+        message = f"{type(error).__name__}: {first_line(error)}"
         if isinstance(error, duckdb.OutOfMemoryException) or "Resources exhausted" in str(error):
             # Only the settings cause this: by default DuckDB uses most of the available memory.
             hint = (
@@ -281,8 +281,8 @@ class DuckDBEngine:
                 if "memory_limit" in self._settings
                 else ""
             )
-            return UnsuitedError(told + hint, model=model, statement=statement)
-        return EngineError(told, model=model, statement=statement)
+            return UnsuitedError(message + hint, model=model, statement=statement)
+        return EngineError(message, model=model, statement=statement)
 
 
 def _over(session: Any, write: Write, reads: duckdb_scan.Reads) -> Write:

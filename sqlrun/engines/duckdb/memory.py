@@ -110,16 +110,16 @@ class Memory:
         """Apply an input's `changes` to its table; return whether there were any."""
         new, old, changes = (relation(name, row_set) for row_set in ("new", "old", "changes"))
         weights = f"count(*) filter ({WEIGHT} > 0), count(*) filter ({WEIGHT} < 0), max({WEIGHT})"
-        came, left, most = self.connection.execute(f"select {weights} from {changes}").fetchall()[0]
+        inserted, deleted, most = self.connection.execute(f"select {weights} from {changes}").fetchall()[0]
         self._settle(name)
-        if not came and not left:
+        if not inserted and not deleted:
             return False
         listed = names((n for n, _ in self.columns[name]), "duckdb")
         added = f"select {listed} from {changes} where {WEIGHT} > 0"
-        if came and most > 1:
+        if inserted and most > 1:
             added = f"select {listed} from (select *, unnest(range({WEIGHT})) as _copy from {changes})"
         taken = f"select {listed} from (select *, unnest(range(-{WEIGHT})) as _copy from {changes})"
-        if left:
+        if deleted:
             text = f"(select {listed} from {old} union all {added}) except all {taken}"
             self.connection.execute(f"delete from {new}; insert into {new} {text}")
         else:

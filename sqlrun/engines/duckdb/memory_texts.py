@@ -92,8 +92,8 @@ def _on_spark(stage: Stage, statement: Statement) -> str:
             _, touched = split(touched)
             on = " and ".join(f"t.{p} <=> u.{p}" for p in (identifier(p, "spark") for p in stage.partition_by))
             names = ", ".join(_quoted(c) for c in stage.columns)
-            kept = f"select {names} from {old} as t left anti join ({touched}) as u on {on}"
-            result = f"{kept} union all select {names} from ({sql})"
+            remaining = f"select {names} from {old} as t left anti join ({touched}) as u on {on}"
+            result = f"{remaining} union all select {names} from ({sql})"
         case Merge():
             before, delta = split(statement.delta)
             result = _merged(old, replace(statement, delta=delta), stage.columns)

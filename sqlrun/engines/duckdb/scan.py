@@ -164,10 +164,10 @@ def scan(
     condition = f" where {where}" if where else ""
     root = delta_table.local_path(table)
     files = [f"{root}/{unquote(row['path'])}" for row in rows]
-    partition_by, gone = table.metadata().partition_columns, deletion_vectors.deleted(table)
+    partition_by, deleted = table.metadata().partition_columns, deletion_vectors.deleted(table)
     values = {file: values_of(row, partition_by) for file, row in zip(files, rows, strict=True)} if partition_by else {}
     # The view may read more columns than it returns, and columns that a file lacks are NULL.
-    sources = live(session, files, values, columns, gone, name)
+    sources = live(session, files, values, columns, deleted, name)
     return " union all ".join(f"select {names(columns)} from {source}{condition}" for source in sources)
 
 
@@ -181,7 +181,7 @@ def live(
     files: list[str],
     values: Values,
     columns: tuple[StoredColumn, ...],
-    gone: deletion_vectors.Deleted,
+    deleted: deletion_vectors.Deleted,
     name: str,
     *,
     places: bool = False,
@@ -192,16 +192,16 @@ def live(
     """
     import pyarrow as pa
 
-    whole = [file for file in files if file not in gone]
-    marked = [file for file in files if file in gone]
+    whole = [file for file in files if file not in deleted]
+    marked = [file for file in files if file in deleted]
     found = [f"{parquet(whole, values, columns, places=places)} as t"] if whole or not marked else []
     if marked:
-        held = identifier(f"_gone_{name}", "duckdb")
-        numbers = [pa.repeat(pa.scalar(place, pa.uint64()), len(gone[file])) for place, file in enumerate(marked)]
-        rows = pa.concat_arrays([gone[file] for file in marked])
+        deleted_rows = identifier(f"_gone_{name}", "duckdb")
+        numbers = [pa.repeat(pa.scalar(place, pa.uint64()), len(deleted[file])) for place, file in enumerate(marked)]
+        rows = pa.concat_arrays([deleted[file] for file in marked])
         session.register(f"_gone_{name}", pa.table({"file": pa.concat_arrays(numbers), "row": rows}))
         on = "g.file = t.file_index and g.row = t.file_row_number"
-        found.append(f"{parquet(marked, values, columns, places=True)} as t anti join {held} as g on {on}")
+        found.append(f"{parquet(marked, values, columns, places=True)} as t anti join {deleted_rows} as g on {on}")
     return found
 
 
@@ -221,14 +221,14 @@ def parquet(files: list[str], values: Values, columns: tuple[StoredColumn, ...],
     if not names:
         return read
     kinds = {c.name: type_name(c.type, "duckdb") for c in columns}
-    items = [_told([values[file][name] for file in files], kinds.get(name, "VARCHAR"), name) for name in names]
+    items = [_log_column([values[file][name] for file in files], kinds.get(name, "VARCHAR"), name) for name in names]
     where = ["filename", "file_index", "file_row_number"] if places else []
     # Delta's own MERGE writes partition columns into the files of a table with a change feed: use the log's values.
-    held = f"columns(lambda c: lower(c) not in ({listed(name.lower() for name in names)}))"
-    return f"(select {', '.join([held, *where, *items])} from {read})"
+    stored = f"columns(lambda c: lower(c) not in ({listed(name.lower() for name in names)}))"
+    return f"(select {', '.join([stored, *where, *items])} from {read})"
 
 
-def _told(texts: list[str | None], kind: str, name: str) -> str:
+def _log_column(texts: list[str | None], kind: str, name: str) -> str:
     """Return the expression of a column that files don't store, by the index of a row's file."""
     literals = ["null" if text is None else string(text, "duckdb") for text in texts]
     one = len(set(literals)) == 1
@@ -290,10 +290,10 @@ def entered(relation: Relation, paths: list[str], entries: list[dict[str, Any]])
     Some writers leave them out of a file's removal: then they come from the entry that added the file.
     """
     newest = max(relation.commits, default=0)
-    untold = {entry["path"] for entry in entries if entry.get("partitionValues") is None}
-    came = log_entries.of_files(relation.path, newest, untold) if untold else {}
-    told = [came.get(entry["path"], entry).get("partitionValues") or {} for entry in entries]
-    return {path: {name: text or None for name, text in each.items()} for path, each in zip(paths, told, strict=True)}
+    unknown = {entry["path"] for entry in entries if entry.get("partitionValues") is None}
+    additions = log_entries.of_files(relation.path, newest, unknown) if unknown else {}
+    values = [additions.get(entry["path"], entry).get("partitionValues") or {} for entry in entries]
+    return {path: {name: text or None for name, text in each.items()} for path, each in zip(paths, values, strict=True)}
 
 
 def _fed(session: Any, relation: Relation, reads: Reads) -> str:
@@ -301,11 +301,11 @@ def _fed(session: Any, relation: Relation, reads: Reads) -> str:
     pieces = []
     condition = f" where {relation.where}" if relation.where else ""
     for number, table in enumerate(delta_table.change_feed(relation.path, relation.commits, None)):
-        held = f"_feed_{relation.name}_{number}"
-        session.register(held, table)
+        feed_table = f"_feed_{relation.name}_{number}"
+        session.register(feed_table, table)
         reads.files += 1
         reads.bytes += table.nbytes
         reads.rows += table.num_rows
         items = f'{names(relation.columns)}, cast({CHANGED} as bigint) as "_weight"'
-        pieces.append(f"select {items} from {identifier(held, 'duckdb')}{condition}")
+        pieces.append(f"select {items} from {identifier(feed_table, 'duckdb')}{condition}")
     return " union all ".join(pieces)

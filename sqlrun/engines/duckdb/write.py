@@ -52,13 +52,16 @@ def overwrite(session: Any, table: Any, statement: Overwrite, partition_by: tupl
         return 0
     count = _made(session, "_rows", statement.sql)
     _require_days(session, table, "_rows")
-    each = [" and ".join(_is(name, v) for name, v in zip(partition_by, row, strict=True)) for row in touched]
+    each = [
+        " and ".join(_partition_condition(name, v) for name, v in zip(partition_by, row, strict=True))
+        for row in touched
+    ]
     rows = session.sql("select * from _rows").to_arrow_table()
     _write(table, rows, "overwrite", commit, predicate=" or ".join(f"({condition})" for condition in each))
     return max(1, count)
 
 
-def _is(name: str, value: Any) -> str:
+def _partition_condition(name: str, value: Any) -> str:
     """Return the condition that a partition column has a value."""
     column = identifier(name, "duckdb")
     if value is None:
@@ -118,10 +121,10 @@ def _applied(session: Any, table: Any, write: Write, statement: Merge, files: li
     items = []
     for column in columns:
         name = identifier(column.name, "duckdb")
-        kept = f"t.{name}" if column.name not in statement.key else f"s.{name}"
+        unchanged = f"t.{name}" if column.name not in statement.key else f"s.{name}"
         items.append(
             f"case when t._there is null then {inserts.get(column.name, 'null')} "
-            f"else {updates.get(column.name, kept)} end as {name}"
+            f"else {updates.get(column.name, unchanged)} end as {name}"
         )
     op = operation(statement, "t._there is null")
     joined = f"from s left join (select *, true as _there from ({target})) as t on {on}"
@@ -143,8 +146,8 @@ def _ranges(session: Any, statement: Merge) -> Ranges:
 
 def _values(session: Any, sql: str) -> list[tuple[Any, ...]]:
     """Return the rows of a query; DuckDB itself returns a text for a time outside Python's range."""
-    held = session.sql(sql).to_arrow_table()
-    return list(zip(*(arrow_rows.values(column) for column in held.columns), strict=True))
+    table = session.sql(sql).to_arrow_table()
+    return list(zip(*(arrow_rows.values(column) for column in table.columns), strict=True))
 
 
 def _partitions(session: Any, statement: Merge) -> dict[str, set[Any]]:

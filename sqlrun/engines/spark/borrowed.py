@@ -41,7 +41,7 @@ def join(key: str) -> SparkSession | None:
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
-    with _named(*found):
+    with _environment(*found):
         gateway: Any = launch_gateway()  # type: ignore[no-untyped-call]
     jvm: Any = gateway.jvm
     java = jvm.JavaSparkContext.fromSparkContext(jvm.org.apache.spark.SparkContext.getOrCreate())
@@ -68,7 +68,7 @@ def is_idle() -> bool:
 
 
 @contextmanager
-def _named(port: int, secret: str) -> Iterator[None]:
+def _environment(port: int, secret: str) -> Iterator[None]:
     """Set the environment variables by which PySpark joins a JVM; it has no other way."""
     os.environ.update(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=secret)
     try:

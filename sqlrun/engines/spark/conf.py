@@ -32,9 +32,9 @@ def rows_in(files: Iterable[Mapping[str, Any]]) -> int:
 
 def choose(session: Any, rows: int) -> None:
     """Configure the session for a statement that reads `rows` rows; settings of the profile stay."""
-    given = session.sparkContext.getConf()
+    conf = session.sparkContext.getConf()
     for key, value, most in SMALL:
-        if given.contains(key):
+        if conf.contains(key):
             continue
         if rows <= most:
             session.conf.set(key, value)

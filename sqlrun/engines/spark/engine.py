@@ -261,8 +261,8 @@ def _load(table: Any, write: Write, statement: Load, started: float) -> Written:
 def _first_line(error: Exception) -> str:
     text = str(error).strip()
     lines = [line.strip() for line in text_lines(text) if line.strip()]
-    told = [line for line in lines if not line.startswith(("at ", "An error occurred while calling", "Suppressed"))]
-    first = (told or lines or [type(error).__name__])[0].removeprefix(": ")
+    messages = [line for line in lines if not line.startswith(("at ", "An error occurred while calling", "Suppressed"))]
+    first = (messages or lines or [type(error).__name__])[0].removeprefix(": ")
     # `org.apache.spark.SomeException: [ERROR_CLASS] what happened`: the part from the bracket on suffices.
     return first[first.index("[") :][:500] if "[" in first else first[:500]
 

@@ -41,12 +41,12 @@ def _check_identity(landing: Landing) -> None:
     """Check that the checkpoint's query id is the one that the table records."""
     storage, checkpoint = storage_of(landing.table.path), landing.checkpoint
     known, metadata = f"{landing.table.path}/{IDENTITY}", storage.stamp(f"{checkpoint}/{METADATA}")
-    mine = query_id(checkpoint) if metadata is not None and metadata.size else None
+    own = query_id(checkpoint) if metadata is not None and metadata.size else None
     version = delta_table.head(landing.table.path) or 0
-    if mine is not None and storage.is_there(known) and storage.text(known).strip() == mine:
+    if own is not None and storage.is_there(known) and storage.text(known).strip() == own:
         return
     if version == 0:
-        if mine is not None and numbers(checkpoint, COMMITS):
+        if own is not None and numbers(checkpoint, COMMITS):
             # Its batches went to another table: the stream would skip their files and this table would stay empty.
             raise EngineError(
                 f"{landing.table.name} is empty, but its checkpoint has landed files: it belongs to another table. "
@@ -55,9 +55,9 @@ def _check_identity(landing: Landing) -> None:
             )
         storage.delete(known)
         return
-    if mine is not None and not storage.is_there(known):
+    if own is not None and not storage.is_there(known):
         return  # stopped after the first batch, before the table recorded the id
-    what = "is gone" if mine is None else "belongs to another table"
+    what = "is gone" if own is None else "belongs to another table"
     raise EngineError(
         f"{landing.table.name} holds rows, but its checkpoint {what}: landing from the beginning would double them. "
         f"Put the checkpoint back, or run `sqlrun build --full-refresh --select {landing.table.name}+`.",
@@ -72,14 +72,14 @@ def _require_held(landing: Landing) -> None:
         return
     query = query_id(landing.checkpoint)
     table = delta_table.open_table(landing.table.path)
-    held = table.transaction_version(query)
-    if held is None and table.version() > 0:
+    committed = table.transaction_version(query)
+    if committed is None and table.version() > 0:
         raise EngineError(
             f"{landing.table.name} holds rows, but none of its checkpoint's: landing them again could double them. "
             f"Run `sqlrun build --full-refresh --select {landing.table.name}+`.",
             model=landing.table.name,
         )
-    if commits[-1] > (-1 if held is None else held):
+    if commits[-1] > (-1 if committed is None else committed):
         raise EngineError(
             f"{landing.table.name} lacks batch {commits[-1]} of its checkpoint. "
             f"Run `sqlrun build --full-refresh --select {landing.table.name}+`.",

@@ -86,7 +86,7 @@ def merge(session: Any, lend: Lend, table: Any, write: Write, statement: Merge, 
         plan = duckdb_merge.planned(writer, table, write, list(target.files), MOST_PARTITIONS)
         if plan is None or not plan.fits:
             return False
-        duckdb_merge.carry_out(writer, table, _noted(write), statement, plan)
+        duckdb_merge.carry_out(writer, table, _with_metadata(write), statement, plan)
     return True
 
 
@@ -114,8 +114,8 @@ def _target(table: Any, prune: Prune, delta: pa.Table) -> Target:
 
 def _ranges(delta: pa.Table, key: str, group: str) -> Iterator[tuple[Any, Any]]:
     """Yield the ranges of a key, one for each group of the delta."""
-    held = delta.select([key]).append_column("_group", delta[group])
-    found = held.group_by("_group").aggregate([(key, "min"), (key, "max")])
+    keys = delta.select([key]).append_column("_group", delta[group])
+    found = keys.group_by("_group").aggregate([(key, "min"), (key, "max")])
     return zip(arrow_rows.values(found[f"{key}_min"]), arrow_rows.values(found[f"{key}_max"]), strict=True)
 
 
@@ -125,8 +125,8 @@ def _read(write: Write, statement: Merge) -> list[str]:
     texts = [statement.delete_when, statement.update_when, statement.insert_when]
     texts += [*updates.values(), *dict(statement.insert).values()]
     found = {(quoted.replace("``", "`") or plain).lower() for text in texts for quoted, plain in NAMED.findall(text)}
-    asked = {*found, *(name.lower() for name in (*statement.key, *write.table.partition_by))}
-    return [name for name in columns if name.lower() in asked or name not in updates]
+    needed = {*found, *(name.lower() for name in (*statement.key, *write.table.partition_by))}
+    return [name for name in columns if name.lower() in needed or name not in updates]
 
 
 def _hits(session: Any, write: Write, statement: Merge, source: Any, old: Any, read: list[str], rows: int) -> pa.Table:
@@ -182,7 +182,7 @@ def _typed(write: Write, statement: Merge, read: list[str], files: list[str]) ->
     items = [f"_found.{identifier(name, 'duckdb')}" for name in (OP, FILE, ROW)]
     for column in write.table.columns:
         name = identifier(column.name, "duckdb")
-        new, old = (f"_found.{identifier(there + column.name, 'duckdb')}" for there in (NEW, OLD))
+        new, old = (f"_found.{identifier(prefix + column.name, 'duckdb')}" for prefix in (NEW, OLD))
         kind, before = type_name(column.type, "duckdb"), identifier(OLD + column.name, "duckdb")
         was = old if column.name in read else f"t.{name}" if files else "null"
         items += [f"cast({new} as {kind}) as {name}", f"cast({was} as {kind}) as {before}"]
@@ -194,7 +194,7 @@ def _typed(write: Write, statement: Merge, read: list[str], files: list[str]) ->
     return f"select {'distinct ' if statement.repeats else ''}{', '.join(items)} from {joined}"
 
 
-def _noted(write: Write) -> Write:
+def _with_metadata(write: Write) -> Write:
     """Return the write with its metadata as Spark's own commits have it, so that DESCRIBE HISTORY shows it."""
-    told = json.dumps({**write.metadata, "sqlrun.tick": str(write.tick)})
-    return replace(write, metadata={**write.metadata, "userMetadata": told})
+    metadata = json.dumps({**write.metadata, "sqlrun.tick": str(write.tick)})
+    return replace(write, metadata={**write.metadata, "userMetadata": metadata})

@@ -85,8 +85,8 @@ def receipt(seconds: float, spent: Costs | None, write: Write, version: int) -> 
     rows = size = files = 0
     if version > write.base:
         actions = delta_table.actions(write.table.path, version)
-        came = log_entries.brought(actions)
-        files, size = len(came), sum(int(entry.get("size") or 0) for entry in came)
+        added = log_entries.brought(actions)
+        files, size = len(added), sum(int(entry.get("size") or 0) for entry in added)
         for action in actions:
             if "commitInfo" in action:
                 rows = _rows(action["commitInfo"].get("operationMetrics") or {})

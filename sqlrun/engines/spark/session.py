@@ -97,10 +97,10 @@ def java_problem() -> str | None:
     if not java or not Path(java).exists():
         return f"Spark needs Java {JAVA} or newer, and there is no java{f' in {home}' if home else ''}. {HINT}"
     try:
-        shown = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False).stderr
+        output = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False).stderr
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"{java} doesn't run: {error}. {HINT}"
-    found = re.search(r'version "(?:1\.)?(\d+)', shown)
+    found = re.search(r'version "(?:1\.)?(\d+)', output)
     if not found:
         return f"{java} doesn't tell its version. {HINT}"
     if int(found[1]) < JAVA:
@@ -131,11 +131,11 @@ def session_of(settings: dict[str, str], *, record: bool = False) -> SparkSessio
     builder = SparkSession.builder
     for key, value in merged.items():
         builder = builder.config(key, value)
-    with _own_settings(), _interrupts_kept(), _launched_apart() as said:
+    with _own_settings(), _interrupts_kept(), _launched_apart() as output:
         try:
             session = builder.getOrCreate()
         except Exception as error:
-            raise EngineError(_unstarted(error, _tail(said))) from error
+            raise EngineError(_unstarted(error, _tail(output))) from error
     return session
 
 
@@ -262,7 +262,7 @@ def _interrupts_kept() -> Iterator[None]:
             signal.signal(signal.SIGINT, before)
 
 
-def _unstarted(error: Exception, said: str) -> str:
+def _unstarted(error: Exception, output: str) -> str:
     """Return why Spark doesn't start: Java's error, or the JVM's last output; without stacks.
 
     >>> _unstarted(ValueError("An error occurred while calling x.\\n: a.B: Too little memory.\\n\\tat c.D"), "")
@@ -272,9 +272,9 @@ def _unstarted(error: Exception, said: str) -> str:
     if raised:
         return f"Spark doesn't start: {raised[1]}"
     first = (text_lines(str(error)) or [type(error).__name__])[0]
-    return f"Spark doesn't start: {first}\n{said}".rstrip()
+    return f"Spark doesn't start: {first}\n{output}".rstrip()
 
 
 def _tail(file: Path, lines: int = 5) -> str:
-    told = [line for line in text_lines(file.read_text(errors="replace")) if not line.lstrip().startswith("at ")]
-    return "\n".join(told[-lines:])
+    text = [line for line in text_lines(file.read_text(errors="replace")) if not line.lstrip().startswith("at ")]
+    return "\n".join(text[-lines:])

@@ -108,38 +108,40 @@ def spelled(path: str, values: Mapping[str, str | None]) -> bool:
     (True, False)
     """
     folders = path.removeprefix("_change_data/").split("/")[:-1]
-    told = [f"{name}={NO_VALUE if text is None else text}" for name, text in values.items()]
-    return folders == told and all(text is None or PLAIN.fullmatch(text) for text in values.values())
+    expected = [f"{name}={NO_VALUE if text is None else text}" for name, text in values.items()]
+    return folders == expected and all(text is None or PLAIN.fullmatch(text) for text in values.values())
 
 
 def _deleted(table: Any, files: list[str]) -> dict[str, Any]:
     """Return the deleted rows of those of a table's files that have any."""
-    gone, root = deletion_vectors.deleted(table), delta_table.local_path(table)
-    return {file: gone[f"{root}/{file}"] for file in files if f"{root}/{file}" in gone} if gone else {}
+    deleted, root = deletion_vectors.deleted(table), delta_table.local_path(table)
+    return {file: deleted[f"{root}/{file}"] for file in files if f"{root}/{file}" in deleted} if deleted else {}
 
 
 def live(session: Any, table: Any, files: list[str], *, places: bool = False) -> Any:
     """Return the live rows of a table's files; with `places`, also their positions."""
-    root, gone = delta_table.local_path(table), _deleted(table, files)
-    whole = [file for file in files if file not in gone]
+    root, deleted = delta_table.local_path(table), _deleted(table, files)
+    whole = [file for file in files if file not in deleted]
     frames = []
-    if whole or not gone:
+    if whole or not deleted:
         frame = parquet(session, root, table, whole)
         none = (f"cast(null as string) as `{FILE}`", f"cast(null as bigint) as `{ROW}`")
         frames.append(frame.selectExpr("*", *(PLACES if whole else none)) if places else frame)
-    if gone:
-        marked = parquet(session, root, table, list(gone)).selectExpr("*", *PLACES)
-        kept = marked.join(_places(session, root, gone).hint("broadcast"), [FILE, ROW], "left_anti")
-        frames.append(kept if places else kept.drop(FILE, ROW))
+    if deleted:
+        marked = parquet(session, root, table, list(deleted)).selectExpr("*", *PLACES)
+        remaining = marked.join(_places(session, root, deleted).hint("broadcast"), [FILE, ROW], "left_anti")
+        frames.append(remaining if places else remaining.drop(FILE, ROW))
     return reduce(lambda a, b: a.unionByName(b), frames)
 
 
-def _places(session: Any, root: str, gone: Mapping[str, Any]) -> Any:
+def _places(session: Any, root: str, deleted: Mapping[str, Any]) -> Any:
     """Return deleted rows as a frame."""
     import pyarrow as pa
 
-    uris = [pa.repeat(pa.scalar(uri_of(session, f"{root}/{file}")), len(rows)) for file, rows in gone.items()]
-    return session.createDataFrame(pa.table({FILE: pa.concat_arrays(uris), ROW: pa.concat_arrays(list(gone.values()))}))
+    uris = [pa.repeat(pa.scalar(uri_of(session, f"{root}/{file}")), len(rows)) for file, rows in deleted.items()]
+    return session.createDataFrame(
+        pa.table({FILE: pa.concat_arrays(uris), ROW: pa.concat_arrays(list(deleted.values()))})
+    )
 
 
 def uri_of(session: Any, path: str) -> str:

@@ -48,9 +48,9 @@ def overwrite(session: Any, write: Write, statement: Overwrite) -> None:
     """Replace the partitions that a query's rows belong to by these rows; write nothing if there are none."""
     kinds = {c.name: c.type for c in write.table.columns}
     names = write.table.partition_by
-    asked = [f"cast({identifier(name, 'spark')} as string)" for name in names]
+    columns = [f"cast({identifier(name, 'spark')} as string)" for name in names]
     each = []
-    for row in parts.frame(session, statement.touched).selectExpr(*asked).collect():
+    for row in parts.frame(session, statement.touched).selectExpr(*columns).collect():
         tests = [
             f"{identifier(name, 'spark')} " + ("is null" if v is None else f"= {literal(v, kinds[name])}")
             for name, v in zip(names, row, strict=True)
