@@ -1,4 +1,4 @@
-"""What is counted on Arrow columns is what Great Expectations says of them, or isn't counted."""
+"""Counts on Arrow columns equal Great Expectations', or there is no count."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def tables(draw: Any) -> pa.Table:
 
 
 def written(value: Any) -> Any:
-    """A value as YAML has it."""
+    """Return a value as YAML has it."""
     if isinstance(value, (Decimal, datetime, date)):
         return str(value)
     return value
@@ -120,7 +120,7 @@ def written(value: Any) -> Any:
 
 @st.composite
 def expectations(draw: Any) -> Expectation:
-    """Draw one check with arguments that a suite may have, and some that it may not."""
+    """Draw one check with arguments, valid ones and some invalid ones."""
     kind = draw(st.sampled_from(sorted(KINDS)))
     takes = set(CATALOGUE[kind].allowed)
     texts = ["text", "words"]
@@ -155,7 +155,7 @@ def expectations(draw: Any) -> Expectation:
     kwargs |= {"mostly": mostly} if mostly is not None else {}
     condition = draw(st.sampled_from(CONDITIONS))
     kwargs |= {"row_condition": condition} if condition else {}
-    # Of a note Arrow's count is final, whatever it is.
+    # For a note, Arrow's count is always final.
     severity, on_fail = draw(st.sampled_from([("info", "warn")] * 4 + [("critical", "fail"), ("warning", "warn")]))
     return Expectation(kind, kwargs, severity, on_fail, "", PLACE)
 
@@ -170,7 +170,7 @@ def _alike(column: str) -> list[str]:
 
 
 def told(result: CheckResult) -> CheckResult:
-    """A result without what says who gave it."""
+    """Return a result without its evaluator."""
     return replace(result, seconds=0.0, raw=None, evaluator="")
 
 
@@ -178,7 +178,7 @@ def told(result: CheckResult) -> CheckResult:
 @settings(deadline=None, max_examples=EXAMPLES)
 @given(tables(), st.lists(expectations(), min_size=4, max_size=8))
 def test_both_say_the_same(rows: pa.Table, asked: list[Expectation]) -> None:
-    """Success, counts, samples, messages and errors are the same, of rows and of keys."""
+    """Success, counts, samples, messages and errors are the same, for rows and for keys."""
     checks = tuple(asked)
     ours = run_checks(model(), checks, Rows(rows, rows), Terms(AS_OF))
     theirs = run_checks(model(), checks, Rows(rows, rows), Terms(AS_OF, evaluator="great_expectations"))
@@ -205,7 +205,7 @@ def counted(kind: str, rows: pa.Table = ROWS, **kwargs: Any) -> Count | None:
 
 
 def test_rows_are_counted_with_their_places() -> None:
-    """NULL is not looked at, but by the checks of NULL."""
+    """NULL is ignored, except by the checks of NULL."""
     assert counted(BETWEEN, column="tiny", min_value=2) == Count(2, 1, (0,))
     assert counted("expect_column_values_to_not_be_null", column="tiny") == Count(3, 1, (2,))
     assert counted("expect_column_values_to_match_regex", column="text", regex="b") == Count(2, 1, (0,))
@@ -241,7 +241,7 @@ def test_a_share_is_of_the_rows_that_are_looked_at(mostly: float | None, passes:
     ],
 )
 def test_what_is_in_doubt_is_not_counted(kind: str, kwargs: dict[str, Any]) -> None:
-    """A type or an argument that isn't plainly known is for Great Expectations to judge."""
+    """Great Expectations evaluates types and arguments that aren't plainly known."""
     assert counted(kind, **kwargs) is None
 
 
@@ -316,7 +316,7 @@ def test_without_a_look_at_each_value_only_what_passes_is_known(kind: str, kwarg
 
 
 def test_keys_that_repeat_are_not_counted() -> None:
-    """That none does is all that is said here; NULL repeats as any value does, where it isn't ignored."""
+    """Only a pass is certain; NULL repeats like any value unless it is ignored."""
     kind = "expect_compound_columns_to_be_unique"
     rows = pa.table({"a": [1, 1, None, None], "b": ["x", "y", None, None]})
     good = counted(kind, rows, column_list=["a", "b"])
@@ -327,7 +327,7 @@ def test_keys_that_repeat_are_not_counted() -> None:
 
 
 def test_what_passes_needs_no_great_expectations(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A note that doesn't pass needs none either, any other failure does."""
+    """A failing note needs none either; any other failure does."""
     monkeypatch.setattr("sqlrun.check.great_expectations.evaluated", None)
     asked = (
         Expectation(BETWEEN, {"column": "tiny", "min_value": 1}, "critical", "fail", "", PLACE),
@@ -344,7 +344,7 @@ def test_what_passes_needs_no_great_expectations(monkeypatch: pytest.MonkeyPatch
 
 
 def test_what_great_expectations_says_of_a_failure_stands(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is asked about what fails, and about all where a model's config says so."""
+    """It evaluates failures, and everything if a model's config requires it."""
     asked: list[list[str]] = []
 
     def evaluated(items: Any, *_: Any) -> dict[int, Any]:

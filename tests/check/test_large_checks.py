@@ -1,4 +1,4 @@
-"""A change that is looked at part by part has the same results as in one piece, in the memory of a part."""
+"""A change that is evaluated part by part has the same results as in one piece, in the memory of a part."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def large(expectations: tuple, rows: LargeRows, *names: str) -> list[CheckResult
 
 
 def plain(result: CheckResult) -> CheckResult:
-    """A result without what differs: who evaluated, and what Great Expectations itself said of the whole."""
+    """Return a result without its evaluator and without Great Expectations' own result for the whole change."""
     return replace(result, seconds=0.0, samples=tuple(sorted(result.samples)), raw=None, evaluator="")
 
 
@@ -209,7 +209,7 @@ expectations:
 @pytest.mark.slow
 @pytest.mark.parametrize("large", [250_000, 1])
 def test_a_key_beside_the_grain_is_looked_for_in_the_whole_table(tmp_path, monkeypatch, large):
-    """A row of an earlier tick that has the value of a new one is no change, and is found all the same."""
+    """A row of an earlier tick with the value of a new one isn't part of the change, but it is found."""
     monkeypatch.setattr(changed_rows, "LARGE", large)
     root = project(tmp_path / "shops")
     write(root, "profiles/local.yml", "engine: duckdb\nwarehouse: warehouse\n")

@@ -1,4 +1,4 @@
-"""What is unusual in a tick is told and blocks nothing; a stale source is caught as its contract says."""
+"""Unusual measures are reported and block nothing; a stale source fails as its contract declares."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ LANDS = "select id, amount, sold_at from {{ source('shops', 'lines') }}\n"
 BELOW = "select id, amount, sold_at from {{ ref('stg') }}\n"
 FRESH = "    freshness: {warn_after: 30 minutes, error_after: {count: 2, period: hour}}"
 WEEK = timedelta(weeks=1)
-# 1,000 lines in a tick: chance plays no part.
+# 1,000 lines in a tick: noise plays no part.
 MANY = 1000
 
 
@@ -72,7 +72,7 @@ def lines(count: int, at: datetime, *, nulls: float = 0.0, late: timedelta = tim
 
 
 class Played:
-    """Ticks of which the measures are kept, after six weeks of the same."""
+    """Ticks whose measures are stored, after six equal weeks."""
 
     def __init__(self, folder: Path, extra: str = "", config: str = "", env: str = "") -> None:
         self.site = Site(project(folder, extra, config), DuckDBEngine(), env)
@@ -88,7 +88,7 @@ class Played:
         return result
 
     def weeks(self, published: bool = True) -> None:
-        """Write down what six weeks had at the time of the next tick."""
+        """Store measures of six weeks at the time of the next tick."""
         usual = {"rows": float(MANY), "quarantined": 0.0, "lateness_p95_seconds": 150.0}
         found = [Measure("stg", name, value, "shops.lines", 300.0) for name, value in usual.items()]
         found += [Measure(model, "null_share:amount", 0.1, None, 300.0) for model in ("stg", "fct")]
@@ -216,7 +216,7 @@ def test_a_past_that_can_not_be_read_is_told_and_blocks_nothing(
     torn = Path(measures.path_of(play.site.warehouse))
     for file in torn.rglob("*.parquet"):
         file.write_text("torn")
-    # A build begins by setting aside what is torn.
+    # A build begins by moving corrupt files aside.
     monkeypatch.setattr(doctor, "at_start", lambda *_: None)
 
     result = play.site.tick(START + FIVE)
@@ -275,9 +275,9 @@ def test_a_source_without_any_event_is_stale(tmp_path: Path) -> None:
 def test_a_table_that_grew_is_not_searched_again(
     remembered: int, again: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In each tick the age is that of the newest event up to it, as all landed rows have it.
+    """In each tick the age is that of the newest event up to it, as in all landed rows.
 
-    It is searched again only where more events of the future came than are remembered.
+    The table is searched again only if more future events arrived than are cached.
     """
     monkeypatch.setattr(measure, "MOST_LATER", remembered)
     searched: list[datetime] = []
@@ -285,7 +285,7 @@ def test_a_table_that_grew_is_not_searched_again(
     site = Site(project(tmp_path, FRESH), DuckDBEngine())
     monkeypatch.setattr(measure, "_search_newest", lambda p, *rest: searched.append(p.plan.as_of) or real(p, *rest))
     events = list[datetime]()
-    # Minutes after the tick at which a tick's events are dated: late, of the future, none at all, all quarantined.
+    # Minutes from the tick to its events: late, future, none at all, all quarantined.
     played = ((-3, -1), (-9, 12, 17), (-2,), (), (None,), (-30, 40), (), (-1, 5), (-40,), (3,), ())
     times = [START + number * FIVE for number in range(len(played))]
     for at, dated in zip(times, played, strict=True):
@@ -330,7 +330,7 @@ def test_builds_keep_their_measures_upkeep_leaves_them_and_a_rollback_takes_them
     run("rollback", "--to", "1")
     run("build", "--skip-tests", "--as-of", (START + 3 * FIVE).isoformat())
     run("maintain", "--keep-ticks", "1")
-    # Weeks of them are needed, however few ticks are kept. What came since tick 1 was measured anew.
+    # Comparisons need weeks of measures, however few ticks are retained. Ticks after tick 1 were measured again.
     found = [m for m in measures.read(str(root / "warehouse")) if m["measure"] == "rows"]
     assert [(m["tick"], m["published"], m["value"], m["interval_seconds"]) for m in found] == [
         (1, True, 9, None), (2, False, 9, 300), (3, False, 9, 300), (5, True, 18, 900),
@@ -370,7 +370,7 @@ def test_the_project_a_folder_or_a_query_turns_it_off(tmp_path: Path) -> None:
 
 
 def test_turning_it_off_and_freshness_rebuild_nothing(tmp_path: Path) -> None:
-    """Nor does it matter to a table who evaluates its checks."""
+    """Nor does the evaluator of its checks affect a table."""
     one = prepare(project(tmp_path / "one")).workspace.prints
     off = "    config: {anomalies: false, checks: great_expectations}"
     two = prepare(project(tmp_path / "two", FRESH, off)).workspace
@@ -422,7 +422,7 @@ VOLUME = """expectations:
 
 
 def held_to(play: Played, severity: str) -> Played:
-    """Write a suite that holds the volume to a share of last week's, and read the project again."""
+    """Write a suite that compares the volume with last week's, and read the project again."""
     file = play.site.root / "expectations" / "stg.yml"
     file.parent.mkdir(exist_ok=True)
     file.write_text(VOLUME.replace("SEVERITY", severity))
@@ -462,7 +462,7 @@ def test_a_volume_within_its_share_passes_and_a_warning_stops_no_tick(played: Ca
 
 @pytest.mark.slow
 def test_without_a_past_it_is_a_note_and_no_pass(played: Callable[..., Played]) -> None:
-    """In its first ticks, and where last week's tick was not published."""
+    """In its first ticks, and if last week's tick was not published."""
     play = held_to(played(), "critical")
     play.weeks(published=False)
 
@@ -491,7 +491,7 @@ def test_a_past_that_cant_be_read_stops_a_tick_whose_volume_is_declared(
 
 
 def test_a_time_before_the_year_1000_is_written_whole() -> None:
-    """The newest of a tick's events is a bound in SQL, however wrong its year."""
+    """The newest of a tick's events is a bound in SQL, even if its year is wrong."""
     moment = datetime(5, 1, 2, 3, tzinfo=timezone.utc)
 
     assert timestamp(moment, "duckdb") == "timestamptz '0005-01-02 03:00:00.000000+00'"

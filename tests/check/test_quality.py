@@ -224,7 +224,7 @@ def test_every_kind_passes_and_fails(control):
 
 @pytest.mark.parametrize("control", CONTROLS, ids=lambda control: control[0])
 def test_no_kind_reaches_the_network_or_a_file(control, monkeypatch):
-    """Once imported, an expectation needs nothing but its rows, whether they pass or fail."""
+    """Once imported, an expectation needs only its rows, whether they pass or fail."""
     good, bad = control[2:] or (GOOD_ROWS, BAD_ROWS)
     expectation = expect(control[0], **control[1])
     verdicts = [check(expectation, rows).status for rows in (good, bad)]
@@ -243,7 +243,7 @@ def test_no_kind_reaches_the_network_or_a_file(control, monkeypatch):
 
 
 def test_a_pattern_of_a_schema_that_may_run_away_is_an_error():
-    """Python's search can't be stopped: texts that are too long for it are told, and never searched."""
+    """Python's search can't be interrupted: texts that are too long for it are reported, and never searched."""
     schema = {"properties": {"a": {"pattern": "a+b+c"}}}
     expectation = expect("expect_column_values_to_match_json_schema", column="status", json_schema=schema)
     rows = table(status=[json.dumps({"a": "a" * 50_000 + "b" * 50_000})])
@@ -255,7 +255,7 @@ def test_a_pattern_of_a_schema_that_may_run_away_is_an_error():
 
 
 def test_every_kind_that_runs_has_its_controls():
-    """That of our own looks at no rows: its controls are in tests/check/test_measuring.py."""
+    """sqlrun's own kind reads no rows: its controls are in tests/check/test_measuring.py."""
     assert {name for name, kind in CATALOGUE.items() if not kind.refused} == {VOLUME, *(c[0] for c in CONTROLS)}
 
 
@@ -278,7 +278,7 @@ def test_the_catalogue_is_great_expectations_own():
         assert {field for field in fields if fields[field].required} <= set(kind.columns + kind.required), name
 
 
-# One row of values a type: the least, the bound, above it, NULL, and what confuses floats and pandas.
+# One row of values for each type: the minimum, the bound, above it, NULL, and values that confuse floats and pandas.
 VALUES = {
     "qty": [1, 2, 3, None, -(2**31)],
     "big": [2**53, 2**53 + 1, 2**53 + 2, None, -(2**63)],
@@ -294,7 +294,7 @@ VALUES = {
 
 
 def rules():
-    """Every row-level kind with a predicate, on every type where it makes sense, at and beside its bounds."""
+    """Yield every row-level kind with a predicate, on every type where it makes sense, at and near its bounds."""
     for name, values in VALUES.items():
         first, bound = values[0], values[1]
         yield expect(NOT_NULL, column=name)
@@ -332,7 +332,7 @@ def connection():
 
 
 def all_held_on_duckdb(expectations, rows):
-    """Give, for each expectation, what its predicate says of each row."""
+    """Return, for each expectation, its predicate's value for each row."""
     parsed = [sqlglot.parse_one(passes(rule, model().columns), read="databricks") for rule in expectations]
     columns = [f"({tree.sql(dialect='duckdb')}) as p{index}" for index, tree in enumerate(parsed)]
     connection().register("batch", rows)

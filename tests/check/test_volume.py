@@ -1,4 +1,4 @@
-"""What landed, against the same hour of past weeks: held to the shares that a suite allows, and never a pass unseen."""
+"""Volume of landed rows against the same hour of past weeks: within declared shares, and never a silent pass."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_shares_are_kept_up_to_their_ends() -> None:
 
 
 def test_a_past_that_cant_be_read_is_never_taken_for_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who only compares is told once; a check that is declared is an error each time."""
+    """Without a declared check it is reported once; a declared check is an error each time."""
 
     def torn(*_: object, **__: object) -> None:
         raise EngineError("torn")

@@ -1,4 +1,4 @@
-"""What DuckDB can't run is refused before a tick, with a code, a place and what the analyst wrote."""
+"""Queries that DuckDB can't run are rejected before a tick, with a code, a place and the analyst's own text."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def project(folder: Path, **queries: str) -> Prepared:
 
 
 def test_a_view_that_does_not_bind_is_told_once(tmp_path: Path) -> None:
-    """Not again for each of its readers, in whose query it is written out."""
+    """Not again for each of its readers, whose queries contain it."""
     view = "{{ config(materialized='view') }}\nselect id * s as id from {{ ref('one') }}\n"
     prepared = project(tmp_path, v=view, m="select id from {{ ref('v') }}", n="select id from {{ ref('m') }}")
 
@@ -71,7 +71,7 @@ def test_a_view_that_does_not_bind_is_told_once(tmp_path: Path) -> None:
 
 
 def test_what_fits_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A warm build opens no DuckDB for it; another type of an input has it asked again."""
+    """A warm build opens no DuckDB for it; another type of an input is checked again."""
     cache, folder = Cache(None), tmp_path / "project"
     prepared = project(folder, m="select length(concat(s, upper(s))) as id from {{ ref('one') }}")
     assert binding.problems(binding.Fit(prepared.project, prepared.workspace.models, cache), prepared.names) == ()

@@ -1,4 +1,4 @@
-"""Classes that a JVM has loaded, kept for the next: where they lie, who maps them, and what a failure costs."""
+"""Archive of a JVM's classes: its path, which JVMs map it, and the consequences of a failure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sqlrun.engines.spark import class_archive
 
 @pytest.fixture
 def java(tmp_path: Path) -> Path:
-    """A JDK in which `jcmd` writes what it was asked for to the file that it was told."""
+    """Return a JDK in which `jcmd` writes its arguments to the file that it gets."""
     tools = tmp_path / "jdk" / "bin"
     tools.mkdir(parents=True)
     (tmp_path / "jdk" / "lib").mkdir()
@@ -39,7 +39,7 @@ def test_the_first_records_and_the_next_maps(java: Path, tmp_path: Path) -> None
 
 
 def test_another_java_other_jars_and_other_options_have_a_file_of_their_own(java: Path, tmp_path: Path) -> None:
-    """That of before goes when the new one is there."""
+    """The previous file is deleted when the new one exists."""
     before = file_of(java, tmp_path)
     assert class_archive.keep(str(java), 1, before)
     others = {file_of(java, tmp_path, "-XX:+UseZGC"), file_of(java, tmp_path, jars="others")}

@@ -1,4 +1,4 @@
-"""Rows that come, written by DuckDB or by delta-rs: the table is the same, and a failure leaves nothing of them."""
+"""Rows appended by DuckDB or by delta-rs: the table is the same, and a failure leaves nothing."""
 
 from __future__ import annotations
 

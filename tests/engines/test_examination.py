@@ -1,4 +1,4 @@
-"""A commit that is whole and one that was cut, as Spark and as delta-rs write them."""
+"""Intact and truncated commits, as Spark and as delta-rs write them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TRANSACTION = {"txn": {"appId": "shop.fct", "version": 3}}
 
 
 def commit(operation: str, metrics: dict[str, Any], *rows: int | None) -> list[str]:
-    """Write a commit that adds a file for each count of rows, of which None isn't told."""
+    """Return a commit that adds a file for each count of rows; None leaves the count out."""
     info = {"operation": operation, "operationParameters": {"mode": "Append"}, "operationMetrics": metrics}
     adds = [{"add": {"path": f"{n}", "stats": json.dumps({"numRecords": r} if r is not None else {})}} for n, r in
             enumerate(rows)]  # fmt: skip
@@ -42,7 +42,7 @@ def test_a_whole_commit_is_whole(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in WHOLE if "without" not in name and "no rows at all" not in name])
 def test_a_commit_that_lost_its_last_line_is_not(name: str) -> None:
-    """Cut at the end of a line, it is JSON still."""
+    """Truncated at the end of a line, it is still JSON."""
     assert "is cut off: it tells of" in commit_fault("\n".join(WHOLE[name][:-1]) + "\n", transaction=True)
 
 
@@ -60,7 +60,7 @@ def test_a_file_is_looked_at_again_when_it_has_changed(tmp_path: Path, monkeypat
     assert [table_check.parquet_fault(str(file), 14) for _ in range(3)] == ["", "", ""] and len(opened) == 1
     assert table_check.parquet_fault(str(file), 15) == "has 14 bytes, its log says 15" and len(opened) == 1
 
-    # As many bytes, later.
+    # The same size, later.
     file.write_bytes(b"PAR1 rows \0\0\0\0")
     os.utime(file, ns=(0, file.stat().st_mtime_ns + 1))
     assert table_check.parquet_fault(str(file), 14) == "is not whole: it does not begin and end as Parquet"

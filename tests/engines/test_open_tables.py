@@ -1,4 +1,4 @@
-"""What is kept of an open table: of that one, at that version, for as long as it is open."""
+"""Cache of facts about an open table: for that object, at that version, as long as it is open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Partitions replaced whole on Delta files, on the `duckdb` engine; the Spark engine's twin is in tests/spark."""
+"""Replacement of whole partitions on Delta files, on the `duckdb` engine; tests/spark has the Spark engine's twin."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def changes(engine: DuckDBEngine, spec: TableSpec, commit: int) -> list[tuple[st
 @pytest.mark.parametrize("kind", VALUES)
 @pytest.mark.slow
 def test_touched_partitions_hold_what_the_query_gives(tmp_path: Path, kind: str) -> None:
-    """For every type of a partition column, NULL among the values; the change feed tells the difference."""
+    """For every type of a partition column, NULL among the values; the change feed has the difference."""
     one, two = VALUES[kind]
     engine = DuckDBEngine()
     spec = TableSpec("t", str(tmp_path / "t"), (COLUMNS[0], StoredColumn("g", kind)), ("g",))
@@ -80,7 +80,7 @@ def test_a_partition_may_lose_all_its_rows(tmp_path: Path) -> None:
 
 
 def test_rows_elsewhere_are_refused(tmp_path: Path) -> None:
-    """A query that gives rows of an untouched partition would double them."""
+    """A query that returns rows of an unaffected partition would duplicate them."""
     engine = DuckDBEngine()
     spec = TableSpec("t", str(tmp_path / "t"), COLUMNS, ("g",))
     engine.create(spec)

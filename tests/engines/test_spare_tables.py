@@ -1,4 +1,4 @@
-"""Tables that stay open between writes: whoever writes or reads sees what opening them anew would show."""
+"""Tables that stay open between writes: writers and readers see the same as after opening them again."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MANY = "select 'k' || i as k, i::int as v, 0 as n from range(100) r(i)"
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Collect the paths that are opened from now on, none of those that were open before."""
+    """Record the paths that are opened from now on; forget all open tables."""
     paths: list[str] = []
     real = delta_table.opened
     monkeypatch.setattr(delta_table, "opened", lambda path, version: paths.append(path) or real(path, version))
@@ -68,7 +68,7 @@ def test_what_another_hand_has_committed_is_seen(tmp_path: Path, opened: list[st
     DeltaTable(spec.path).delete("k = 'k9'")
     write(engine, spec, 2, merging(replacing(9)))
     assert [row for row in held(spec.path) if row["k"] == "k9"] == [{"k": "k9", "v": -9, "n": 9}]
-    assert DeltaTable(spec.path).history(1)[0]["operation"] == "WRITE"  # nothing was there to be replaced
+    assert DeltaTable(spec.path).history(1)[0]["operation"] == "WRITE"  # there was nothing to replace
 
 
 @pytest.mark.slow
@@ -99,7 +99,7 @@ def test_a_table_that_was_not_written_to_its_end_is_opened_anew(
 def test_where_a_commit_could_not_be_read_the_table_is_opened_anew(
     tmp_path: Path, opened: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By those who read what was written, and by the next writer."""
+    """By readers of the written version, and by the next writer."""
     engine, spec = made(tmp_path)
 
     def broken(*_: object) -> None:
@@ -139,7 +139,7 @@ def test_readers_of_the_version_before_are_shown_that_one(tmp_path: Path, opened
 def test_what_a_writer_leaves_is_what_opening_shows(
     tmp_path: Path, opened: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Over merges that mark rows, copy files, take rows off and write checkpoints."""
+    """Over merges that mark rows, copy files, delete rows and write checkpoints."""
     monkeypatch.setattr(file_layout, "COPIED", 20)
     dice, (engine, spec) = random.Random(7), made(tmp_path)
     for tick in range(2, 26):
@@ -156,7 +156,7 @@ def test_what_a_writer_leaves_is_what_opening_shows(
 
 
 def described(table: Any) -> list[object]:
-    """Say all that is asked of a table for reading."""
+    """Return all facts that readers use of a table."""
     files = sorted(delta_table.files_at(table, ("v",)), key=lambda file: file["path"])
     gone = {file: rows.to_pylist() for file, rows in deletion_vectors.deleted(table).items()}
     return [

@@ -1,4 +1,4 @@
-"""What the driver does of a MERGE on Spark: it finds the files that may be touched, and writes what Spark has found."""
+"""The driver's part of a MERGE on Spark: it finds the files to read, and writes the rows that Spark has found."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ STATEMENT = Merge(
 
 
 def found(path: str, read: list[str], rows: list[tuple[str, str | None, int | None, Any, Any]]) -> pa.Table:
-    """Make what Spark gives: what to do, where the row lies, its new values and the old ones that were read."""
+    """Return a result as Spark's: operations, positions, new values, and the old values that were read."""
     names = [spark_merge.OP, spark_merge.FILE, spark_merge.ROW]
     kinds = [pa.string(), pa.string(), pa.int64()]
     values = [[row[place] for row in rows] for place in range(3)]
@@ -65,7 +65,7 @@ def test_what_spark_has_found_is_committed_whole(tmp_path: Path) -> None:
     engine.write(Write(spec, 0, 6, "app.t", (), Append(f"{old} from (values ('a'), ('b'), ('c')) as r(k) order by k")))
     write = Write(spec, 1, 7, "app.t", (), STATEMENT, {"note": "hello"})
     read = spark_merge._read(write, STATEMENT)
-    # The times and the parts of old rows decide nothing: they are looked up.
+    # Times and nested fields of old rows decide nothing: they are looked up.
     assert read == ["k", "v", "day"]
     table = delta_table.open_table(spec.path)
     files = delta_table.files_at(table)
@@ -111,7 +111,7 @@ def test_columns_that_expressions_name_are_read() -> None:
     newer = Merge("", ("k",), (), every, every, update_when="s.at > t.`AT` or t.day is null")
     assert spark_merge._read(write, newer) == ["k", "at", "day"]
     some = Merge("", ("k",), (), (("v", "s.v"),), every)
-    # What isn't updated stays as it is.
+    # Columns that aren't updated stay unchanged.
     assert spark_merge._read(write, some) == ["k", "at", "parts", "day"]
 
 
@@ -140,5 +140,5 @@ def test_only_files_that_can_hold_a_row_are_rewritten(tmp_path: Path) -> None:
     assert found(by_key, (100, days[0]), (102, days[0])) == [(100, days[0]), (101, days[1]), (102, None)]
     assert found(by_key, (0, days[0]), (102, days[1])) == [(0, days[0]), (102, None)]
     assert len(found(by_key, (None, days[0]))) == len(found(Prune(), (1, None))) == 6
-    # What isn't a partition's tells nothing of a file.
+    # Other columns don't prune files.
     assert len(found(Prune(partitions=("k",)), (1, None))) == 6

@@ -1,4 +1,4 @@
-"""The SQL that a report shows finds the rows that the check complains of, on DuckDB; Spark's is the same tree."""
+"""The SQL in a report finds a check's failing rows, on DuckDB; Spark's is the same tree."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_each_check_of_the_project_has_its_sql_or_is_known_not_to() -> None:
     }
 
     assert len(found) > 50
-    # Of what didn't land there are no rows to show.
+    # Lines that didn't land have no rows to show.
     assert without == {VOLUME}
     assert {holder.name for holder, _ in declared(prepare(root), ["restaurant_windows"]).values()} == {
         "restaurant_windows"

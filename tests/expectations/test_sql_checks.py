@@ -1,4 +1,4 @@
-"""Checks written as a query that returns the rows that are wrong; mistakes in them are in tests/cases/errors."""
+"""Checks written as a query that returns the wrong rows; mistakes in them are in tests/cases/errors."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_it_runs_in_ticks_and_over_whole_tables(root):
     site.write("2.jsonl", [sale("c", 1, 9)])
     second = site.tick(START + FIVE)
     site.engine.close()
-    # free looks at the change alone, twice at the whole table
+    # free reads only the change, twice the whole table
     assert {c.type: (c.status, c.evaluated) for c in second.checks if c.type in ("free", "twice")} == {
         "free": ("pass", 1), "twice": ("fail", 4),
     }  # fmt: skip

@@ -1,4 +1,4 @@
-"""What is not whole is told with what to do; whose a warehouse is, and a ledger that was edited, too."""
+"""Damage is reported with advice; so are another project's warehouse and an edited ledger."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two published ticks of the shops, made once."""
+    """Return two published ticks of the shops, built once."""
     folder = tmp_path_factory.mktemp("made") / "shops"
     site = Site(project(folder), DuckDBEngine())
     for number in range(2):
@@ -68,7 +68,7 @@ def state_of(site: Site, name: str) -> tuple[Path, int]:
 
 
 def refused(site: Site) -> str:
-    """The words of a build that is refused; it has written nothing."""
+    """Return the message of a rejected build, which has written nothing."""
     before = read(site.warehouse)
     with pytest.raises(UsageError) as caught:
         site.tick(START + 2 * FIVE)
@@ -76,7 +76,7 @@ def refused(site: Site) -> str:
     return str(caught.value)
 
 
-# ---------------------------------------------------------------------------------------- whose a warehouse is
+# ---------------------------------------------------------------------------------------- owner of a warehouse
 
 
 def mark(site: Site, **changes: Any) -> None:
@@ -109,7 +109,7 @@ COMMANDS = [
 def test_every_command_refuses_a_warehouse_that_is_not_its_own(
     site: Site, command: list[str], change: dict[str, Any]
 ) -> None:
-    """Of a newer format, or of another project: nothing is written, the lock's file neither."""
+    """Of a newer format, or of another project: nothing is written, not even the lock's file."""
     mark(site, **change)
     (Path(site.warehouse) / "_sqlrun" / "lock").unlink(missing_ok=True)
     before = read(site.warehouse)
@@ -140,7 +140,7 @@ def test_a_mark_that_cannot_be_read_is_refused(site: Site, text: str) -> None:
     assert "delete the file" in refused(site)
 
 
-# ---------------------------------------------------------------------------------------- a ledger that was edited
+# ---------------------------------------------------------------------------------------- edited ledger
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_an_edited_row_is_refused(site: Site, where: str, updates: dict[str, str
     assert "changed by another hand" in refused(site)
     shown = doctor(site)
     assert shown.exit_code == 1 and "changed by another hand" in " ".join(shown.output.split())
-    # What another writer did is taken back; where it wrote sqlrun's own mark, the seals tell.
+    # Other writers' commits are rolled back; if they carry sqlrun's own mark, the hashes reveal them.
     assert doctor(site, "--repair").exit_code == 0
     assert site.tick(START + 2 * FIVE).published
     assert differences(site, START + 2 * FIVE) == {}
@@ -180,7 +180,7 @@ def test_a_removed_row_is_refused(site: Site, where: str) -> None:
 
 
 def test_the_oldest_rows_may_go(site: Site) -> None:
-    """Upkeep may forget old ticks: the first row that is kept follows one that is gone."""
+    """Maintenance may delete old ticks: the predecessor of the first retained row is gone."""
     delta_table.delete_rows(site.ledger.path, "tick = 1")
 
     assert site.tick(START + 2 * FIVE).published
@@ -204,7 +204,7 @@ def test_a_ledger_without_seals_is_refused(site: Site) -> None:
 
 
 def test_a_number_is_not_used_twice_though_its_row_was_never_written(site: Site) -> None:
-    """Killed before the pin: what landed and what was loaded carry the number. Spark would refuse it for good."""
+    """Killed before the pin: landed and loaded tables carry the number. Spark would reject it forever."""
     site.write("2.jsonl", lines(2))
     real = site.engine.write
 
@@ -224,7 +224,7 @@ def test_a_number_is_not_used_twice_though_its_row_was_never_written(site: Site)
     assert differences(site, START + 2 * FIVE) == {}
 
 
-# ---------------------------------------------------------------------------------------- what was published
+# ---------------------------------------------------------------------------------------- published data
 
 
 @pytest.mark.parametrize("name", ["mart_best", "fct_slots", "stg_lines"])
@@ -256,7 +256,7 @@ def test_a_published_table_that_is_torn_is_refused_and_can_be_made_anew(site: Si
 
 
 def test_versions_that_an_old_tick_shows_are_never_set_aside(site: Site) -> None:
-    """After a rollback they are newer than what is published, and yet tick 2 shows them."""
+    """After a rollback they are newer than the published ones, and yet tick 2 shows them."""
     folder, version = state_of(site, "mart_best")
     rollback.roll_back(site.ledger, 1, NOW, Console(quiet=True))
     (folder / "_delta_log" / f"{version:020d}.json").write_bytes(b"")
@@ -295,7 +295,7 @@ def batches(site: Site) -> Path:
 
 @pytest.mark.parametrize("damage", ["torn", "gone"])
 def test_an_older_plan_that_is_torn_is_refused(site: Site, damage: str) -> None:
-    """Its files would land once more; as long as it was only the newest that was looked at, they did."""
+    """Its files would land twice; they did, when only the newest plan was checked."""
     plan = batches(site) / "1.json"
     if damage == "gone":
         plan.unlink()
@@ -306,7 +306,7 @@ def test_an_older_plan_that_is_torn_is_refused(site: Site, damage: str) -> None:
 
 
 def test_more_than_one_batch_may_be_lost(site: Site) -> None:
-    """Two ticks were cut short; the table has lost both their batches. Only the newest one was carried out again."""
+    """Two ticks were interrupted, and the table has lost both their batches. Only the newest one was replayed."""
     folder, version = state_of(site, "stg_lines")
     for number in (2, 3):
         site.write(f"{number}.jsonl", lines(number))
@@ -323,7 +323,7 @@ def test_more_than_one_batch_may_be_lost(site: Site) -> None:
 
 
 def test_a_whole_warehouse_is_whole(site: Site) -> None:
-    """Upkeep, rollback and a tick cut short leave nothing that is not whole."""
+    """Maintenance, rollback and an interrupted tick leave no damage."""
     assert doctor(site).exit_code == 0, doctor(site).output
     with suppress(Stop), stopping(Ledger, "publish", 1, after=False):
         site.tick(START + 2 * FIVE)
@@ -375,7 +375,7 @@ def test_a_build_tells_what_it_set_aside(site: Site) -> None:
 
 
 def test_a_pointer_that_delta_rs_has_written_after_spark_is_whole(site: Site) -> None:
-    """Spark leaves a checksum beside it, which is then that of another text; nobody is told of a loss of power."""
+    """Spark leaves a checksum of the former text beside it; this isn't reported as damage."""
     published = site.ledger.read().published
     assert published is not None
     path = f"{site.warehouse}/{published.tables['stg_sales'].path}"

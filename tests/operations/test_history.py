@@ -1,4 +1,4 @@
-"""Ticks that were can be listed, shown, compared and gone back to; what is built after that is right."""
+"""Past ticks can be listed, shown, compared and rolled back to; later builds are correct."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NOW = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three ticks: two orders, one more, the first one corrected."""
+    """Return three ticks: two orders, one more, a correction of the first one."""
     made = Site(copy_project(tmp_path_factory.mktemp("built")), DuckDBEngine())
     made.write("0.jsonl", [order("1", START - FIVE, restaurant="r9001"), order("2", START - FIVE, restaurant="r9002")])
     first = made.tick(START)
@@ -62,7 +62,7 @@ def test_ticks_are_listed_the_newest_first(site: Site) -> None:
 
 
 def test_ticks_tell_how_their_checks_went(site: Site) -> None:
-    """Passed, warned and failed ones are counted; a tick without receipts says nothing of them."""
+    """Passed, warned and failed checks are counted; a tick without run stats shows none."""
     place = Place("x.yml")
     states = [Outcome.PASS, Outcome.PASS, Outcome.WARN, Outcome.FAIL]
     checks = tuple(CheckResult("m", "t", (), "critical", s, 1, 0, (), 0.0, "", "", place) for s in states)
@@ -124,7 +124,7 @@ def test_a_rollback_can_be_undone(site: Site) -> None:
 
 
 def test_a_rollback_can_be_undone_after_a_build(site: Site) -> None:
-    """The way back leads over commits that the first rollback undid."""
+    """The way back passes commits that the first rollback undid."""
     back(site, 1)
     assert site.tick(START + 3 * FIVE, ("stg_orders",)).published
     back(site, 3)
@@ -164,7 +164,7 @@ def test_nothing_is_published_yet(tmp_path: Path) -> None:
 
 
 def test_python_reads_what_is_published(site: Site) -> None:
-    """By a function that needs the warehouse alone."""
+    """The function needs only the warehouse."""
     rows = sqlrun.published("restaurant_windows", site.warehouse).to_pylist()
     assert sorted(r["restaurant_id"] for r in rows if r["window_hours"] == 24) == ["r9001", "r9002", "r9003"]
     assert sqlrun.published("stg_orders", site.warehouse, tick=1).num_rows == 2

@@ -1,4 +1,4 @@
-"""`sqlrun verify` says true of what is true, and finds a row that is wrong, missing or there twice."""
+"""`sqlrun verify` passes correct tables, and finds wrong, missing and duplicate rows."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def verdicts(site: Site, given: Published) -> dict[str, Verdict]:
 
 
 def tampered(site: Site, table: str, change: str) -> Published:
-    """Change a table behind sqlrun's back, and let the ledger point at that."""
+    """Change a table behind sqlrun's back, and point the ledger at that version."""
     now = published(site)
     state = now.tables[table]
     delta = DeltaTable(f"{site.warehouse}/{state.path}")

@@ -1,4 +1,4 @@
-"""Environments: what is shared costs nothing, what differs is apart, and production takes over what was tried."""
+"""Environments: shared tables cost nothing, edited ones are separate, and production takes over tested tables."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.support.projects import Site, prepared
 from tests.support.script import FIVE, START
 from tests.support.whole import differences
 
-# Checks are what `test_quality.py` is about.
+# `test_quality.py` tests checks.
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unchecked")]
 NOW = datetime.now(timezone.utc)
 SEED = {
@@ -78,12 +78,12 @@ def prod(built: Path, tmp_path: Path) -> Site:
 
 
 def beside(site: Site, env: str) -> Site:
-    """Open another environment, with the project as its files are now."""
+    """Open another environment, with the project's current files."""
     return Site(site.root, site.engine, env)
 
 
 def edit(site: Site, *names: str) -> None:
-    """Edit models' files; only those who prepare the project from now on see it."""
+    """Edit models' files; only projects prepared afterwards see the edit."""
     for name in names:
         file = site.root / "models" / f"{name}.sql"
         old, new = EDITS[name]
@@ -106,7 +106,7 @@ def heads(site: Site) -> dict[str, int | None]:
 
 
 def true(site: Site) -> bool:
-    """Ask the oracle of `sqlrun verify` about every table of the newest tick."""
+    """Return whether `sqlrun verify` passes for every table of the latest tick."""
     names = tuple(m.name for m in site.prepared.workspace.tables)
     found = verify(site.prepared.workspace, site.warehouse, tick_of(site.ledger), names, 1)
     return all(verdict.ok for verdict in found)
@@ -168,7 +168,7 @@ def test_only_what_was_edited_and_what_reads_it_is_built(prod: Site) -> None:
 
 
 def test_production_goes_on_and_the_environment_takes_it_in(prod: Site) -> None:
-    """Changes come through production's tables alone; corrections, ticks between and moving windows included."""
+    """Changes arrive only through production's tables: corrections, skipped ticks and moving windows included."""
     dev = edited(prod, "fct_slots")
     dev.tick(START)
     for step in (1, 2):
@@ -211,11 +211,11 @@ def test_promotion_takes_the_tables_over_and_goes_on_from_there(prod: Site) -> N
     assert [s.rows_in for node in result.nodes for s in node.stages if s.table == "fct_slots"] == [1]
     assert differences(prod, START + FIVE) == {}
     assert true(prod)
-    # Each counts its ticks by itself: Spark skips a write whose number its writer has used.
+    # Each has its own tick numbers: Spark skips a write whose number its writer has used.
     table = delta_table.open_table(f"{prod.warehouse}/{tried['fct_slots']}")
     writers = [table.transaction_version(f"small{env}.{tried['fct_slots']}") for env in ("@dev", "")]
     assert writers == [1, 2]
-    # From now on it is production's.
+    # From here on it is production's.
     before = heads(prod)
     assert dev.tick(START + FIVE).nodes == ()
     assert heads(prod) == before
@@ -283,7 +283,7 @@ def test_an_edited_seed_is_the_environment_s_own(prod: Site) -> None:
 
 @pytest.mark.parametrize(("who", "other", "where"), [("dev", "prod", "publish"), ("prod", "dev", "write")])
 def test_a_crash_of_one_does_not_hurt_the_other(prod: Site, who: str, other: str, where: str) -> None:
-    """What it has left half done stays for itself to take back."""
+    """Each rolls back its own unfinished writes."""
     dev = edited(prod, "mart_best")
     dev.tick(START)
     sites = {"dev": dev, "prod": prod}
@@ -326,7 +326,7 @@ def test_a_promotion_cut_short_is_the_environment_s_again(prod: Site, where: str
 
 
 def test_production_goes_back_after_a_promotion(prod: Site) -> None:
-    """What was promoted has read what is taken back: nobody goes on from it, and all is true again."""
+    """A promoted table has read rolled-back rows: no table derives from it, and all tables are correct again."""
     dev = edited(prod, "stg_sales")
     dev.tick(START)
     prod.prepared = prepared(prod.root)
@@ -424,7 +424,7 @@ def test_two_environments_with_the_same_edit_write_tables_of_their_own(prod: Sit
 
 
 def test_production_builds_the_same_edit_when_it_is_edited_apart(prod: Site) -> None:
-    """An environment follows production's table of the meaning, whoever built it first."""
+    """An environment uses production's table of a definition, whoever built it first."""
     edit(prod, "mart_best")
     prod.prepared = prepared(prod.root)
     prod.tick(START)
@@ -487,7 +487,7 @@ def test_a_dropped_environment_leaves_what_others_show(prod: Site) -> None:
     assert prod.tick(START + FIVE).published
     with pytest.raises(UsageError, match=r"no environment `dev` .*; there are: prod"):
         environment_commands.drop(dev.ledger, NOW)
-    # Its numbers stay used: a table that it left may remember them.
+    # Its tick numbers stay used: a table that it left may record them.
     edit(prod, "fct_slots")
     again = beside(prod, "dev")
     assert again.tick(START + FIVE).tick == 2
@@ -495,7 +495,7 @@ def test_a_dropped_environment_leaves_what_others_show(prod: Site) -> None:
 
 
 def test_a_drop_that_was_overtaken_deletes_no_table(prod: Site) -> None:
-    """Another build may have taken one of them over."""
+    """Another build may have taken over one of them."""
     dev = edited(prod, "fct_slots")
     dev.tick(START)
     before, real = heads(prod), Ledger.drop
@@ -527,7 +527,7 @@ def test_the_first_build_of_production_takes_over_all_of_an_environment(tmp_path
     assert prod.everything() == dev.everything()
     assert paths(prod) == paths(dev)
     assert true(prod)
-    # A seed that production has taken over is not the environment's to load, whatever rows it has there.
+    # The environment must not load a seed that production has taken over, even if its rows differ.
     (prod.root / "seeds" / "areas.csv").write_text("shop,area\nx,west\ny,south\n")
     prod.prepared = prepared(prod.root)
     prod.tick(START)
@@ -586,7 +586,7 @@ def test_commands_take_an_environment(prod: Site) -> None:
 
 
 def test_a_column_added_at_the_end_is_a_new_table(prod: Site) -> None:
-    """Old ticks are made of the old table alone, in which no row has ever had another meaning."""
+    """Earlier ticks show only the old table, in which no row ever changed its meaning."""
     old, before = paths(prod)["fct_slots"], prod.everything()["fct_slots"]
     head = heads(prod)[old]
     query = prod.root / "models" / "fct_slots.sql"

@@ -1,4 +1,4 @@
-"""What every storage promises. A second one is a second parameter of `place`."""
+"""Behavior of every storage. A second one is a second parameter of `place`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class FullDiskError(OSError):
 
 @dataclass(frozen=True)
 class Place:
-    """A storage, a folder of a warehouse in it, and a way to have its writes fail half way."""
+    """A storage, a warehouse's folder in it, and a way to make its writes fail halfway."""
 
     storage: Storage
     root: str
@@ -70,7 +70,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
 
 @pytest.mark.parametrize("synced", [False, True])
 def test_what_was_put_is_read(place: Place, synced: bool) -> None:
-    """In folders that were not there; what was there is replaced."""
+    """Missing folders are created; an existing file is replaced."""
     for data in (b"", b"\r\n\x00\xff", b"short"):
         place.storage.put(place.path("a/b/file"), data, synced=synced)
         assert place.storage.read(place.path("a/b/file")) == data
@@ -112,7 +112,7 @@ def test_a_file_that_is_there_stays(place: Place, synced: bool) -> None:
 
 
 def test_of_many_who_write_one_file_one_wins(place: Place) -> None:
-    """And the file is the winner's, whole."""
+    """The file is the winner's and complete."""
     with ThreadPoolExecutor(8) as pool:
         for number in range(50):
             start = threading.Barrier(8)
@@ -231,7 +231,7 @@ def test_a_folder_is_made_for_others_to_write_to(place: Place) -> None:
 
 
 def test_one_holds_a_lock(place: Place) -> None:
-    """The other one is told by whom, and waits or goes; a shorter text leaves nothing of a longer one."""
+    """The second process gets the holder's name, and waits or gives up; no rest of a longer name remains."""
     told: list[str] = []
 
     def refuse(text: str) -> None:
@@ -279,11 +279,11 @@ def test_the_lock_of_a_process_that_died_is_free(place: Place) -> None:
         assert place.storage.text(place.path("lock")) == "living"
 
 
-# What only a local disk has.
+# Only a local disk has links.
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:
-    """What is deleted, moved or listed is the link; a warehouse with one is refused before that."""
+    """Deleting, moving and listing affect the link itself; a warehouse with a link is rejected before that."""
     storage, inside, outside = LocalStorage(), tmp_path / "in", tmp_path / "out"
     for folder in (inside / "_sqlrun", outside):
         folder.mkdir(parents=True)
@@ -302,7 +302,7 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
 
 
 def test_what_is_synced_is_the_file_its_folder_and_no_more(tmp_path: Path) -> None:
-    """A sync of the disk itself is one call for all that was written."""
+    """Syncing the file system is one call for all writes."""
     storage, synced = LocalStorage(), list[str]()
     real = os.fsync
 

@@ -1,4 +1,4 @@
-"""What is unusual is told by the past of the same hour, and nothing is said where there is too little of it."""
+"""The history of the same hour decides what is unusual; without enough history there is no verdict."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import pytest
 from sqlrun.events import Measure
 from sqlrun.system_tables.anomalies import KINDS, NOT_ENOUGH, Band, Past, expected, judged, kind_of, message
 
-# A Sunday; of a tick of five minutes the middle is meant.
+# A Sunday: the middle of a tick of five minutes.
 NOW = datetime(2026, 3, 29, 11, 32, 30, tzinfo=timezone.utc)
 WEEK, DAY, HOUR, FIVE = timedelta(weeks=1), timedelta(days=1), timedelta(hours=1), timedelta(minutes=5)
 
 
 def hours(at: datetime, values: list[float], interval: float = 300.0) -> list[Past]:
-    """Ticks of five minutes, beginning with an hour's first."""
+    """Return ticks of five minutes, from the start of an hour."""
     start = at.replace(minute=2)
     return [Past(start + n * FIVE, value, interval) for n, value in enumerate(values)]
 
@@ -51,7 +51,7 @@ def test_before_lunch_an_hour_rises() -> None:
 
 
 def test_the_hour_of_the_week_says_it_where_days_differ() -> None:
-    """Sundays have a third of what other days have at that hour, and the hours beside it are quiet."""
+    """Sundays have a third of other days' volume at that hour, and the neighboring hours are quiet."""
     past = [
         Past(NOW - n * DAY, 100.0 if n % 7 == 0 else 300.0, 300.0) for n in range(1, 43)
     ] + [Past(NOW - n * DAY + HOUR, 5.0, 300.0) for n in range(1, 43)]  # fmt: skip
@@ -105,7 +105,7 @@ def test_ticks_are_compared_with_ticks_of_about_their_length() -> None:
     assert rows(1200.0, past, interval=3600.0).detail == NOT_ENOUGH
     assert rows(100.0, past, interval=None).detail == NOT_ENOUGH
     assert not rows(200.0, past, interval=600.0).unusual
-    assert rows(100.0, past, interval=600.0).unusual  # half of what ten minutes have
+    assert rows(100.0, past, interval=600.0).unusual  # half of the usual volume of ten minutes
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, None])
@@ -125,7 +125,7 @@ def test_what_comes_after_a_tick_is_not_its_past() -> None:
 
 
 def test_the_hour_is_utc_whatever_clocks_are_changed() -> None:
-    """On 2026-03-29 Europe's clocks go forward at 01:00 UTC; hours of UTC have no gap and none is there twice."""
+    """On 2026-03-29 Europe's clocks go forward at 01:00 UTC; hours in UTC have no gap and no repetition."""
     past = [Past(NOW - n * WEEK, 100.0, 300.0) for n in range(1, 7)]
     past += [Past(NOW - n * WEEK + HOUR, 10.0, 300.0) for n in range(1, 7)]
 
@@ -150,7 +150,7 @@ def test_a_share_of_few_rows_says_little() -> None:
     assert shares(0.4, 0.01, 1000).unusual
     assert not shares(1.0, 0.1, 1).unusual
     assert not shares(0.02, 0.0, 10_000).unusual
-    assert shares(0.0, 0.5, 1000).unusual  # NULLs that are gone are a change, too
+    assert shares(0.0, 0.5, 1000).unusual  # the disappearance of NULLs is a change, too
 
 
 def test_lateness_and_lines_set_aside_are_unusual_upwards_alone() -> None:

@@ -1,4 +1,4 @@
-"""What every check said in every tick can be read again."""
+"""The results of every check in every tick can be read again."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_what_some_checks_said_lately_is_read_alone(tmp_path: Path) -> None:
 
 
 def odd_and_even(tick: int) -> TickResult:
-    """Two checks, of which one fails every other tick."""
+    """Return two checks, of which one fails every other tick."""
     made = result(tick, "warn", "fail" if tick % 2 else "pass")
     return replace(made, checks=(made.checks[0], replace(made.checks[1], check_id="f01")))
 
@@ -133,11 +133,11 @@ def test_a_process_that_ticks_reads_the_past_of_its_checks_once(
         assert recent(tick - 1, "f00") == read_anew(tick - 1, "f00") != []
     assert len(asked) == 1
 
-    assert recent(3, "f01", "f00") == read_anew(3, "f00", "f01")  # another one fails now
+    assert recent(3, "f01", "f00") == read_anew(3, "f00", "f01")  # now the other one fails
     assert len(asked) == 2
     assert recent(3, "f01") == [(3, "f01", "fail"), (4, "f01", "pass")]
     assert len(asked) == 2
-    assert recent(1, "f01") == read_anew(1, "f01")  # and ticks that went out of sight are asked for again
+    assert recent(1, "f01") == read_anew(1, "f01")  # earlier ticks, dropped from the cache, are read again
     assert len(asked) == 3
 
     other = delta_table.open_table(check_results.path_of(str(tmp_path)))
@@ -220,7 +220,7 @@ def amounts(found: list[dict[str, Any]]) -> list[tuple[int, bool, str, int]]:
 
 @pytest.mark.slow
 def test_builds_keep_what_their_checks_said_published_or_not(shops: Shops) -> None:
-    """And upkeep forgets the ticks that aren't kept, and the doctor finds nothing wrong."""
+    """Maintenance deletes rows of ticks that aren't retained, and the doctor finds nothing wrong."""
     shops.build(1, sale("a", 1, 3), sale("b", 1, 7))
     assert shops.code == 0
     shops.build(2, sale("c", 1, -1))

@@ -1,4 +1,4 @@
-"""What was measured in every tick can be read again, and is compared with its own past."""
+"""The measures of every tick can be read again, and are compared with their own history."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_only_what_is_asked_for_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_past_without_a_row_is_told_without_pandas() -> None:
-    """PyArrow imports it to put together no chunks; it takes longer than all checks of a small tick."""
+    """PyArrow imports pandas to concatenate zero chunks, which takes longer than all checks of a small tick."""
     code = (
         "import sys, pyarrow as pa; from sqlrun.system_tables.measure_history import NEEDED, _values\n"
         "none = pa.Table.from_batches([], pa.schema([(n, pa.timestamp('us', 'UTC')) for n in NEEDED]))\n"

@@ -1,4 +1,4 @@
-"""What a tick cost can be read again."""
+"""The costs of a tick can be read again."""
 
 from __future__ import annotations
 
