@@ -177,7 +177,7 @@ def told(result: CheckResult) -> CheckResult:
 @pytest.mark.slow  # Great Expectations is imported
 @settings(deadline=None, max_examples=EXAMPLES)
 @given(tables(), st.lists(expectations(), min_size=4, max_size=8))
-def test_both_say_the_same(rows: pa.Table, asked: list[Expectation]) -> None:
+def test_arrow_and_great_expectations_agree(rows: pa.Table, asked: list[Expectation]) -> None:
     """Success, counts, samples, messages and errors are the same, for rows and for keys."""
     checks = tuple(asked)
     ours = run_checks(model(), checks, Rows(rows, rows), Terms(AS_OF))
@@ -204,7 +204,7 @@ def counted(kind: str, rows: pa.Table = ROWS, **kwargs: Any) -> Count | None:
     return arrow_evaluator.count(kind, prepare(kind, kwargs, rows), 20)
 
 
-def test_rows_are_counted_with_their_places() -> None:
+def test_rows_are_counted_with_their_positions() -> None:
     """NULL is ignored, except by the checks of NULL."""
     assert counted(BETWEEN, column="tiny", min_value=2) == Count(2, 1, (0,))
     assert counted("expect_column_values_to_not_be_null", column="tiny") == Count(3, 1, (2,))
@@ -216,7 +216,7 @@ def test_rows_are_counted_with_their_places() -> None:
 
 
 @pytest.mark.parametrize(("mostly", "passes"), [(None, False), (1, False), (0.6, False), (0.5, True), (0.0, True)])
-def test_a_share_is_of_the_rows_that_are_looked_at(mostly: float | None, passes: bool) -> None:
+def test_a_share_counts_only_evaluated_rows(mostly: float | None, passes: bool) -> None:
     """Two of three rows have a value, and one of these is good."""
     found = counted(BETWEEN, column="tiny", min_value=2, mostly=mostly)
     assert found is not None and found.passes(mostly) is passes
@@ -240,12 +240,12 @@ def test_a_share_is_of_the_rows_that_are_looked_at(mostly: float | None, passes:
         ("expect_compound_columns_to_be_unique", {"column_list": ["tiny", "text"], "ignore_row_if": "neither"}),
     ],
 )
-def test_what_is_in_doubt_is_not_counted(kind: str, kwargs: dict[str, Any]) -> None:
+def test_doubtful_cases_are_not_counted(kind: str, kwargs: dict[str, Any]) -> None:
     """Great Expectations evaluates types and arguments that aren't plainly known."""
     assert counted(kind, **kwargs) is None
 
 
-def test_values_are_made_as_pyarrow_makes_them() -> None:
+def test_values_equal_pyarrows_conversion() -> None:
     """Of the same type, to the last digit; PyArrow imports pandas for each of them."""
     east = timezone(timedelta(hours=2))
     times = [datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999)]
@@ -308,14 +308,14 @@ LIMITS = pa.table(
         ("expect_column_values_to_be_unique", {"column": "whole"}, False),
     ],
 )
-def test_without_a_look_at_each_value_only_what_passes_is_known(kind: str, kwargs: dict[str, Any], known: bool) -> None:
+def test_the_shortcut_by_statistics_only_proves_a_pass(kind: str, kwargs: dict[str, Any], known: bool) -> None:
     assert arrow_evaluator.none_unexpected(kind, kwargs, LIMITS) is known
     if known:
         count = arrow_evaluator.count(kind, prepare(kind, kwargs, LIMITS), 20)
         assert count is not None and count.unexpected == 0
 
 
-def test_keys_that_repeat_are_not_counted() -> None:
+def test_repeated_keys_are_not_counted() -> None:
     """Only a pass is certain; NULL repeats like any value unless it is ignored."""
     kind = "expect_compound_columns_to_be_unique"
     rows = pa.table({"a": [1, 1, None, None], "b": ["x", "y", None, None]})
@@ -326,7 +326,7 @@ def test_keys_that_repeat_are_not_counted() -> None:
     assert counted("expect_column_values_to_be_unique", rows, column="b") == Count(4, 0, ())
 
 
-def test_what_passes_needs_no_great_expectations(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_passing_checks_need_no_great_expectations(monkeypatch: pytest.MonkeyPatch) -> None:
     """A failing note needs none either; any other failure does."""
     monkeypatch.setattr("sqlrun.check.great_expectations.evaluated", None)
     asked = (
@@ -343,7 +343,7 @@ def test_what_passes_needs_no_great_expectations(monkeypatch: pytest.MonkeyPatch
     ]
 
 
-def test_what_great_expectations_says_of_a_failure_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_great_expectations_decides_failures(monkeypatch: pytest.MonkeyPatch) -> None:
     """It evaluates failures, and everything if a model's config requires it."""
     asked: list[list[str]] = []
 

@@ -61,7 +61,7 @@ def test_each_expectation_is_in_one_lot(held: bool) -> None:
         assert {id(one) for one in lot.expectations} <= {id(one) for one in DECLARED}
 
 
-def test_a_large_change_is_looked_at_in_several_ways() -> None:
+def test_a_large_change_is_evaluated_in_several_ways() -> None:
     """The engine doesn't count keys of doubles, whose zeros differ; a share over two columns needs all rows at once."""
     found = [(way, place) for lot in plan(MODEL, ASKED, held=False).lots for way in lot.ways for place in lot.ways[way]]
 
@@ -70,7 +70,7 @@ def test_a_large_change_is_looked_at_in_several_ways() -> None:
     ]  # fmt: skip
 
 
-def test_results_stand_as_expectations_are_declared() -> None:
+def test_results_have_the_order_of_declared_expectations() -> None:
     """However the lots were evaluated; a missing result is no pass."""
     planned = plan(MODEL, ASKED, held=True)
     found: dict[int, Any] = {place: place for lot in reversed(planned.lots) for place in lot.held}

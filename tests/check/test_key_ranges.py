@@ -35,7 +35,7 @@ def test_every_key_lies_in_a_range(found: list[tuple[str, int]]) -> None:
         assert all(any(low <= name <= high for _, low, high in ranges) for name, _ in found)
 
 
-def test_nothing_is_said_of_nulls_and_floats() -> None:
+def test_nulls_and_floats_have_no_ranges() -> None:
     assert key_ranges.of(pa.table({"id": ["a", None]}), ["id"], ()) == ()
     assert key_ranges.of(pa.table({"id": [1.5]}), ["id"], ()) == ()
     assert key_ranges.of(pa.table({"id": pa.array([], pa.int64())}), ["id"], ()) == ()
@@ -73,7 +73,7 @@ def test_many_ranges_become_one() -> None:
     assert key_ranges.of(pa.table({"id": list(range(many))}), ["id"], ["id"]) == (("id", 0, many - 1),)
 
 
-def test_files_are_kept_by_partition_or_statistics() -> None:
+def test_files_are_selected_by_partition_or_statistics() -> None:
     """A file without statistics is opened."""
     at = datetime(2026, 1, 1, tzinfo=timezone.utc)
     held = Relation(
@@ -93,7 +93,7 @@ def test_files_are_kept_by_partition_or_statistics() -> None:
 @settings(deadline=None, max_examples=50)
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 5)), min_size=1), st.integers(0, 20), st.integers(0, 5))
 @pytest.mark.slow
-def test_a_file_is_kept_where_it_overlaps_any_range(ranges: list[tuple[int, int]], least: int, length: int) -> None:
+def test_a_file_that_overlaps_any_range_is_selected(ranges: list[tuple[int, int]], least: int, length: int) -> None:
     held = Relation("held", "t", (), "new", ranges=tuple(("n", low, low + more) for low, more in ranges))
 
     kept = overlapping(held.ranges)({"min.n": least, "max.n": least + length})
@@ -101,7 +101,7 @@ def test_a_file_is_kept_where_it_overlaps_any_range(ranges: list[tuple[int, int]
     assert kept == any(low <= least + length and least <= low + more for low, more in ranges)
 
 
-def test_only_such_files_are_opened(tmp_path: Path) -> None:
+def test_only_files_that_overlap_are_opened(tmp_path: Path) -> None:
     """Two days of keys that don't overlap, and a third file that repeats a key of the second."""
     columns = (StoredColumn("id", "string"), StoredColumn("day", "date"))
     table = TableSpec("t", str(tmp_path / "t"), columns, ("day",))
@@ -140,7 +140,7 @@ def test_files_are_listed_with_the_statistics_of_the_columns_asked_for(tmp_path:
 
 
 @pytest.mark.slow
-def test_a_version_of_a_table_is_never_taken_for_another_ones(tmp_path: Path) -> None:
+def test_cached_versions_of_tables_are_never_confused(tmp_path: Path) -> None:
     """Versions stay open for readers: written and restored ones, and those of a new table at its path."""
     columns = (StoredColumn("n", "int"),)
     table = TableSpec("t", str(tmp_path / "t"), columns)

@@ -133,7 +133,7 @@ def test_keys_are_counted_as_great_expectations_does(kwargs):
     assert {"pass", "fail"} <= {result.status for result in results}
 
 
-def test_an_error_stays_one_whatever_the_other_parts_say():
+def test_an_error_in_one_part_stays_an_error():
     rows = table(id=range(6), qty=[1, 1, 0, 1, 1, 1], email=["a"] * 6)
     asked = (
         expect(QUERY, unexpected_rows_query="select * from {batch} where 1 / qty > 2"),
@@ -153,7 +153,7 @@ def test_samples_are_capped_and_private_ones_hidden():
 
 
 @pytest.mark.slow
-def test_a_tick_with_many_rows_says_the_same(tmp_path, monkeypatch):
+def test_a_tick_with_many_rows_has_the_same_results(tmp_path, monkeypatch):
     said = []
     for name, large in (("small", 250_000), ("large", 2)):
         root = project(tmp_path / name)
@@ -208,7 +208,7 @@ expectations:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("large", [250_000, 1])
-def test_a_key_beside_the_grain_is_looked_for_in_the_whole_table(tmp_path, monkeypatch, large):
+def test_a_key_other_than_the_grain_is_checked_over_the_whole_table(tmp_path, monkeypatch, large):
     """A row of an earlier tick with the value of a new one isn't part of the change, but it is found."""
     monkeypatch.setattr(changed_rows, "LARGE", large)
     root = project(tmp_path / "shops")

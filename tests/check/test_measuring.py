@@ -114,7 +114,7 @@ def played(tmp_path: Path) -> Callable[..., Played]:
 
 
 @pytest.mark.slow
-def test_a_first_tick_is_measured_and_nothing_is_said_of_it(played: Callable[..., Played]) -> None:
+def test_a_first_tick_is_measured_without_a_verdict(played: Callable[..., Played]) -> None:
     found = {(m["subject"], m["measure"]): m for m in measures.read(played().site.warehouse)}
 
     landed = {name: found["stg", name]["value"] for name in ("rows", "quarantined", "files", "rescued")}
@@ -129,7 +129,7 @@ def test_a_first_tick_is_measured_and_nothing_is_said_of_it(played: Callable[...
 
 
 @pytest.mark.slow
-def test_a_usual_tick_passes_and_says_what_was_expected(played: Callable[..., Played]) -> None:
+def test_a_usual_tick_passes_and_reports_the_expected_range(played: Callable[..., Played]) -> None:
     play = played()
     play.weeks()
 
@@ -147,7 +147,7 @@ def test_a_usual_tick_passes_and_says_what_was_expected(played: Callable[..., Pl
 
 
 @pytest.mark.slow
-def test_half_the_volume_full_of_nulls_and_late_is_told_and_published(played: Callable[..., Played]) -> None:
+def test_unusual_volume_nulls_and_lateness_are_reported_and_published(played: Callable[..., Played]) -> None:
     play = played()
     play.weeks()
 
@@ -179,7 +179,7 @@ def test_a_source_that_is_silent_has_too_little_volume(played: Callable[..., Pla
 
 
 @pytest.mark.slow
-def test_it_can_be_turned_off_and_is_measured_all_the_same(played: Callable[..., Played]) -> None:
+def test_anomalies_can_be_turned_off_while_measures_are_stored(played: Callable[..., Played]) -> None:
     play = played(config="    config: {anomalies: false}")
     play.weeks()
 
@@ -190,7 +190,7 @@ def test_it_can_be_turned_off_and_is_measured_all_the_same(played: Callable[...,
 
 
 @pytest.mark.slow
-def test_ticks_that_were_not_published_are_no_past(played: Callable[..., Played]) -> None:
+def test_unpublished_ticks_are_not_history(played: Callable[..., Played]) -> None:
     play = played()
     play.weeks(published=False)
 
@@ -198,7 +198,7 @@ def test_ticks_that_were_not_published_are_no_past(played: Callable[..., Played]
 
 
 @pytest.mark.slow
-def test_an_environment_has_a_past_of_its_own(played: Callable[..., Played]) -> None:
+def test_an_environment_has_its_own_history(played: Callable[..., Played]) -> None:
     play = played(env="dev")
     production = TickResult(1, START, True, 1.0, (), (), (Measure("stg", "rows", 9.0, None, 300.0),))
     measures.write(play.site.warehouse, production, START)
@@ -209,7 +209,7 @@ def test_an_environment_has_a_past_of_its_own(played: Callable[..., Played]) -> 
 
 
 @pytest.mark.slow
-def test_a_past_that_can_not_be_read_is_told_and_blocks_nothing(
+def test_an_unreadable_history_is_reported_and_blocks_nothing(
     played: Callable[..., Played], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     play = played()
@@ -231,7 +231,7 @@ def test_a_past_that_can_not_be_read_is_told_and_blocks_nothing(
 
 
 @pytest.mark.slow
-def test_a_stale_source_is_told_then_keeps_the_tick_from_readers_then_heals(played: Callable[..., Played]) -> None:
+def test_a_stale_source_warns_then_blocks_publishing_then_recovers(played: Callable[..., Played]) -> None:
     play = played(FRESH)
     fresh, old, stale, healed = (START + minutes * FIVE / 5 for minutes in (5, 40, 130, 135))
 
@@ -313,7 +313,7 @@ def test_events_older_than_a_day_are_found_too(played: Callable[..., Played]) ->
 
 
 @pytest.mark.slow
-def test_builds_keep_their_measures_upkeep_leaves_them_and_a_rollback_takes_them_back(tmp_path: Path) -> None:
+def test_measures_survive_maintenance_and_are_unpublished_by_a_rollback(tmp_path: Path) -> None:
     root = project(tmp_path)
 
     def run(*words: str) -> str:
@@ -355,7 +355,7 @@ def problems(root: Path) -> list[str]:
     return []
 
 
-def test_the_project_a_folder_or_a_query_turns_it_off(tmp_path: Path) -> None:
+def test_the_project_a_folder_or_a_query_turns_anomalies_off(tmp_path: Path) -> None:
     root = project(tmp_path)
     settings = root / "pyproject.toml"
     assert prepare(root).workspace.model("stg").query.rendered.config.anomalies
@@ -379,7 +379,7 @@ def test_turning_it_off_and_freshness_rebuild_nothing(tmp_path: Path) -> None:
     assert two.model("stg").query.rendered.config.checks == "great_expectations"
 
 
-def test_who_evaluates_is_one_of_two(tmp_path: Path) -> None:
+def test_the_evaluator_is_one_of_two(tmp_path: Path) -> None:
     root = project(tmp_path)
     (root / "pyproject.toml").write_text(broken.SETTINGS + '[tool.sqlrun.models]\nchecks = "pandas"\n')
     assert problems(root) == ["SR110 pyproject.toml:4:1 `checks` can't be `pandas`"]
@@ -398,11 +398,11 @@ def test_who_evaluates_is_one_of_two(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_freshness_that_makes_no_sense_is_told(tmp_path: Path, text: str, said: str) -> None:
+def test_an_invalid_freshness_is_reported(tmp_path: Path, text: str, said: str) -> None:
     assert said in problems(project(tmp_path, f"    freshness: {text}"))
 
 
-def test_the_report_says_what_to_do_about_it() -> None:
+def test_the_report_has_advice_for_measures() -> None:
     place = Place("models/stg.yml", 6, 5)
     stale = CheckResult("stg", "freshness", ("at",), "critical", Outcome.FAIL, 1, 0, (), 0.0, "old", "", place)
     unusual = replace(stale, type="volume", severity="warning", status=Outcome.WARN, message="11 rows")
@@ -461,7 +461,7 @@ def test_a_volume_within_its_share_passes_and_a_warning_stops_no_tick(played: Ca
 
 
 @pytest.mark.slow
-def test_without_a_past_it_is_a_note_and_no_pass(played: Callable[..., Played]) -> None:
+def test_a_volume_without_history_is_a_note_and_no_pass(played: Callable[..., Played]) -> None:
     """In its first ticks, and if last week's tick was not published."""
     play = held_to(played(), "critical")
     play.weeks(published=False)
@@ -474,7 +474,7 @@ def test_without_a_past_it_is_a_note_and_no_pass(played: Callable[..., Played]) 
 
 
 @pytest.mark.slow
-def test_a_past_that_cant_be_read_stops_a_tick_whose_volume_is_declared(
+def test_an_unreadable_history_blocks_a_tick_with_declared_volume(
     played: Callable[..., Played], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(doctor, "at_start", lambda *_: None)
@@ -490,7 +490,7 @@ def test_a_past_that_cant_be_read_stops_a_tick_whose_volume_is_declared(
     assert "the past can't be read" in found.message
 
 
-def test_a_time_before_the_year_1000_is_written_whole() -> None:
+def test_a_time_before_the_year_1000_has_four_digits() -> None:
     """The newest of a tick's events is a bound in SQL, even if its year is wrong."""
     moment = datetime(5, 1, 2, 3, tzinfo=timezone.utc)
 

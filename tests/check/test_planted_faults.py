@@ -97,7 +97,7 @@ LINES = {
 
 
 @pytest.mark.parametrize("fault", LINES)
-def test_a_broken_line_is_set_aside_with_its_reason(site: Site, fault: str) -> None:
+def test_a_broken_line_is_quarantined_with_its_reason(site: Site, fault: str) -> None:
     """The tick continues without it: the dashboard is correct for all other lines."""
     line, reason = LINES[fault]
     site.write("1.jsonl", [line, *GOOD])
@@ -111,7 +111,7 @@ def test_a_broken_line_is_set_aside_with_its_reason(site: Site, fault: str) -> N
     is_right(site, 1)
 
 
-def test_lines_of_a_new_word_come_in_after_the_rule_is_mended(site: Site) -> None:
+def test_lines_with_a_new_value_are_accepted_after_the_rule_is_fixed(site: Site) -> None:
     """Replayed once, as ordinary late lines: the dashboard is as if they had always been valid."""
     site.write("1.jsonl", [broken_line(status="refunded"), *GOOD])
     assert site.tick(LATER).published
@@ -238,7 +238,7 @@ FAULTS: dict[str, tuple[Callable[[Site], Site], Callable[[Site], Site], str, str
 
 @pytest.mark.long
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_critical_fault_is_never_shown_and_gone_after_the_fix(site: Site, fault: str) -> None:
+def test_a_critical_fault_is_never_published_and_disappears_after_the_fix(site: Site, fault: str) -> None:
     plant, mend, model, kind = FAULTS[fault]
     before = mart(site)
     planted = plant(site)
@@ -254,7 +254,7 @@ def test_a_critical_fault_is_never_shown_and_gone_after_the_fix(site: Site, faul
     is_right(mended, 2)
 
 
-def test_half_the_volume_is_told(tmp_path: Path) -> None:
+def test_half_the_usual_volume_is_reported(tmp_path: Path) -> None:
     """There is no rule; the dashboard is correct for the lines that arrived, so it is published."""
     made = site_of_orders(tmp_path, 1)
     for tick in range(9):

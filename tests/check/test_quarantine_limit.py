@@ -50,7 +50,7 @@ def test_a_share_or_a_count_decides(
 
 
 @pytest.mark.slow
-def test_readers_keep_the_last_tick_until_the_lines_are_dealt_with(tmp_path: Path, unchecked: None) -> None:
+def test_readers_see_the_last_tick_until_the_lines_are_handled(tmp_path: Path, unchecked: None) -> None:
     """A failed tick's lines count in the next one; discarded ones don't, and good lines outnumber them."""
     made = limited(tmp_path, "40%")
     send(made, "0.jsonl", sale("1"))
@@ -74,7 +74,7 @@ def test_readers_keep_the_last_tick_until_the_lines_are_dealt_with(tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_samples_hide_what_may_be_pii(tmp_path: Path, unchecked: None) -> None:
+def test_samples_mask_possible_pii(tmp_path: Path, unchecked: None) -> None:
     made = limited(tmp_path, "0", pii=True)
     send(made, "0.jsonl", sale("1", "eve", guest="Mallory"))
 
@@ -92,7 +92,7 @@ def test_a_limit_is_read(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["0.01", "101%", "-1", "-1%", "1 percent", "a few", "[1]", "true", "", "1e2%"])
-def test_what_is_no_limit_is_a_problem(text: str) -> None:
+def test_an_invalid_limit_is_a_problem(text: str) -> None:
     """Reported with its place; nothing is guessed."""
     problems: list[object] = []
     suite = suites.suite(Reader("s.yml", f"max_quarantined: {text}\nexpectations: []\n", problems), "m")  # type: ignore[arg-type]
@@ -116,7 +116,7 @@ def test_what_is_no_limit_is_a_problem(text: str) -> None:
     ],
 )
 @pytest.mark.slow
-def test_a_limit_that_nobody_wrote(
+def test_the_default_limit(
     tmp_path: Path, unchecked: None, good: int, bad: int, limit: str | None, status: str | None
 ) -> None:
     """More than half of at least a hundred lines, and all lines, block publishing."""
@@ -130,7 +130,7 @@ def test_a_limit_that_nobody_wrote(
 
 
 @pytest.mark.slow
-def test_a_line_that_comes_alone_and_is_broken_stops_nothing(tmp_path: Path, unchecked: None) -> None:
+def test_a_single_broken_line_stops_nothing(tmp_path: Path, unchecked: None) -> None:
     """It is a warning, never a success; two such lines together are a failure until a good one arrives."""
     made = Site(project(tmp_path), DuckDBEngine())
     send(made, "0.jsonl", sale("1"))

@@ -27,7 +27,7 @@ def file_of(java: Path, folder: Path, options: str = "", jars: str = "jars") -> 
     return class_archive.file_of(str(java), folder / jars, options, {"XDG_CACHE_HOME": str(folder / "cache")})
 
 
-def test_the_first_records_and_the_next_maps(java: Path, tmp_path: Path) -> None:
+def test_the_first_jvm_records_and_the_next_one_maps(java: Path, tmp_path: Path) -> None:
     file = file_of(java, tmp_path)
     assert class_archive.options_for(file, record=False) == ""
     assert class_archive.options_for(file, record=True) == class_archive.RECORDING
@@ -38,7 +38,7 @@ def test_the_first_records_and_the_next_maps(java: Path, tmp_path: Path) -> None
     assert list(file.parent.iterdir()) == [file]
 
 
-def test_another_java_other_jars_and_other_options_have_a_file_of_their_own(java: Path, tmp_path: Path) -> None:
+def test_each_java_jars_and_options_have_their_own_archive(java: Path, tmp_path: Path) -> None:
     """The previous file is deleted when the new one exists."""
     before = file_of(java, tmp_path)
     assert class_archive.keep(str(java), 1, before)
@@ -51,7 +51,7 @@ def test_another_java_other_jars_and_other_options_have_a_file_of_their_own(java
 
 
 @pytest.mark.parametrize("tool", ["#!/bin/sh\nexit 1\n", "#!/bin/sh\necho half > $4\nexit 1\n", None, "no program"])
-def test_what_fails_leaves_nothing(tool: str | None, java: Path, tmp_path: Path) -> None:
+def test_a_failure_leaves_no_archive(tool: str | None, java: Path, tmp_path: Path) -> None:
     if tool is None:
         java.with_name("jcmd").unlink()
     else:
@@ -61,7 +61,7 @@ def test_what_fails_leaves_nothing(tool: str | None, java: Path, tmp_path: Path)
     assert not file.parent.exists() or list(file.parent.iterdir()) == []
 
 
-def test_a_path_that_options_would_part_is_not_used(java: Path, tmp_path: Path) -> None:
+def test_a_path_with_blanks_is_not_used(java: Path, tmp_path: Path) -> None:
     file = class_archive.file_of(str(java), tmp_path, "", {"XDG_CACHE_HOME": str(tmp_path / "my cache")})
     assert class_archive.keep(str(java), 42, file)
     assert class_archive.options_for(file, record=True) == ""

@@ -68,7 +68,7 @@ def files(spec: TableSpec, version: int | None = None) -> dict[str, int]:
 
 
 @pytest.mark.slow
-def test_rows_that_are_replaced_are_marked_where_they_lie(tmp_path: Path) -> None:
+def test_replaced_rows_are_marked_in_their_file(tmp_path: Path) -> None:
     engine, spec = made(tmp_path)
     (large,) = files(spec)
     size = (tmp_path / "t" / large).stat().st_size
@@ -91,7 +91,7 @@ def test_rows_that_are_replaced_are_marked_where_they_lie(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_marks_add_up_and_the_ones_before_are_named_when_they_go(tmp_path: Path) -> None:
+def test_marks_accumulate_and_removals_name_the_previous_ones(tmp_path: Path) -> None:
     """Through a checkpoint, which also has entries of files."""
     engine, spec = made(tmp_path)
     (large,) = files(spec)
@@ -108,7 +108,7 @@ def test_marks_add_up_and_the_ones_before_are_named_when_they_go(tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_a_file_with_many_dead_rows_is_written_anew(tmp_path: Path) -> None:
+def test_a_file_with_many_deleted_rows_is_rewritten(tmp_path: Path) -> None:
     engine, spec = made(tmp_path)
     (large,) = files(spec)
     write(engine, spec, 2, merging("select 'k' || i as k, 1 as v, 1 as n, true as stays from range(20) r(i)"))
@@ -122,7 +122,7 @@ def test_a_file_with_many_dead_rows_is_written_anew(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_every_version_keeps_its_own_rows(tmp_path: Path) -> None:
+def test_every_version_has_its_own_rows(tmp_path: Path) -> None:
     """Read, restored, compacted and vacuumed: a file that is added again with other marks is the same file."""
     engine, spec = made(tmp_path)
     for tick in (2, 3, 4):
@@ -149,7 +149,7 @@ def test_every_version_keeps_its_own_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_file_that_was_marked_long_ago_stays_for_those_who_read_it_since(tmp_path: Path) -> None:
+def test_a_file_marked_long_ago_stays_for_later_versions(tmp_path: Path) -> None:
     """By the log it was removed when it was marked; its final removal is recent, and an older version still has it."""
     engine, spec = made(tmp_path)
     (large,) = files(spec)
@@ -166,7 +166,7 @@ def test_a_file_that_was_marked_long_ago_stays_for_those_who_read_it_since(tmp_p
 
 
 @pytest.mark.slow
-def test_what_is_not_marked(tmp_path: Path) -> None:
+def test_rows_that_cannot_be_marked_are_rewritten(tmp_path: Path) -> None:
     """A table made before marks existed, and a file with an unknown number of rows."""
     engine, spec = DuckDBEngine(), spec_of(tmp_path, "int", (), "old")
     delta_table.create(spec)
@@ -197,7 +197,7 @@ def test_two_changes_of_one_row_are_refused_where_it_was_replaced_before(tmp_pat
 
 
 @pytest.mark.slow
-def test_a_merge_that_is_left_to_delta_rs_heeds_marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_merge_by_delta_rs_respects_marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine, spec = made(tmp_path)
     write(engine, spec, 2, merging(rows("('k7', 70, 1, true)", "('k8', 0, 0, false)")))
     monkeypatch.setattr(delta_commit, "ours", lambda *_: False)
@@ -210,9 +210,7 @@ def test_a_merge_that_is_left_to_delta_rs_heeds_marks(tmp_path: Path, monkeypatc
 
 
 @pytest.mark.slow
-def test_an_entry_that_the_log_does_not_give_leaves_the_merge_to_delta_rs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_log_entry_leaves_the_merge_to_delta_rs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine, spec = made(tmp_path)
     monkeypatch.setattr(log_entries, "of_files", lambda *_: {})
     write(engine, spec, 2, merging(rows("('k7', 70, 1, true)")))
@@ -234,7 +232,7 @@ def test_marks_of_another_writer_are_read_and_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_was_kept_is_that_of_the_version(tmp_path: Path) -> None:
+def test_cached_marks_are_those_of_the_version(tmp_path: Path) -> None:
     """The writer caches its own marks; a table opened again reads the same ones from the log."""
     engine, spec = made(tmp_path)
     for tick in range(2, 6):
@@ -245,7 +243,7 @@ def test_what_was_kept_is_that_of_the_version(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_kill_before_the_commit_leaves_marks_as_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kill_before_the_commit_leaves_marks_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine, spec = made(tmp_path)
     write(engine, spec, 2, merging(rows("('k7', 70, 1, true)")))
 
@@ -256,7 +254,7 @@ def test_a_kill_before_the_commit_leaves_marks_as_they_were(tmp_path: Path, monk
     assert [row["v"] for row in held(spec.path) if row["k"] == "k8"] == [81]
 
 
-def test_a_row_that_came_back_is_noticed_before_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_restored_row_is_detected_before_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A rewritten file whose marks were ignored would restore deleted rows."""
     engine, spec = made(tmp_path)
     write(engine, spec, 2, merging(rows("('k7', 70, 1, true)")))
@@ -289,7 +287,7 @@ def test_any_set_of_rows_is_read_back(
     assert found.to_pylist() == numbers and found.type == pa.int64()
 
 
-def test_small_files_are_put_together_by_size() -> None:
+def test_small_files_are_compacted_by_size() -> None:
     """Each row is copied a few times, however many merges come: files grow by a factor, few of each size."""
     held: dict[str, int] = {"first": 100_000}
     copied = most = 0
@@ -304,7 +302,7 @@ def test_small_files_are_put_together_by_size() -> None:
 
 
 @pytest.mark.slow
-def test_a_vector_is_only_for_tables_that_say_so(tmp_path: Path) -> None:
+def test_vectors_need_a_table_property(tmp_path: Path) -> None:
     engine, spec = made(tmp_path)
     DeltaTable(spec.path).alter.set_table_properties({"delta.enableDeletionVectors": "false"})
     assert not delta_commit.marks(DeltaTable(spec.path))

@@ -23,7 +23,7 @@ def writers(path: str) -> list[str]:
 @pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("first", ["sqlrun", "library"])
-def test_writers_take_turns(tmp_path: Path, way: str, first: str) -> None:
+def test_writers_alternate(tmp_path: Path, way: str, first: str) -> None:
     """One tick each, with hostile values and maintenance between: every table equals its query."""
     play = playing.play(tmp_path, 11)
     for number in range(4):
@@ -43,7 +43,7 @@ def test_writers_take_turns(tmp_path: Path, way: str, first: str) -> None:
 
 
 @pytest.mark.parametrize("writer", ["sqlrun", "library"])
-def test_the_profile_says_who_writes(tmp_path: Path, writer: str) -> None:
+def test_the_profile_sets_the_writer(tmp_path: Path, writer: str) -> None:
     root = shops.project(tmp_path)
     (root / "profiles/local.yml").write_text(f"engine: duckdb\nwarehouse: warehouse\ndelta_writer: {writer}\n")
     site = shops.Site(root, DuckDBEngine())
@@ -59,7 +59,7 @@ def test_the_profile_says_who_writes(tmp_path: Path, writer: str) -> None:
     shops.run(site, "verify")
 
 
-def test_a_writer_that_there_is_not(tmp_path: Path) -> None:
+def test_an_unknown_writer_is_refused(tmp_path: Path) -> None:
     root = shops.project(tmp_path)
     (root / "profiles/local.yml").write_text("engine: duckdb\nwarehouse: warehouse\ndelta_writer: delta-rs\n")
 

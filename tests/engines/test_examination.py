@@ -36,22 +36,22 @@ WHOLE = {
 
 
 @pytest.mark.parametrize("name", WHOLE)
-def test_a_whole_commit_is_whole(name: str) -> None:
+def test_an_intact_commit_passes(name: str) -> None:
     assert commit_fault("\n".join(WHOLE[name]) + "\n", transaction=True) == ""
 
 
 @pytest.mark.parametrize("name", [name for name in WHOLE if "without" not in name and "no rows at all" not in name])
-def test_a_commit_that_lost_its_last_line_is_not(name: str) -> None:
+def test_a_commit_without_its_last_line_is_damaged(name: str) -> None:
     """Truncated at the end of a line, it is still JSON."""
     assert "is cut off: it tells of" in commit_fault("\n".join(WHOLE[name][:-1]) + "\n", transaction=True)
 
 
 @pytest.mark.parametrize("text", ["", " \n", '{"commitInfo": {', "3\n", json.dumps(TRANSACTION)])
-def test_what_is_no_commit_is_told(text: str) -> None:
+def test_invalid_commits_are_reported(text: str) -> None:
     assert commit_fault(text, transaction=True)
 
 
-def test_a_file_is_looked_at_again_when_it_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_file_is_checked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file, opened = tmp_path / "part.parquet", list[str]()
     file.write_bytes(b"PAR1 rows PAR1")
     real = table_check._ends_of

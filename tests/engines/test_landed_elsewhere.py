@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 LINE = '{"id": "%s", "version": 1, "shop": "x", "amount": "1.00", "sold_at": "2026-01-10T11:59:00Z"}'
 
 
-def test_spark_leaves_alone_what_duckdb_landed_and_refuses_more(tmp_path: Path) -> None:
+def test_spark_does_not_land_into_a_table_that_duckdb_landed(tmp_path: Path) -> None:
     """Neither needs a JVM: first there is nothing new, then landing is rejected."""
     first = Site(project(tmp_path / "shops"), DuckDBEngine())
     first.write("0.jsonl", [LINE % "a"])
@@ -42,7 +42,7 @@ def test_spark_leaves_alone_what_duckdb_landed_and_refuses_more(tmp_path: Path) 
     assert len(first.rows("stg_lines")) == 2
 
 
-def test_a_stream_of_spark_that_never_ended_a_batch_is_told_as_one(tmp_path: Path) -> None:
+def test_a_stream_without_a_finished_batch_is_reported(tmp_path: Path) -> None:
     """Its checkpoint lists a file of an unfinished batch, and has no folder of commits yet."""
     site = Site(project(tmp_path / "shops"), DuckDBEngine())
     site.write("0.jsonl", [LINE % "a"])

@@ -197,7 +197,9 @@ def random_row(chance: random.Random, key: int, tick: int) -> str:
 
 @pytest.mark.usefixtures("way")
 @pytest.mark.slow
-def test_both_ways_leave_the_same_rows_and_the_same_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_duckdb_and_delta_rs_merge_to_the_same_rows_and_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Random merges, executed by DuckDB and by delta-rs on two tables."""
     chance, engine = random.Random(8), DuckDBEngine()
     by = [spec_of(tmp_path, "date", ("v",), name) for name in ("own", "rs")]
@@ -232,7 +234,7 @@ def log_of(path: str, version: int) -> list[str]:
 
 @pytest.mark.parametrize("kind", ["date", "int", "string"])
 @pytest.mark.slow
-def test_partitions_that_are_written_at_once_are_as_those_written_one_by_one(
+def test_partitions_written_at_once_equal_those_written_one_by_one(
     tmp_path: Path, kind: str, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same folders, statistics, change rows and rows, whichever of a partition's files are rewritten or marked."""
@@ -267,7 +269,7 @@ def test_partitions_that_are_written_at_once_are_as_those_written_one_by_one(
 
 
 @pytest.mark.slow
-def test_a_table_goes_on_after_checkpoint_restore_compaction_and_vacuum(tmp_path: Path) -> None:
+def test_a_table_accepts_merges_after_checkpoint_restore_compaction_and_vacuum(tmp_path: Path) -> None:
     engine, spec = DuckDBEngine(), spec_of(tmp_path, "int")
     made(engine, spec, *(merging(rows(f"('{n % 3}', {n}, {n}, true)")) for n in range(1, 12)))
     assert (tmp_path / "t" / "_delta_log" / f"{10:020d}.checkpoint.parquet").exists()
@@ -305,7 +307,7 @@ def test_a_removed_file_is_named_as_it_was_added(tmp_path: Path) -> None:
     assert [row["n"] for row in held(spec.path)] == [2] == [row["n"] for row in seen(engine, spec)]
 
 
-def test_two_rows_for_one_are_refused_and_nothing_stays(tmp_path: Path) -> None:
+def test_two_changes_of_one_row_are_refused_and_leave_no_file(tmp_path: Path) -> None:
     engine, spec = DuckDBEngine(), spec_of(tmp_path, "int")
     made(engine, spec, Append("select 'a' as k, 1 as v, 1 as n"))
     before = sorted(file.name for file in (tmp_path / "t").rglob("*"))
@@ -317,7 +319,7 @@ def test_two_rows_for_one_are_refused_and_nothing_stays(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_of_two_writers_one_notices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_of_two_writers_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A commit that came between is never replaced; the files written beside it have no readers."""
     engine, spec = DuckDBEngine(), spec_of(tmp_path, "int")
     made(engine, spec, Append("select 'a' as k, 1 as v, 1 as n"))
@@ -338,9 +340,7 @@ def test_of_two_writers_one_notices(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.slow
-def test_a_kill_before_the_commit_leaves_files_that_nobody_reads(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kill_before_the_commit_leaves_only_unread_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine, spec = DuckDBEngine(), spec_of(tmp_path, "int")
     made(engine, spec, Append("select 'a' as k, 1 as v, 1 as n"))
 
@@ -352,7 +352,7 @@ def test_a_kill_before_the_commit_leaves_files_that_nobody_reads(
     assert [row["n"] for row in held(spec.path)] == [3]
 
 
-def test_nothing_is_committed_and_nothing_stays_where_it_may_not_be(tmp_path: Path) -> None:
+def test_a_refused_commit_leaves_no_file(tmp_path: Path) -> None:
     engine, spec = DuckDBEngine(), spec_of(tmp_path, "int", ("n",))
     made(engine, spec, Append("select 'a' as k, 1 as v, 1 as n"))
     before = sorted((tmp_path / "t").rglob("*.parquet"))
@@ -368,7 +368,7 @@ def test_nothing_is_committed_and_nothing_stays_where_it_may_not_be(tmp_path: Pa
         assert sorted((tmp_path / "t").rglob("*.parquet")) == before
 
 
-def test_files_that_could_not_all_be_written_go_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_a_failed_write_are_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine, spec = DuckDBEngine(), spec_of(tmp_path, "int")
     made(engine, spec, Append("select 'a' as k, 1 as v, 1 as n"))
     before = sorted((tmp_path / "t").rglob("*.parquet"))
@@ -380,7 +380,7 @@ def test_files_that_could_not_all_be_written_go_again(tmp_path: Path, monkeypatc
     assert sorted((tmp_path / "t").rglob("*.parquet")) == before
 
 
-def test_a_lost_row_is_noticed_before_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lost_row_is_detected_before_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine, spec = DuckDBEngine(), spec_of(tmp_path, "int")
     made(engine, spec, Append("select * from (values ('a', 1, 1), ('b', 1, 1)) as v(k, v, n)"))
     whole = duckdb_merge.rows
@@ -401,7 +401,7 @@ FOREIGN = {
 
 
 @pytest.mark.parametrize("what", FOREIGN)
-def test_tables_with_more_than_sqlrun_makes_are_left_to_delta_rs(tmp_path: Path, what: str) -> None:
+def test_tables_with_foreign_features_are_left_to_delta_rs(tmp_path: Path, what: str) -> None:
     engine, spec = DuckDBEngine(), spec_of(tmp_path, "int")
     made(engine, spec, Append("select 'a' as k, 1 as v, 1 as n"))
     FOREIGN[what](DeltaTable(spec.path))
@@ -411,7 +411,7 @@ def test_tables_with_more_than_sqlrun_makes_are_left_to_delta_rs(tmp_path: Path,
 
 
 @pytest.mark.parametrize("names", [("filename", "v", "n"), ("k", "_Change_type", "n"), ("k", "v", "File_row_number")])
-def test_columns_named_like_places_are_left_to_delta_rs(tmp_path: Path, names: tuple[str, ...]) -> None:
+def test_columns_named_like_row_positions_are_left_to_delta_rs(tmp_path: Path, names: tuple[str, ...]) -> None:
     spec = TableSpec("t", str(tmp_path / "t"), tuple(StoredColumn(name, "int") for name in names))
     delta_create.create(spec)
 
@@ -479,7 +479,7 @@ def test_bounds_are_exact_or_left_out(
 
 
 @pytest.mark.slow
-def test_statistics_hold_every_row(tmp_path: Path) -> None:
+def test_statistics_cover_every_row(tmp_path: Path) -> None:
     """A reader that uses them finds each row, at the bounds and in between; a column of NULLs has none."""
     engine, spec = DuckDBEngine(), spec_of(tmp_path, "timestamp")
     moments = [f"timestamptz '2026-01-01 00:00:00.{part}+00'" for part in ("000001", "123456", "999999")]
@@ -503,7 +503,7 @@ def test_partition_values_are_written_as_the_protocol_says() -> None:
         delta_stats.partition_text("")
 
 
-def test_a_commit_that_was_set_aside_and_written_anew_is_read_anew(tmp_path: Path) -> None:
+def test_a_rewritten_commit_is_read_again(tmp_path: Path) -> None:
     """Parsed commits are cached by the stamp of their log entry."""
     log = tmp_path / "_delta_log"
     log.mkdir()

@@ -58,7 +58,7 @@ def found(path: str, read: list[str], rows: list[tuple[str, str | None, int | No
 
 
 @pytest.mark.slow
-def test_what_spark_has_found_is_committed_whole(tmp_path: Path) -> None:
+def test_rows_found_by_spark_are_committed(tmp_path: Path) -> None:
     engine, spec = DuckDBEngine(), TableSpec("t", str(tmp_path / "a b"), COLUMNS, ("day",))
     engine.create(spec)
     old = "select k, 1.5::decimal(18,2) as v, null::timestamptz as \"at\", [1, null] as parts, date '2026-01-02' as day"
@@ -115,7 +115,7 @@ def test_columns_that_expressions_name_are_read() -> None:
     assert spark_merge._read(write, some) == ["k", "at", "parts", "day"]
 
 
-def test_only_files_that_can_hold_a_row_are_rewritten(tmp_path: Path) -> None:
+def test_only_files_that_can_have_a_matching_row_are_read(tmp_path: Path) -> None:
     from deltalake import write_deltalake
 
     spec = TableSpec("t", str(tmp_path / "t"), (StoredColumn("k", "int"), StoredColumn("day", "date")), ("day",))

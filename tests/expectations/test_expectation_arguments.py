@@ -51,14 +51,14 @@ LEADING = st.recursive(st.builds(lambda key, value: {key: value}, LEADS, OUT), g
 
 @settings(max_examples=100, deadline=None)
 @given(SOUND)
-def test_a_schema_that_stays_within_itself_may_be_used(schema: Any) -> None:
+def test_a_self_contained_schema_is_accepted(schema: Any) -> None:
     """The contents of a constant are a value, whatever they look like."""
     require_closed(schema)
 
 
 @settings(max_examples=100, deadline=None)
 @given(LEADING)
-def test_whatever_leads_out_of_a_schema_is_refused_however_deep(schema: Any) -> None:
+def test_references_outside_a_schema_are_refused_at_any_depth(schema: Any) -> None:
     """Each keyword that could make a validator fetch something, below each keyword that contains schemas."""
     with pytest.raises(SchemaError):
         require_closed(schema)
@@ -101,7 +101,7 @@ def test_every_argument_of_every_expectation_has_a_type() -> None:
 @given(
     st.sampled_from(sorted(TYPES)), st.sampled_from([{"$ref": "a"}, [["x", {}]], object, {"url": "http://x"}, {1: 2}])
 )
-def test_no_argument_is_a_mapping_that_is_not_its_own(name: str, value: Any) -> None:
+def test_unexpected_mappings_are_refused(name: str, value: Any) -> None:
     """Except for arguments that sqlrun reads itself, which have their own messages."""
     if name in ("mostly", "min_ratio", "max_ratio", "weeks"):
         return
@@ -115,7 +115,7 @@ PIECES = st.sampled_from(
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(PIECES, max_size=6))
-def test_a_query_is_what_format_makes_of_it_or_refused(pieces: list[str]) -> None:
+def test_a_query_is_formatted_like_str_format_or_refused(pieces: list[str]) -> None:
     """Where braces contain only the plain `{batch}`, the text is that of `str.format`."""
     text = "select * from {batch} " + "".join(pieces)
     plain = not any(piece in ("{batch:>9}", "{batch!r}", "{batch.x}", "{0}") for piece in pieces)

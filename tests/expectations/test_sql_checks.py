@@ -74,13 +74,13 @@ def test_a_query_is_a_check_of_its_model(root):
     ],
 )
 @pytest.mark.slow
-def test_what_it_sees(root, text, sees):
+def test_scope_of_a_check(root, text, sees):
     write(root, "expectations/one.sql", text)
     (check,) = checks(root)
     assert scope(check) == sees
 
 
-def test_what_config_says_wins(root):
+def test_config_overrides_defaults(root):
     config = "{{ config(severity='critical', on_fail='quarantine', description='Said.') }}"
     text = f"-- Not said.\n{config}\nselect * from {{{{ ref('stg_lines') }}}} where amount < 0"
     write(root, "expectations/one.sql", text)
@@ -115,7 +115,7 @@ def test_a_mistake_has_its_place(root, text, code, line):
     assert (problem.code, problem.place.file, problem.place.line) == (code, "expectations/one.sql", line)
 
 
-def test_a_macros_mistake_is_told_once(root):
+def test_a_macros_mistake_is_reported_once(root):
     write(root, "macros/least.sql", "{% macro least() %}{{ nonsense }}{% endmacro %}")
     write(root, "expectations/one.sql", "select * from {{ ref('stg_sales') }} where amount < {{ least() }}")
     write(root, "expectations/two.sql", "select * from {{ ref('stg_sales') }} where amount < {{ least() }}")
@@ -126,7 +126,7 @@ def test_a_macros_mistake_is_told_once(root):
 
 
 @pytest.mark.slow
-def test_what_was_read_before_is_read_anew_after_an_edit(root):
+def test_a_cached_check_is_read_again_after_an_edit(root):
     write(root, "expectations/free.sql", FREE)
     assert pipeline.prepare(root, Cache.of(root)).workspace.suites["stg_sales"].expectations[0].name == "free"
     cached = Cache.of(root)

@@ -106,7 +106,7 @@ COMMANDS = [
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 @pytest.mark.parametrize("change", [{"format": 2, "sqlrun": "0.9.0"}, {"project": "bakery"}], ids=["newer", "foreign"])
-def test_every_command_refuses_a_warehouse_that_is_not_its_own(
+def test_every_command_rejects_another_projects_warehouse(
     site: Site, command: list[str], change: dict[str, Any]
 ) -> None:
     """Of a newer format, or of another project: nothing is written, not even the lock's file."""
@@ -165,7 +165,7 @@ def test_an_edited_row_is_refused(site: Site, where: str, updates: dict[str, str
     assert differences(site, START + 2 * FIVE) == {}
 
 
-def test_an_edited_row_is_refused_though_the_edit_says_that_it_is_ours(site: Site) -> None:
+def test_an_edited_row_with_sqlruns_mark_is_refused(site: Site) -> None:
     delta_table.update_rows(site.ledger.path, "kind = 'published' and tick = 2", {"tables": "'{}'"})
 
     assert "changed by another hand" in refused(site)
@@ -186,14 +186,14 @@ def test_the_oldest_rows_may_go(site: Site) -> None:
     assert site.tick(START + 2 * FIVE).published
 
 
-def test_an_edit_is_told_to_readers(site: Site) -> None:
+def test_readers_learn_of_an_edit(site: Site) -> None:
     DeltaTable(site.ledger.path).update(predicate="kind = 'published'", updates={"holder": "'me'"})
 
     with pytest.raises(UsageError, match="another hand"):
         sqlrun.published("mart_best", site.warehouse)
 
 
-def test_a_ledger_without_seals_is_refused(site: Site) -> None:
+def test_a_ledger_without_hashes_is_refused(site: Site) -> None:
     shutil.rmtree(site.ledger.path)
     delta_table.create(TableSpec("ledger", site.ledger.path, COLUMNS[:-2]))
 
@@ -229,7 +229,7 @@ def test_a_number_is_not_used_twice_though_its_row_was_never_written(site: Site)
 
 @pytest.mark.parametrize("name", ["mart_best", "fct_slots", "stg_lines"])
 @pytest.mark.parametrize("damage", ["entry empty", "entry cut", "entry gone", "data cut", "data gone"])
-def test_a_published_table_that_is_torn_is_refused_and_can_be_made_anew(site: Site, name: str, damage: str) -> None:
+def test_a_damaged_published_table_is_refused_and_can_be_rebuilt(site: Site, name: str, damage: str) -> None:
     folder, version = state_of(site, name)
     entry = folder / "_delta_log" / f"{version:020d}.json"
     added = [json.loads(line)["add"]["path"] for line in entry.read_text().splitlines() if '"add"' in line[:6]]
@@ -255,7 +255,7 @@ def test_a_published_table_that_is_torn_is_refused_and_can_be_made_anew(site: Si
     assert len(site.rows("stg_lines")) == 6
 
 
-def test_versions_that_an_old_tick_shows_are_never_set_aside(site: Site) -> None:
+def test_versions_of_an_old_tick_are_never_moved_aside(site: Site) -> None:
     """After a rollback they are newer than the published ones, and yet tick 2 shows them."""
     folder, version = state_of(site, "mart_best")
     rollback.roll_back(site.ledger, 1, NOW, Console(quiet=True))
@@ -264,7 +264,7 @@ def test_versions_that_an_old_tick_shows_are_never_set_aside(site: Site) -> None
     assert "--full-refresh --select mart_best+" in refused(site)
 
 
-def test_the_ledgers_newest_row_that_was_cut_off_never_was(site: Site) -> None:
+def test_a_truncated_newest_row_of_the_ledger_is_dropped(site: Site) -> None:
     log = Path(site.ledger.path) / "_delta_log"
     newest = sorted(log.glob("*.json"))[-1]
     newest.write_text(newest.read_text()[:100])
@@ -279,7 +279,7 @@ def test_the_ledgers_newest_row_that_was_cut_off_never_was(site: Site) -> None:
     assert differences(site, START + 2 * FIVE) == {}
 
 
-def test_an_older_row_that_was_cut_off_is_refused(site: Site) -> None:
+def test_a_truncated_older_row_of_the_ledger_is_refused(site: Site) -> None:
     log = Path(site.ledger.path) / "_delta_log"
     sorted(log.glob("*.json"))[1].write_text("")
 
@@ -294,7 +294,7 @@ def batches(site: Site) -> Path:
 
 
 @pytest.mark.parametrize("damage", ["torn", "gone"])
-def test_an_older_plan_that_is_torn_is_refused(site: Site, damage: str) -> None:
+def test_a_corrupt_older_plan_is_refused(site: Site, damage: str) -> None:
     """Its files would land twice; they did, when only the newest plan was checked."""
     plan = batches(site) / "1.json"
     if damage == "gone":
@@ -322,7 +322,7 @@ def test_more_than_one_batch_may_be_lost(site: Site) -> None:
 # ---------------------------------------------------------------------------------------- the command
 
 
-def test_a_whole_warehouse_is_whole(site: Site) -> None:
+def test_an_intact_warehouse_passes(site: Site) -> None:
     """Maintenance, rollback and an interrupted tick leave no damage."""
     assert doctor(site).exit_code == 0, doctor(site).output
     with suppress(Stop), stopping(Ledger, "publish", 1, after=False):
@@ -338,7 +338,7 @@ def test_a_whole_warehouse_is_whole(site: Site) -> None:
     assert "All is whole." in shown.output
 
 
-def test_what_a_crash_leaves_is_told_and_set_aside_on_request(site: Site) -> None:
+def test_damage_after_a_crash_is_reported_and_moved_aside_on_request(site: Site) -> None:
     folder, version = state_of(site, "mart_best")
     torn = folder / "_delta_log" / f"{version + 1:020d}.json"
     torn.write_bytes(b"")
@@ -363,7 +363,7 @@ def test_there_is_no_warehouse_yet(made: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "shops" / "warehouse").exists()
 
 
-def test_a_build_tells_what_it_set_aside(site: Site) -> None:
+def test_a_build_reports_files_that_it_moved_aside(site: Site) -> None:
     folder, version = state_of(site, "mart_best")
     (folder / "_delta_log" / f"{version + 1:020d}.json").write_bytes(b"")
     shown = CliRunner().invoke(
@@ -374,7 +374,7 @@ def test_a_build_tells_what_it_set_aside(site: Site) -> None:
     assert "as after a power failure" in " ".join(shown.output.split())
 
 
-def test_a_pointer_that_delta_rs_has_written_after_spark_is_whole(site: Site) -> None:
+def test_a_pointer_that_delta_rs_rewrote_after_spark_is_intact(site: Site) -> None:
     """Spark leaves a checksum of the former text beside it; this isn't reported as damage."""
     published = site.ledger.read().published
     assert published is not None

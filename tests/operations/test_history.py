@@ -61,7 +61,7 @@ def test_ticks_are_listed_the_newest_first(site: Site) -> None:
     assert ", current" not in lines[3]
 
 
-def test_ticks_tell_how_their_checks_went(site: Site) -> None:
+def test_ticks_list_the_outcomes_of_their_checks(site: Site) -> None:
     """Passed, warned and failed checks are counted; a tick without run stats shows none."""
     place = Place("x.yml")
     states = [Outcome.PASS, Outcome.PASS, Outcome.WARN, Outcome.FAIL]
@@ -84,7 +84,7 @@ def test_a_tick_that_was_never_published_is_listed_as_such(site: Site) -> None:
         tick_of(site.ledger, 4)
 
 
-def test_a_difference_shows_what_came_and_left(site: Site) -> None:
+def test_a_difference_shows_inserted_and_deleted_rows(site: Site) -> None:
     rows = rollback.difference(site.ledger, "restaurant_windows", None, None)
     assert restaurants(rows) == [("+", "r9001", 1), ("+", "r9003", 1), ("-", "r9001", 2)]
 
@@ -98,7 +98,7 @@ def test_the_first_tick_has_nothing_before_it(site: Site) -> None:
         rollback.difference(site.ledger, "restaurant_windows", None, 1)
 
 
-def test_a_rollback_shows_the_old_tick_and_the_next_build_takes_all_in_again(site: Site) -> None:
+def test_a_rollback_shows_the_old_tick_and_the_next_build_processes_all_lines_again(site: Site) -> None:
     back(site, 1)
 
     assert sorted(row["restaurant_id"] for row in site.rows("restaurant_windows") if row["window_hours"] == 24) == [
@@ -135,7 +135,7 @@ def test_a_rollback_can_be_undone_after_a_build(site: Site) -> None:
 
 
 @pytest.mark.parametrize(("tick", "why"), [(3, "is the current one"), (9, "was never published")])
-def test_a_rollback_to_nowhere_is_refused(site: Site, tick: int, why: str) -> None:
+def test_a_rollback_to_an_invalid_tick_is_refused(site: Site, tick: int, why: str) -> None:
     with pytest.raises(UsageError, match=why):
         back(site, tick)
 
@@ -163,7 +163,7 @@ def test_nothing_is_published_yet(tmp_path: Path) -> None:
             ask()
 
 
-def test_python_reads_what_is_published(site: Site) -> None:
+def test_python_reads_published_tables(site: Site) -> None:
     """The function needs only the warehouse."""
     rows = sqlrun.published("restaurant_windows", site.warehouse).to_pylist()
     assert sorted(r["restaurant_id"] for r in rows if r["window_hours"] == 24) == ["r9001", "r9002", "r9003"]

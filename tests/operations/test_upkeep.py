@@ -85,7 +85,7 @@ def live(site: Site, name: str) -> int:
     return len(delta_table.files_at(table))
 
 
-def test_every_kept_tick_is_as_it_was(site: Site) -> None:
+def test_every_retained_tick_has_the_same_rows(site: Site) -> None:
     age(site)
     kept = range(TICKS - 2, TICKS + 1)
     before, count = {tick: site.everything(tick) for tick in kept}, len(files(site))
@@ -97,7 +97,7 @@ def test_every_kept_tick_is_as_it_was(site: Site) -> None:
     assert {tick: site.everything(tick) for tick in kept} == before
 
 
-def test_the_next_ticks_are_true_and_an_idle_one_is_idle(site: Site) -> None:
+def test_later_ticks_are_correct_and_an_idle_tick_writes_nothing(site: Site) -> None:
     age(site)
     maintained(site, 1)
 
@@ -130,7 +130,7 @@ def test_a_second_run_has_nothing_to_do(site: Site) -> None:
     assert done.tick is None
 
 
-def test_going_back_to_a_kept_tick_works_after_it(site: Site) -> None:
+def test_maintenance_leaves_rollback_to_a_retained_tick_possible(site: Site) -> None:
     age(site)
     before = site.everything(TICKS - 1)
     assert maintained(site, 3).files > 0
@@ -143,7 +143,7 @@ def test_going_back_to_a_kept_tick_works_after_it(site: Site) -> None:
     assert differences(site, START + (TICKS + 1) * FIVE) == {}
 
 
-def test_a_tick_that_is_not_kept_is_not_gone_back_to(site: Site) -> None:
+def test_a_rollback_to_a_deleted_tick_is_refused(site: Site) -> None:
     age(site)
     assert maintained(site, 1).files > 0
 
@@ -151,7 +151,7 @@ def test_a_tick_that_is_not_kept_is_not_gone_back_to(site: Site) -> None:
         rollback.roll_back(site.ledger, 2, NOW, Console(quiet=True))
 
 
-def test_a_table_of_an_old_meaning_goes_with_the_ticks_that_show_it(site: Site) -> None:
+def test_a_table_of_an_old_definition_is_deleted_with_its_ticks(site: Site) -> None:
     was = tick_of(site.ledger).tables["fct_restaurant_hours"].path
     model = site.root / "models" / "facts" / "fct_restaurant_hours.sql"
     model.write_text(model.read_text().replace("from slots\n", "from slots\n    where n_orders > 0\n"))
@@ -166,7 +166,7 @@ def test_a_table_of_an_old_meaning_goes_with_the_ticks_that_show_it(site: Site) 
     assert site.tick(START + (TICKS + 2) * FIVE).published
 
 
-def test_logs_and_books_become_short_and_kept_ticks_stay(site: Site) -> None:
+def test_logs_and_system_tables_shrink_and_retained_ticks_stay(site: Site) -> None:
     """Before a checkpoint that all readers have found, only entries that a retained tick needs are left."""
     age(site)
     for table in tick_of(site.ledger, TICKS - 2).tables.values():
@@ -191,7 +191,7 @@ def test_logs_and_books_become_short_and_kept_ticks_stay(site: Site) -> None:
     assert differences(site, START + (TICKS + 1) * FIVE) == {}
 
 
-def test_change_files_of_the_books_do_not_pile_up(site: Site) -> None:
+def test_change_files_of_system_tables_do_not_accumulate(site: Site) -> None:
     """Each maintenance deletes rows of the system tables, which writes change files without readers."""
     for number in range(3):
         maintained(site, 1)
@@ -202,7 +202,7 @@ def test_change_files_of_the_books_do_not_pile_up(site: Site) -> None:
     assert not [file for file in files(site) if "/_sqlrun/" in file and "/_change_data/" in file]
 
 
-def test_checksums_that_spark_left_go_with_their_files(site: Site) -> None:
+def test_checksums_of_spark_are_deleted_with_their_files(site: Site) -> None:
     """Hadoop writes one beside each file on a local disk; checksums of remaining files stay."""
     forget(site)
     made_long_ago(files(site))
@@ -257,7 +257,7 @@ def test_files_whose_removal_the_log_has_forgotten_are_deleted(site: Site) -> No
     assert differences(site, START + (TICKS + 1) * FIVE) == {}
 
 
-def test_what_a_kept_tick_reads_stays_though_the_log_has_forgotten_it(site: Site) -> None:
+def test_files_of_a_retained_tick_stay_although_the_log_has_dropped_them(site: Site) -> None:
     forget(site)
     made_long_ago(files(site))
     before = {tick: site.everything(tick) for tick in range(TICKS - 3, TICKS + 1)}
@@ -270,7 +270,7 @@ def test_what_a_kept_tick_reads_stays_though_the_log_has_forgotten_it(site: Site
     assert {tick: states[tick].tables for tick in kept} == {tick: tick_of(site.ledger, tick).tables for tick in kept}
 
 
-def test_what_has_left_within_the_hour_stays_for_its_readers(site: Site) -> None:
+def test_files_removed_within_the_hour_stay_for_readers(site: Site) -> None:
     """Its files may be old even so."""
     made_long_ago(files(site))
     before = {file for file in files(site) if "/_change_data/" not in file}
@@ -280,7 +280,7 @@ def test_what_has_left_within_the_hour_stays_for_its_readers(site: Site) -> None
     assert before <= files(site)
 
 
-def test_files_that_no_commit_ever_named_are_deleted_when_nobody_can_be_writing_them(site: Site) -> None:
+def test_old_files_that_no_commit_named_are_deleted(site: Site) -> None:
     """A build that dies leaves them; a running one writes them before its commit."""
     path = Path(tables(site)[0])
     table = next(file for file in path.rglob("*.parquet") if "_delta_log" not in file.parts)
@@ -319,7 +319,7 @@ def build(root: Path, minutes: int, fresh: str) -> str:
 
 
 @pytest.mark.long
-def test_a_build_looks_after_the_tables_every_so_many_ticks(project: Path) -> None:
+def test_a_build_maintains_tables_every_n_ticks(project: Path) -> None:
     told = [build(project, 5 * number, str(number)) for number in range(1, 7)]
 
     # The third tick publishes the second's tables again; so does the sixth the fifth's.
@@ -329,7 +329,7 @@ def test_a_build_looks_after_the_tables_every_so_many_ticks(project: Path) -> No
     assert len(published) <= 5
 
 
-def test_upkeep_that_fails_costs_no_tick(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_maintenance_fails_no_tick(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The failure is reported, readers see the tick, and the next build tries again."""
 
     def fails(*_: object) -> None:
@@ -365,9 +365,7 @@ def test_a_crash_before_the_tick_is_published_costs_nothing(site: Site, monkeypa
     assert differences(site, START + (TICKS + 1) * FIVE) == {}
 
 
-def test_no_files_are_put_together_of_a_table_that_another_build_has_written_to(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_that_another_build_wrote_to_is_not_compacted(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """The other build's published version stays the newest, even if it came right before the compaction."""
     name, end, other = "stg_order_events", START + (TICKS + 1) * FIVE, Site(site.root, DuckDBEngine())
     site.write("more.jsonl", [order("1-1", START, restaurant="r9002", version=3)])

@@ -136,7 +136,7 @@ def said(site: Site) -> list[str]:
     return [event.text for event in site.events if isinstance(event, Told)]
 
 
-def test_an_environment_before_any_edit_costs_no_table(prod: Site) -> None:
+def test_an_environment_without_edits_builds_no_table(prod: Site) -> None:
     dev, before = beside(prod, "dev"), heads(prod)
     sales(prod, "1.jsonl", ("d", 1, "x", 9, 0))
 
@@ -151,7 +151,7 @@ def test_an_environment_before_any_edit_costs_no_table(prod: Site) -> None:
     assert {found.fate for found in planned(dev).values()} == {"shared"}
 
 
-def test_only_what_was_edited_and_what_reads_it_is_built(prod: Site) -> None:
+def test_only_edited_models_and_their_readers_are_built(prod: Site) -> None:
     dev, before = edited(prod, "fct_slots"), heads(prod)
 
     found = planned(dev)
@@ -167,7 +167,7 @@ def test_only_what_was_edited_and_what_reads_it_is_built(prod: Site) -> None:
     assert differences(dev, START) == {}
 
 
-def test_production_goes_on_and_the_environment_takes_it_in(prod: Site) -> None:
+def test_an_environment_follows_production(prod: Site) -> None:
     """Changes arrive only through production's tables: corrections, skipped ticks and moving windows included."""
     dev = edited(prod, "fct_slots")
     dev.tick(START)
@@ -192,7 +192,7 @@ def test_a_tick_of_an_environment_does_not_lie_before_production_s(prod: Site) -
         beside(prod, "dev").tick(START)
 
 
-def test_promotion_takes_the_tables_over_and_goes_on_from_there(prod: Site) -> None:
+def test_promotion_takes_over_the_tables_and_continues_them(prod: Site) -> None:
     dev = edited(prod, "fct_slots")
     dev.tick(START)
     tried, old = paths(dev), paths(prod)
@@ -244,7 +244,7 @@ def test_a_landing_model_edited_in_an_environment_lands_by_itself_and_is_promote
     assert differences(prod, START + 2 * FIVE) == {}
 
 
-def test_what_was_promoted_is_not_written_to_by_an_environment_that_differs_again(prod: Site) -> None:
+def test_an_edited_environment_does_not_write_to_promoted_tables(prod: Site) -> None:
     """The table of this hash has the environment's name in its path, and is production's now."""
     dev = edited(prod, "stg_sales")
     dev.tick(START)
@@ -282,7 +282,7 @@ def test_an_edited_seed_is_the_environment_s_own(prod: Site) -> None:
 
 
 @pytest.mark.parametrize(("who", "other", "where"), [("dev", "prod", "publish"), ("prod", "dev", "write")])
-def test_a_crash_of_one_does_not_hurt_the_other(prod: Site, who: str, other: str, where: str) -> None:
+def test_a_crash_in_one_environment_does_not_affect_the_other(prod: Site, who: str, other: str, where: str) -> None:
     """Each rolls back its own unfinished writes."""
     dev = edited(prod, "mart_best")
     dev.tick(START)
@@ -307,7 +307,7 @@ def test_a_crash_of_one_does_not_hurt_the_other(prod: Site, who: str, other: str
 
 
 @pytest.mark.parametrize("where", ["write", "publish"])
-def test_a_promotion_cut_short_is_the_environment_s_again(prod: Site, where: str) -> None:
+def test_an_interrupted_promotion_leaves_the_table_to_the_environment(prod: Site, where: str) -> None:
     dev = edited(prod, "stg_sales")
     dev.tick(START)
     before = dev.everything()
@@ -325,7 +325,7 @@ def test_a_promotion_cut_short_is_the_environment_s_again(prod: Site, where: str
     assert differences(prod, START + FIVE) == {}
 
 
-def test_production_goes_back_after_a_promotion(prod: Site) -> None:
+def test_production_rolls_back_after_a_promotion(prod: Site) -> None:
     """A promoted table has read rolled-back rows: no table derives from it, and all tables are correct again."""
     dev = edited(prod, "stg_sales")
     dev.tick(START)
@@ -351,7 +351,7 @@ def test_production_goes_back_after_a_promotion(prod: Site) -> None:
     assert differences(prod, START + 3 * FIVE) == {}
 
 
-def test_an_environment_goes_back(prod: Site) -> None:
+def test_an_environment_rolls_back(prod: Site) -> None:
     dev = edited(prod, "mart_best")
     dev.tick(START)
     before = dev.everything()
@@ -367,7 +367,7 @@ def test_an_environment_goes_back(prod: Site) -> None:
     assert differences(dev, START + FIVE) == {}
 
 
-def test_what_is_tried_later_than_production_s_tick_is_not_promoted(prod: Site) -> None:
+def test_tables_later_than_production_s_tick_are_not_promoted(prod: Site) -> None:
     dev = edited(prod, "mart_hour")
     dev.tick(START + 2 * FIVE)
     prod.prepared = prepared(prod.root)
@@ -379,7 +379,7 @@ def test_what_is_tried_later_than_production_s_tick_is_not_promoted(prod: Site) 
     assert differences(prod, START + FIVE) == {}
 
 
-def test_what_has_read_more_than_production_shows_is_not_promoted(prod: Site) -> None:
+def test_tables_that_have_read_more_than_production_are_not_promoted(prod: Site) -> None:
     sales(prod, "1.jsonl", ("d", 1, "z", 9, 0), ("a", 2, "y", 9, 0))
     prod.tick(START + FIVE)
     edited(prod, "mart_best").tick(START + FIVE)
@@ -392,7 +392,7 @@ def test_what_has_read_more_than_production_shows_is_not_promoted(prod: Site) ->
     assert differences(prod, START + FIVE) == {}
 
 
-def test_what_was_made_from_another_table_is_not_promoted(prod: Site) -> None:
+def test_tables_computed_from_another_table_are_not_promoted(prod: Site) -> None:
     seed, model = prod.root / "seeds" / "areas.csv", prod.root / "models" / "mart_areas.sql"
     rows = seed.read_text()
     seed.write_text(rows.replace("north", "west"))
@@ -423,7 +423,7 @@ def test_two_environments_with_the_same_edit_write_tables_of_their_own(prod: Sit
     assert paths(one) == paths(other) == paths(prod)
 
 
-def test_production_builds_the_same_edit_when_it_is_edited_apart(prod: Site) -> None:
+def test_production_builds_an_edit_of_its_own(prod: Site) -> None:
     """An environment uses production's table of a definition, whoever built it first."""
     edit(prod, "mart_best")
     prod.prepared = prepared(prod.root)
@@ -433,7 +433,7 @@ def test_production_builds_the_same_edit_when_it_is_edited_apart(prod: Site) -> 
     assert dev.tick(START).nodes == ()
 
 
-def test_production_that_leaves_a_meaning_leaves_the_environment_a_table_of_its_own(prod: Site) -> None:
+def test_an_environment_keeps_a_definition_that_production_drops(prod: Site) -> None:
     dev = beside(prod, "dev")
     dev.tick(START)
     edit(prod, "mart_best")
@@ -446,7 +446,7 @@ def test_production_that_leaves_a_meaning_leaves_the_environment_a_table_of_its_
     assert true(dev)
 
 
-def test_upkeep_of_production_keeps_environments_whole(prod: Site) -> None:
+def test_maintenance_of_production_leaves_environments_intact(prod: Site) -> None:
     dev = edited(prod, "fct_slots")
     dev.tick(START)
     before = dev.everything()
@@ -467,7 +467,7 @@ def test_upkeep_of_production_keeps_environments_whole(prod: Site) -> None:
     assert true(dev)
 
 
-def test_a_dropped_environment_leaves_what_others_show(prod: Site) -> None:
+def test_a_dropped_environment_leaves_tables_of_others(prod: Site) -> None:
     dev = edited(prod, "fct_slots", "mart_best")
     dev.tick(START)
     (prod.root / "models" / "fct_slots.sql").write_text(QUERIES["fct_slots"][0] + "\n")
@@ -538,7 +538,7 @@ def test_the_first_build_of_production_takes_over_all_of_an_environment(tmp_path
 
 
 @pytest.mark.parametrize("name", ["Dev", "a b", "../x", "a/b", "x" * 41, "é", "a.b"])
-def test_a_name_that_is_none_is_refused(name: str) -> None:
+def test_an_invalid_name_is_rejected(name: str) -> None:
     with pytest.raises(UsageError, match="is not a name of an environment"):
         Ledger("warehouse", "small", name)
 
@@ -549,7 +549,7 @@ def test_production_has_a_name(prod: Site) -> None:
         environment_commands.drop(prod.ledger, NOW)
 
 
-def test_an_environment_that_is_not_there_is_told(prod: Site) -> None:
+def test_an_unknown_environment_is_reported(prod: Site) -> None:
     with pytest.raises(UsageError, match=r"no environment `qa` in .*; there are: prod. `sqlrun build --env qa`"):
         sqlrun.published("mart_best", prod.warehouse, env="qa")
     beside(prod, "qa").ledger.pin(1, START, {}, NOW, "test")

@@ -44,7 +44,7 @@ def scans(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 @pytest.mark.slow
-def test_a_tick_reads_it_once(ledger: Ledger, scans: list[Any]) -> None:
+def test_a_tick_reads_the_ledger_once(ledger: Ledger, scans: list[Any]) -> None:
     """The hash chain is checked first; later reads open no file, not even for the published row."""
     tick(ledger, 1)
     scans.clear()
@@ -60,7 +60,7 @@ def test_a_tick_reads_it_once(ledger: Ledger, scans: list[Any]) -> None:
 
 
 @pytest.mark.slow
-def test_what_it_has_written_itself_is_not_read_back(ledger: Ledger, scans: list[Any]) -> None:
+def test_own_rows_are_not_read_back(ledger: Ledger, scans: list[Any]) -> None:
     """No tick reads a file, and the cache equals another reader's result: the complete rows of the newest ticks."""
     tick(ledger, 1)
     ledger.require_chain(NEWEST)
@@ -93,7 +93,7 @@ def test_another_writer_is_seen(ledger: Ledger) -> None:
 
 
 @pytest.mark.slow
-def test_a_row_follows_another_ledgers(ledger: Ledger) -> None:
+def test_alternating_writers_continue_the_hash_chain(ledger: Ledger) -> None:
     """Two writers alternate: each row has the previous row's hash, whoever wrote that."""
     other = Ledger(ledger.warehouse, "shop")
     for number in range(1, 7):
